@@ -1,0 +1,111 @@
+"""One tree of Salt under measurement, as a process of its own.
+
+Two Salts can't live in one interpreter, and a process for each call would measure the import. So each tree gets one
+process that stays, takes a task as one line of JSON and answers with the seconds it took; the runs of two trees are
+interleaved by asking them in turn.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from benchmarks.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+ROOT = Path(__file__).parent.parent
+TREES = {"stock": ROOT / "build" / "stock", "patched": ROOT / "salt"}
+
+
+class Contender:
+    """A process that runs tasks of `module` with the Salt of `tree` ("stock" or "patched").
+
+    `module` is a module below `benchmarks.tasks` with a function `prepare(settings)` that returns a callable, which
+    is what gets timed; what it returns is handed back beside the time.
+    """
+
+    def __init__(self, tree: str, module: str, settings: dict[str, Any]) -> None:
+        """Start the process and let it prepare itself; raises BenchmarkError when it can't."""
+        self.tree = tree
+        paths = [str(TREES[tree]), str(ROOT)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.contender", module],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        prepared = self._ask(settings)
+        if not Path(prepared["salt"]).is_relative_to(TREES[tree]):
+            self.close()
+            raise BenchmarkError(f"{tree} ran the Salt of {prepared['salt']}; run `nox -s apply` and try again.")
+
+    def __enter__(self) -> Self:
+        """Return the contender."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the process."""
+        self.close()
+
+    def _ask(self, question: object) -> dict[str, Any]:
+        pipe_in, pipe_out = self._process.stdin, self._process.stdout
+        if pipe_in is None or pipe_out is None:
+            raise BenchmarkError("The contender has no pipes; this is a fault in benchmarks/contender.py.")
+        try:
+            pipe_in.write(json.dumps(question) + "\n")
+            pipe_in.flush()
+        except BrokenPipeError:
+            pass
+        line = pipe_out.readline()
+        if not line:
+            raise BenchmarkError(f"The {self.tree} process ended early; its traceback stands above.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, *args: object) -> tuple[float, Any]:
+        """Run the task once; return the seconds it took, and what it returned."""
+        answer = self._ask(list(args))
+        return answer["seconds"], answer["value"]
+
+    def close(self) -> None:
+        """Stop the process; a second call does nothing."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+
+def _serve(module: str) -> None:
+    """Answer tasks from standard input until it closes."""
+    # what Salt prints must not end up between the answers
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    salt = importlib.import_module("salt")
+    task = importlib.import_module(f"benchmarks.tasks.{module}").prepare(json.loads(sys.stdin.readline()))
+    print(json.dumps({"salt": salt.__file__}), file=answers, flush=True)
+    for line in sys.stdin:
+        args = json.loads(line)
+        start = time.perf_counter()
+        value = task(*args)
+        seconds = time.perf_counter() - start
+        print(json.dumps({"seconds": seconds, "value": value}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

@@ -1,0 +1,19 @@
+"""The errors of the benchmarks.
+
+BenchmarkError          exit 3: the benchmark could not be run to its end
+└── UnknownBenchmark    exit 2: no benchmark has that name
+"""
+
+from __future__ import annotations
+
+
+class BenchmarkError(Exception):
+    """A benchmark could not be run to its end; the message is one sentence that says what to do next."""
+
+    exit_code = 3
+
+
+class UnknownBenchmark(BenchmarkError):  # noqa: N818 - it names what is wrong
+    """No benchmark has the name that was asked for."""
+
+    exit_code = 2

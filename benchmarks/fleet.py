@@ -1,0 +1,69 @@
+"""What simulated minions cost: memory each, CPU for each return, and how fast a master takes them in.
+
+There is nothing of stock to divide by here: the figures are the fleet's own, measured beside a master that works.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from benchmarks.contender import TREES
+from benchmarks.errors import BenchmarkError
+from benchmarks.outcome import Outcome
+from harness.bed import Bed, BedSettings
+
+if TYPE_CHECKING:
+    from benchmarks.options import Options
+    from evil_minions.control import Status
+
+RAMP_UP_LIMIT_S = 300
+IDLE_S = 20
+
+
+def run(options: Options) -> Outcome:
+    """Start the fleet on the patched master, let it rest, then answer `options.rounds` pings of everyone."""
+    with TemporaryDirectory(prefix="saltbed-") as folder:
+        settings = BedSettings(tree=TREES["patched"], folder=Path(folder), minions=options.minions, api=False)
+        with Bed(settings) as bed:
+            start = time.monotonic()
+            fleet = bed.start_fleet(minions=options.minions)
+            fleet.wait_ready(RAMP_UP_LIMIT_S)
+            ramp_up = time.monotonic() - start
+            rested = fleet.control.status()
+            time.sleep(IDLE_S)
+            before = fleet.control.status()
+            costs = []
+            for turn in range(options.rounds):
+                earlier = fleet.control.status()
+                ping = bed.salt(["*", "test.ping", "--out=txt"], timeout=300)
+                answered = sum(line.endswith(": True") for line in ping.stdout.splitlines())
+                if answered != options.minions:
+                    raise BenchmarkError(
+                        f"{answered} of {options.minions} minions answered; look into the logs with --keep."
+                    )
+                costs.append(_cost_ms(earlier, fleet.control.status()))
+                options.progress(turn + 1, options.rounds)
+            return Outcome(
+                "fleet",
+                f"{options.minions} simulated minions on a real master",
+                {},
+                {
+                    "ramp_up_s": ramp_up,
+                    "kb_per_minion": before.kb_per_minion,
+                    "idle_cores": (before.cpu_s - rested.cpu_s) / IDLE_S,
+                    "cpu_ms_per_return": median(costs),
+                },
+                {"cpu_ms_per_return": costs},
+            )
+
+
+def _cost_ms(before: Status, after: Status) -> float:
+    """Return the CPU time in ms that each return of one round took."""
+    returns = after.counters.returns - before.counters.returns
+    if not returns:
+        raise BenchmarkError("No return was sent in a round; look into the fleet's log.")
+    return (after.cpu_s - before.cpu_s) * 1000 / returns

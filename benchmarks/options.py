@@ -1,0 +1,26 @@
+"""What a benchmark may be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _silent(done: int, total: int) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a benchmark may be asked for.
+
+    `minions` is the size of the fleet or of the data, `rounds` the number of interleaved pairs, and `progress` is
+    told after each of them.
+    """
+
+    minions: int
+    rounds: int
+    progress: Callable[[int, int], None] = _silent

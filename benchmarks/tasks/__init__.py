@@ -1,0 +1,1 @@
+"""What a contender times: each module has `prepare(settings)`, which returns the callable."""

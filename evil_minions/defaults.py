@@ -1,0 +1,20 @@
+"""Defaults of a real minion's configuration that shape what the master sees of it.
+
+Source: DEFAULT_MINION_OPTS in salt/config/__init__.py of Salt 3008.5, except where noted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ACCEPTANCE_WAIT_TIME: Final = 10.0
+AUTH_TIMEOUT: Final = 5.0
+AUTH_TRIES: Final = 7
+REQUEST_CHANNEL_TIMEOUT: Final = 60.0
+REQUEST_CHANNEL_TRIES: Final = 3
+RETURN_RETRY_TIMER: Final = (5, 10)
+RETURN_RETRY_TRIES: Final = 3
+
+# salt.crypt.AsyncAuth: the pause before each attempt, and how long a rejected minion waits before it ends
+SIGN_IN_PAUSE: Final = 0.1
+REJECTED_WAIT: Final = (10.0, 20.0)

@@ -1,0 +1,19 @@
+"""Execution functions of simulated minions: one module for each of Salt's, one table for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from evil_minions.functions import cmd, grains, pillar, saltutil, state, test
+
+if TYPE_CHECKING:
+    from evil_minions.functions.registry import Function
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    **test.FUNCTIONS,
+    **grains.FUNCTIONS,
+    **pillar.FUNCTIONS,
+    **cmd.FUNCTIONS,
+    **state.FUNCTIONS,
+    **saltutil.FUNCTIONS,
+}

@@ -1,0 +1,117 @@
+"""The module `cmd`: a shell of a few commands, because nothing a job asks for may run on the machine of the fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from evil_minions.functions.call import CURRENT
+from evil_minions.functions.registry import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOT_FOUND: Final = 127
+_SYNTAX: Final = 2
+_SEPARATOR: Final = re.compile(r"\s*(&&|\|\||;)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one command printed, its exit code, the seconds it takes, and whether the shell ends with it."""
+
+    text: str = ""
+    code: int = 0
+    seconds: float = 0.0
+    ends: bool = False
+
+
+def _exit(words: list[str], grains: dict[str, Any]) -> Outcome:  # noqa: ARG001 - every command has these arguments
+    """End the shell with a code."""
+    return Outcome(code=int(words[1]) & 255 if len(words) > 1 and words[1].isdigit() else 0, ends=True)
+
+
+def _echo(words: list[str], grains: dict[str, Any]) -> Outcome:  # noqa: ARG001
+    """Print the words."""
+    return Outcome(" ".join(words[1:]))
+
+
+def _sleep(words: list[str], grains: dict[str, Any]) -> Outcome:  # noqa: ARG001
+    """Take a while."""
+    try:
+        return Outcome(seconds=max(0.0, float(words[1])))
+    except (IndexError, ValueError):
+        return Outcome("sleep: missing operand", 1)
+
+
+def _uname(words: list[str], grains: dict[str, Any]) -> Outcome:
+    """Print the kernel's name, release or node name."""
+    names = {"-s": "kernel", "-r": "kernelrelease", "-n": "nodename", "-m": "cpuarch", "-v": "kernelversion"}
+    return Outcome(" ".join(str(grains[names.get(word, "kernel")]) for word in words[1:] or ["-s"]))
+
+
+def _hostname(words: list[str], grains: dict[str, Any]) -> Outcome:
+    """Print the name of the host."""
+    return Outcome(str(grains["fqdn" if "-f" in words[1:] else "host"]))
+
+
+_COMMANDS: Final[dict[str, Callable[[list[str], dict[str, Any]], Outcome]]] = {
+    "echo": _echo,
+    "exit": _exit,
+    "false": lambda _words, _grains: Outcome(code=1),
+    "hostname": _hostname,
+    "sleep": _sleep,
+    "true": lambda _words, _grains: Outcome(),
+    "uname": _uname,
+    "whoami": lambda _words, _grains: Outcome("root"),
+}
+
+
+def execute(line: str, grains: dict[str, Any]) -> Outcome:
+    """Return what a shell line does: commands with `;`, `&&` and `||` between them, no pipes or redirections.
+
+    A command that the table doesn't have isn't found, as on a host that doesn't have it.
+    """
+    parts = _SEPARATOR.split(line.strip())
+    printed: list[str] = []
+    code, seconds = 0, 0.0
+    for number in range(0, len(parts), 2):
+        operator = parts[number - 1] if number else ";"
+        if (operator == "&&" and code) or (operator == "||" and not code) or not parts[number]:
+            continue
+        outcome = _command(parts[number], grains)
+        code, seconds = outcome.code, seconds + outcome.seconds
+        if outcome.text:
+            printed.append(outcome.text)
+        if outcome.ends:
+            break
+    return Outcome("\n".join(printed), code, seconds)
+
+
+def _command(text: str, grains: dict[str, Any]) -> Outcome:
+    """Return what one simple command does."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return Outcome("/bin/bash: -c: line 1: syntax error", _SYNTAX)
+    if not words:
+        return Outcome()
+    run = _COMMANDS.get(words[0])
+    return run(words, grains) if run else Outcome(f"/bin/bash: line 1: {words[0]}: command not found", NOT_FOUND)
+
+
+async def run(cmd: str, **kwargs: object) -> str:
+    """Return what the simulated command prints; its exit code becomes that of the job."""
+    call = CURRENT.get()
+    outcome = execute(str(cmd), call.host.grains())
+    if outcome.seconds:
+        await asyncio.sleep(outcome.seconds)
+    if not kwargs.get("ignore_retcode"):
+        call.retcode = outcome.code
+    return outcome.text
+
+
+FUNCTIONS: Final = {"cmd.run": Function(run, "salt.modules.cmdmod:run")}

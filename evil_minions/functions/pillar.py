@@ -1,0 +1,27 @@
+"""The module `pillar`: items, which the master compiles anew for every call."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import salt.utils.secret
+
+from evil_minions.functions.call import CURRENT
+from evil_minions.functions.registry import Function
+
+
+async def items(
+    *args: str,
+    pillar: dict[str, Any] | None = None,
+    pillar_enc: str | None = None,  # noqa: ARG001 - Salt's signature
+    pillarenv: str | None = None,  # noqa: ARG001
+    saltenv: str | None = None,  # noqa: ARG001
+    unmask: bool | None = None,
+) -> Any:  # noqa: ANN401 - a pillar
+    """Return a freshly compiled pillar, masked as Salt 3008 does unless `unmask`; with names only those parts of it."""
+    fresh = await CURRENT.get().host.fetch_pillar(override=pillar)
+    found = {name: fresh.get(name, "") for name in args} if args else fresh
+    return found if unmask else salt.utils.secret.serial(found)
+
+
+FUNCTIONS: Final = {"pillar.items": Function(items, "salt.modules.pillar:items")}

@@ -1,0 +1,63 @@
+"""The module `saltutil`: what runs on the minion, and refreshing what it has from the master."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+from typing import Any, Final
+
+from evil_minions.functions import fileserver
+from evil_minions.functions.call import CURRENT
+from evil_minions.functions.registry import Function
+
+_ORIGIN: Final = "salt.modules.saltutil"
+
+
+def running() -> list[dict[str, Any]]:
+    """Return the jobs that run beside this one."""
+    return CURRENT.get().others()
+
+
+def is_running(fun: str) -> list[dict[str, Any]]:
+    """Return the running jobs whose function matches a glob."""
+    return [
+        data for data in CURRENT.get().others() if isinstance(data["fun"], str) and fnmatch.fnmatch(data["fun"], fun)
+    ]
+
+
+def find_job(jid: str) -> dict[str, Any]:
+    """Return the running job with this id, or nothing."""
+    return next((data for data in CURRENT.get().others() if data["jid"] == jid), {})
+
+
+async def sync_all(
+    saltenv: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    refresh: bool = True,  # noqa: FBT001, FBT002
+    extmod_whitelist: Any = None,  # noqa: ANN401, ARG001
+    extmod_blacklist: Any = None,  # noqa: ANN401, ARG001
+    clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002
+) -> dict[str, list[str]]:
+    """Ask for modules of every kind, of which the simulated tree has none, and refresh the pillar."""
+    host = CURRENT.get().host
+    await host.errands([{"cmd": "_master_opts"}, *fileserver.top(host), *fileserver.modules()])
+    if refresh:
+        host.refresh_pillar(clean_cache=bool(clean_pillar_cache))
+    return {kind: [] for kind in fileserver.MODULE_KINDS}
+
+
+async def refresh_pillar(wait: bool = False, timeout: float = 30, clean_cache: bool = True) -> bool:  # noqa: ASYNC109, FBT001, FBT002 - Salt's signature
+    """Start to refresh the pillar, and wait for it if asked to."""
+    task = CURRENT.get().host.refresh_pillar(clean_cache=bool(clean_cache))
+    if wait:
+        await asyncio.wait([task], timeout=float(timeout))
+    return True
+
+
+FUNCTIONS: Final = {
+    "saltutil.running": Function(running, f"{_ORIGIN}:running"),
+    "saltutil.is_running": Function(is_running, f"{_ORIGIN}:is_running"),
+    "saltutil.find_job": Function(find_job, f"{_ORIGIN}:find_job"),
+    "saltutil.sync_all": Function(sync_all, f"{_ORIGIN}:sync_all", seconds=0.1),
+    "saltutil.refresh_pillar": Function(refresh_pillar, f"{_ORIGIN}:refresh_pillar"),
+    "saltutil.pillar_refresh": Function(refresh_pillar, f"{_ORIGIN}:refresh_pillar"),
+}

@@ -1,0 +1,129 @@
+"""The module `state`: results of states as data, and the traffic that a real state run makes.
+
+A simulated minion has no state compiler; `data/states.json` says what its states return. What a run asks of the
+master (options, pillar, file server) is asked for real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import salt.utils.data
+import salt.utils.jid
+
+from evil_minions.functions import fileserver
+from evil_minions.functions.call import CURRENT
+from evil_minions.functions.registry import Function
+
+if TYPE_CHECKING:
+    from evil_minions.functions.call import Call
+
+STATES_FILE: Final = Path(__file__).parent.parent / "data" / "states.json"
+_FAILED: Final = 2
+_COMPILE_ERROR: Final = 1
+_ORIGIN: Final = "salt.modules.state"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One state of the simulated tree; `dry` is its outcome with test=True, `milliseconds` what it takes on average."""
+
+    identifier: str
+    name: str
+    function: str
+    sls: str
+    outcome: dict[str, Any]
+    dry: dict[str, Any]
+    milliseconds: float
+
+
+def load_states(path: Path = STATES_FILE) -> tuple[State, ...]:
+    """Read the states of the simulated tree."""
+    return tuple(State(**entry) for entry in json.loads(path.read_text())["states"])
+
+
+_STATES: Final = load_states()
+_TREE: Final = frozenset(state.sls for state in _STATES)
+
+
+async def apply_(mods: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401 - Salt's signature
+    """Return the results of the states named, or of all of them."""
+    return await _run(mods, kwargs)
+
+
+async def highstate(test: Any = None, queue: Any = None, state_events: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001 - Salt's signature
+    """Return the results of all states."""
+    return await _run(None, {"test": test, **kwargs})
+
+
+async def sls(mods: Any, test: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401 - Salt's signature
+    """Return the results of the states named."""
+    return await _run(mods, {"test": test, **kwargs})
+
+
+async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:  # noqa: ANN401 - a list or a text
+    """Run the simulated states."""
+    call = CURRENT.get()
+    conflict = _conflicts(call)
+    if conflict and not kwargs.get("concurrent"):
+        call.retcode = _COMPILE_ERROR
+        return conflict
+    wanted = mods.split(",") if isinstance(mods, str) else list(mods or [])
+    await call.host.errands([{"cmd": "_master_opts"}])
+    await call.host.fetch_pillar()
+    if not wanted:
+        await call.host.errands([*fileserver.top(call.host), *fileserver.modules()])
+    await call.host.errands(fileserver.states(wanted or sorted(_TREE)))
+    unknown = [name for name in wanted if name not in _TREE]
+    if unknown:
+        call.retcode = _COMPILE_ERROR
+        return [f"No matching sls found for '{name}' in env 'base'" for name in unknown]
+    chosen = [state for state in _STATES if not wanted or state.sls in wanted]
+    test = salt.utils.data.is_true(kwargs.get("test"))
+    results, seconds = _results(call, chosen, test=test)
+    await asyncio.sleep(seconds)
+    if any(result["result"] is False for result in results.values()):
+        call.retcode = _FAILED
+    return results
+
+
+def _conflicts(call: Call) -> list[str]:
+    """Return what Salt says if another state run is under way on this minion."""
+    return [
+        f'The function "{data["fun"]}" is running as PID {data["pid"]} and was started at '
+        f"{salt.utils.jid.jid_to_time(data['jid'])} with jid {data['jid']}"
+        for data in call.others()
+        if isinstance(data["fun"], str) and data["fun"].startswith("state.")
+    ]
+
+
+def _results(call: Call, states: list[State], *, test: bool) -> tuple[dict[str, Any], float]:
+    """Return the results of some states, and the seconds that they take together."""
+    results: dict[str, Any] = {}
+    start = datetime.now(UTC).astimezone()
+    for number, state in enumerate(states):
+        duration = round(state.milliseconds * call.host.rng.lognormvariate(0.0, 0.25), 3)
+        module, _, function = state.function.partition(".")
+        results[f"{module}_|-{state.identifier}_|-{state.name}_|-{function}"] = {
+            "name": state.name,
+            **(state.dry if test else state.outcome),
+            "__sls__": state.sls,
+            "__run_num__": number,
+            "start_time": start.strftime("%H:%M:%S.%f"),
+            "duration": duration,
+            "__id__": state.identifier,
+        }
+        start += timedelta(milliseconds=duration)
+    return results, sum(result["duration"] for result in results.values()) / 1000.0
+
+
+FUNCTIONS: Final = {
+    "state.apply": Function(apply_, f"{_ORIGIN}:apply_", "highstate", seconds=0.1),
+    "state.highstate": Function(highstate, f"{_ORIGIN}:highstate", "highstate", seconds=0.1),
+    "state.sls": Function(sls, f"{_ORIGIN}:sls", "highstate", seconds=0.1),
+}

@@ -1,0 +1,112 @@
+"""A connection that comes back: one side of a minion's socket, whatever happens to the wire beneath.
+
+It does what libzmq does for a real minion: connect in the background, wait longer after each failure, start anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+
+    from evil_minions.wire import Endpoint, Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds between two attempts to connect: doubled from `first` up to `ceiling`, plus up to `first` at random.
+
+    Source: ZMQ_RECONNECT_IVL and ZMQ_RECONNECT_IVL_MAX of libzmq 4.3.
+    """
+
+    first: float
+    ceiling: float
+
+    def delay(self, failures: int, rng: random.Random) -> float:
+        """Return the wait in seconds after so many failures in a row (at least one)."""
+        doubled: float = self.first * 2.0 ** min(failures - 1, 16)
+        return min(doubled, max(self.ceiling, self.first)) + rng.random() * self.first
+
+
+class Link:
+    """Base of a minion's request channel and its subscription."""
+
+    __slots__ = ("_closed", "_failures", "_wire", "endpoint", "linked", "rng")
+
+    def __init__(self, endpoint: Endpoint, rng: random.Random) -> None:
+        """Stay idle until `open`."""
+        self.endpoint = endpoint
+        self.rng = rng
+        self.linked = False
+        self._closed = False
+        self._failures = 0
+        self._wire: Wire | None = None
+
+    def backoff(self) -> Backoff:
+        """Return how long to wait between attempts."""
+        raise NotImplementedError
+
+    def on_linked(self) -> None:
+        """Hear that messages may be sent."""
+
+    def on_message(self, parts: list[bytes]) -> None:
+        """Hear one message."""
+
+    def on_unlinked(self) -> None:
+        """Hear that the connection has gone."""
+
+    def open(self) -> None:
+        """Start to connect, unless that is under way or done."""
+        if self._wire is None and not self._closed:
+            self._wire = self.endpoint.open(self)
+
+    def reconnect(self) -> None:
+        """Throw the connection away and open another one at once."""
+        if self._closed:
+            return
+        self.endpoint.counters.reconnects += 1
+        self._hang_up(reset=False)
+        self.open()
+
+    def close(self, *, reset: bool = False) -> None:
+        """Hang up for good; `reset` leaves no TIME_WAIT behind."""
+        self._closed = True
+        self._hang_up(reset=reset)
+
+    def transmit(self, data: bytes) -> None:
+        """Write framed bytes to the wire, if there is one."""
+        if self._wire is not None:
+            self._wire.send(data)
+
+    def _hang_up(self, *, reset: bool) -> None:
+        """Close the wire, if any."""
+        self.linked = False
+        if self._wire is not None:
+            self._wire.close(reset=reset)
+            self._wire = None
+
+    def wire_ready(self, wire: Wire) -> None:
+        """Pass on that the handshake is over."""
+        if wire is self._wire:
+            self.linked = True
+            self._failures = 0
+            self.on_linked()
+
+    def wire_message(self, parts: list[bytes]) -> None:
+        """Pass a message on."""
+        self.on_message(parts)
+
+    def wire_lost(self, wire: Wire) -> None:
+        """Connect anew after a while."""
+        if wire is not self._wire:
+            return
+        self._wire = None
+        if self.linked:
+            self.linked = False
+            self.endpoint.counters.disconnects += 1
+            self.on_unlinked()
+        if not self._closed:
+            self._failures += 1
+            self.endpoint.loop.call_later(self.backoff().delay(self._failures, self.rng), self.open)

@@ -1,0 +1,241 @@
+"""One simulated minion: its life from signing in to the last return.
+
+Kept small on purpose, there are thousands of them: everything shared is in the context, everything that is only needed
+for a moment is made for that moment.
+Source: salt/minion.py of Salt 3008.5.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from evil_minions import defaults, job, loads
+from evil_minions.channel import RequestChannel
+from evil_minions.errors import ExchangeError, PendingError
+from evil_minions.execution import Execution
+from evil_minions.request import Request, ReturnRequest, SealedRequest
+from evil_minions.samples import ReturnRow
+from evil_minions.session import Session
+from evil_minions.stage import Stage
+from evil_minions.subscription import Subscription
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from evil_minions.context import Context
+    from evil_minions.envelope import Load
+    from evil_minions.publication import Publication
+
+_MAX_HELD: Final = 1000
+
+
+def _ignore(_request: Request, _answer: object) -> None:
+    """Take an answer that nobody waits for."""
+
+
+class Minion(Session):
+    """A minion with a number in its worker; `stage` says how far it has come."""
+
+    __slots__ = ("_executions", "_held", "channel", "stage", "subscription")
+
+    def __init__(self, context: Context, index: int) -> None:
+        """Stay idle until `sign_in`."""
+        super().__init__(context, index)
+        self.stage = Stage.IDLE
+        self.channel: RequestChannel | None = None
+        self.subscription: Subscription | None = None
+        self._held: list[bytes] | None = None
+        self._executions: list[Execution] | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether both sockets are connected."""
+        return bool(self.channel and self.channel.linked and self.subscription and self.subscription.linked)
+
+    def close(self) -> None:
+        """Hang up, and forget what only a running minion has."""
+        for link in (self.channel, self.subscription):
+            if link is not None:
+                link.close()
+        self.channel = self.subscription = None
+        self._held = self._executions = None
+        self.stage = Stage.IDLE
+
+    # signing in
+
+    async def sign_in(self) -> None:
+        """Sign in once, then open subscription and request channel.
+
+        Raises:
+            ExchangeError: if the master doesn't answer or doesn't let the minion in.
+
+        """
+        try:
+            credentials = await self.exchange_keys()
+        except PendingError:
+            self.stage = Stage.PENDING
+            raise
+        self.stage = Stage.AUTHENTICATED
+        context = self.context
+        self.subscription = Subscription(context.publisher(credentials.publish_port), context.rng, self)
+        self.subscription.open()
+        self.channel = RequestChannel(context.requests, context.rng, self)
+        self.channel.open()
+
+    def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
+        """Fetch the pillar that is kept for targets, then register resources, in the background."""
+
+        async def refresh() -> None:
+            try:
+                pillar = await self.fetch_pillar(clean_cache=clean_cache)
+            except ExchangeError:
+                return
+            self.context.pillars.put(self.index, pillar)
+            if self.channel is not None:
+                self.channel.submit(self._registration())
+
+        return self.context.spawn(refresh())
+
+    # the start
+
+    async def tune_in(self) -> tuple[float, float]:
+        """Fetch the pillar, fire the start events, register resources; return the loop's times of pillar and end.
+
+        Raises:
+            ExchangeError: if the master gives no pillar.
+
+        """
+        context = self.context
+        context.pillars.put(self.index, await self.fetch_pillar())
+        pillar_time = context.loop.time()
+        self.stage = Stage.TUNED
+        held, self._held = self._held, None
+        for frame in held or ():
+            self.on_publication(frame)
+        done: asyncio.Future[None] = context.loop.create_future()
+
+        def finish(_request: Request, _answer: object) -> None:
+            if not done.done():
+                done.set_result(None)
+
+        if self.channel is None:
+            raise ExchangeError(f"{self.id} was stopped during its start.")
+        started = f"Minion {self.id} started at {time.asctime()}"
+        self.fire("minion_start", started)
+        self.channel.submit(self._registration())
+        self.fire(f"salt/minion/{self.id}/start", started, finish)
+        await done
+        if self.stage == Stage.TUNED:
+            self.stage = Stage.READY
+        return pillar_time, context.loop.time()
+
+    def fire(self, tag: str, data: object, done: Callable[[Request, Any], None] | None = None) -> None:
+        """Send an event to the master's bus."""
+        if self.channel is None:
+            return
+        self.context.counters.events_sent += 1
+        load = loads.event(self.id, self.key.token, tag, data)
+        timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.RETURN_RETRY_TRIES
+        self.channel.submit(SealedRequest(load, timeout, tries, done or _ignore))
+
+    def _registration(self) -> SealedRequest:
+        """Return the request that registers the resources of this minion: none."""
+        return SealedRequest(
+            loads.registration(self.id, self.key.token), self._retry_timer(), defaults.RETURN_RETRY_TRIES, _ignore
+        )
+
+    def _retry_timer(self) -> float:
+        """Return the seconds until a return is sent again."""
+        return float(self.rng.randint(*defaults.RETURN_RETRY_TIMER))
+
+    # jobs
+
+    def on_publication(self, frame: bytes) -> None:
+        """Run a published job if it is for this minion; until the pillar is there it waits."""
+        if self.stage < Stage.TUNED:
+            self._held = self._held or []
+            if len(self._held) < _MAX_HELD:
+                self._held.append(frame)
+            return
+        publication = self.context.publications.open(frame, self.aes)
+        if publication is None:
+            self.context.spawn(self._reopen(frame))
+        else:
+            self._accept(publication)
+
+    async def _reopen(self, frame: bytes) -> None:
+        """Sign in anew for the key of a publication that doesn't open, as after the master has changed it."""
+        try:
+            await self.authenticated()
+        except ExchangeError:
+            return
+        publication = self.context.publications.open(frame, self.aes)
+        if publication is None:
+            self.context.counters.bad_frames += 1
+        else:
+            self._accept(publication)
+
+    def _accept(self, publication: Publication) -> None:
+        """Start the job of a publication unless it is old, for others, or known."""
+        if publication.serial:
+            if publication.serial <= self.serial:
+                return
+            self.serial = publication.serial
+        if not publication.chosen or not publication.chosen[self.index] or publication.seen[self.index]:
+            return
+        publication.seen[self.index] = 1
+        execution = Execution(self, publication, self.context.next_pid())
+        if self._executions is None:
+            self._executions = []
+        self._executions.append(execution)
+        load = publication.load
+        if load.get("start_event"):
+            self.fire(f"salt/job/{publication.jid}/start/{self.id}", loads.job_start(self.id, load))
+        self.context.loop.call_later(job.start_delay(load, self.rng), self._execute, execution)
+
+    def _execute(self, execution: Execution) -> None:
+        """Run a job whose process has started by now."""
+        if self.channel is None:
+            return
+        counters = self.context.counters
+        counters.executions += 1
+        if execution.publication.fun == "saltutil.find_job":
+            counters.find_jobs += 1
+        coroutine = execution.run()
+        if coroutine is not None:
+            self.context.spawn(coroutine)
+
+    def finished(self, execution: Execution, load: Load) -> None:
+        """Take the job off the list of what runs, and send its return."""
+        if self._executions is not None and execution in self._executions:
+            self._executions.remove(execution)
+            if not self._executions:
+                self._executions = None
+        if self.channel is None:
+            return
+        publication = execution.publication
+        self.context.counters.returns += 1
+
+        def done(request: Request, _answer: object) -> None:
+            self._returned(publication, request)
+
+        self.channel.submit(ReturnRequest(load, self._retry_timer(), defaults.RETURN_RETRY_TRIES, done))
+
+    def _returned(self, publication: Publication, request: Request) -> None:
+        """Count and write down what became of a return."""
+        context = self.context
+        if request.failed:
+            context.counters.returns_given_up += 1
+        else:
+            context.counters.returns_acked += 1
+        seconds = context.loop.time() - request.since
+        row = ReturnRow(
+            time.time(), publication.jid, publication.fun, self.id, request.attempts, not request.failed, seconds
+        )
+        context.sample(context.returns, row)
+
+    def running(self) -> list[dict[str, Any]]:
+        """Return the data of every job that runs now."""
+        return [execution.data() for execution in self._executions or ()]

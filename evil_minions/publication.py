@@ -1,0 +1,141 @@
+"""Publications: opened once for each process, though the same bytes reach every minion.
+
+A worker verifies, decrypts and matches a publication when the first of its minions gets it; the others find the result
+by the bytes themselves. Which minion has already run which job is kept here too, one byte for each, because a real
+minion runs no job twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+import salt.crypt
+import salt.exceptions
+import salt.payload
+
+from evil_minions.errors import SealError
+from evil_minions.target import target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evil_minions.counters import Counters
+    from evil_minions.envelope import Load
+    from evil_minions.keys import MasterKey
+    from evil_minions.target import Targets
+
+_PAD: Final = salt.crypt.Crypticle.PICKLE_PAD
+_FRAMES: Final = 256
+_JOBS: Final = 100
+_NEEDED: Final = ("tgt", "jid", "fun", "arg")
+
+
+class Publication:
+    """One job as published, and which minions of this worker it is for.
+
+    `chosen` and `seen` hold one byte for each minion index. `load` is what a real minion's job holds, shared by all.
+    """
+
+    __slots__ = ("chosen", "fun", "jid", "load", "seen", "serial")
+
+    def __init__(self, load: Load, serial: int, chosen: bytes) -> None:
+        """Keep the load, with what a minion adds before it starts a job."""
+        self.load: Load = {**load, "resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
+        self.serial = serial
+        self.jid: str = load["jid"]
+        self.fun: str = load["fun"] if isinstance(load["fun"], str) else ";".join(load["fun"])
+        self.chosen = chosen
+        self.seen = bytearray(len(chosen))
+
+
+def decrypt(frame: bytes, aes: str, master: MasterKey) -> Load:
+    """Return the load of a publication.
+
+    Raises:
+        SealError: if the HMAC or the master's signature is wrong.
+
+    """
+    try:
+        payload = salt.payload.loads(frame)
+        if payload["enc"] != "aes":
+            raise SealError("The publication isn't encrypted.")
+        signature = payload.get("sig")
+        if signature and (
+            master.public is None or not master.public.verify(payload["load"], signature, payload["sig_algo"])
+        ):
+            raise SealError("The publication isn't signed by the master.")
+        plain = salt.crypt.Crypticle(None, aes).decrypt(payload["load"])
+        if not plain.startswith(_PAD):
+            raise SealError("The publication holds something else than a job.")
+        load = salt.payload.loads(plain[len(_PAD) :])
+    except (salt.exceptions.SaltException, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise SealError("The publication doesn't authenticate.") from error
+    if not isinstance(load, dict):
+        raise SealError("The publication holds something else than a job.")
+    return load
+
+
+def _is_job(load: Load) -> bool:
+    """Return whether a load has the keys of a job, with the types that they must have."""
+    fun = load.get("fun")
+    names = fun if isinstance(fun, list) else [fun]
+    return (
+        all(name in load for name in _NEEDED)
+        and bool(names)
+        and all(isinstance(name, str) for name in names)
+        and isinstance(load["jid"], str)
+        and isinstance(load["arg"], list)
+    )
+
+
+class Publications:
+    """The publications that a worker has seen lately."""
+
+    def __init__(
+        self, master: MasterKey, targets: Targets, counters: Counters, on_new: Callable[[Publication], None]
+    ) -> None:
+        """Take the master's key, the minions, and whom to tell of each new job."""
+        self._master = master
+        self._targets = targets
+        self._counters = counters
+        self._on_new = on_new
+        self._frames: OrderedDict[tuple[bytes, str], Publication | None] = OrderedDict()
+        self._jobs: OrderedDict[str, Publication] = OrderedDict()
+
+    def open(self, frame: bytes, aes: str) -> Publication | None:
+        """Return the publication in `frame`, or None if it doesn't open with this key (perhaps a newer one is needed).
+
+        A load without the keys of a job counts as one for nobody, as it does for a real minion.
+        """
+        key = (frame, aes)
+        try:
+            return self._frames[key]
+        except KeyError:
+            pass
+        try:
+            publication = self._new(decrypt(frame, aes, self._master))
+        except SealError:
+            publication = None
+        self._frames[key] = publication
+        if len(self._frames) > _FRAMES:
+            self._frames.popitem(last=False)
+        return publication
+
+    def _new(self, load: dict[str, Any]) -> Publication:
+        """Match a load that came for the first time; a job id seen before shares who has run it."""
+        serial = load.pop("serial", 0)
+        if not _is_job(load) or not isinstance(serial, int):
+            self._counters.bad_frames += 1
+            return Publication({"jid": "", "fun": ""}, 0, b"")
+        publication = Publication(load, serial, self._targets.select(target_of(load)))
+        known = self._jobs.get(publication.jid)
+        if known is not None:
+            publication.seen = known.seen
+            return publication
+        self._jobs[publication.jid] = publication
+        if len(self._jobs) > _JOBS:
+            self._jobs.popitem(last=False)
+        self._counters.publications += 1
+        self._on_new(publication)
+        return publication

@@ -1,0 +1,152 @@
+"""Raw samples of a fleet: comma-separated files that the workers write and anybody may read.
+
+Times are seconds since the epoch, durations seconds. Each worker has files of its own, so that nothing is shared.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+
+from evil_minions.errors import SampleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_BUFFERED_ROWS: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job when a worker first saw it; `targeted` counts its minions that match and are subscribed."""
+
+    time: float
+    jid: str
+    fun: str
+    targeted: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnRow:
+    """A return that is over: acknowledged, or given up after `attempts`; `seconds` since its first send."""
+
+    time: float
+    jid: str
+    fun: str
+    minion: str
+    attempts: int
+    acknowledged: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartRow:
+    """A minion that got ready: seconds from the start of its worker to signed in, pillar there, start events out."""
+
+    minion: str
+    auth_s: float
+    pillar_s: float
+    ready_s: float
+
+
+Row = TypeVar("Row", JobRow, ReturnRow, StartRow)
+_NAMES: Final[dict[type, str]] = {JobRow: "jobs", ReturnRow: "returns", StartRow: "starts"}
+
+
+def _text(value: object) -> str:
+    """Return a field as it is written."""
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+class SampleWriter:
+    """Writes the rows of one kind of one worker; they are on disk after `flush`."""
+
+    def __init__(self, folder: Path, kind: type, worker: int) -> None:
+        """Create the file with its header.
+
+        Raises:
+            SampleError: if it can't be written.
+
+        """
+        self._path = folder / f"{_NAMES[kind]}.{worker}.csv"
+        self._names = tuple(field.name for field in fields(kind))
+        self._lines: list[str] = [",".join(self._names) + "\n"]
+        self._write("w")
+
+    def add(self, row: JobRow | ReturnRow | StartRow) -> None:
+        """Keep a row for the next flush."""
+        cells = (_text(getattr(row, name)) for name in self._names)
+        self._lines.append(",".join(cell if "," not in cell else f'"{cell}"' for cell in cells) + "\n")
+        if len(self._lines) >= _BUFFERED_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is kept.
+
+        Raises:
+            SampleError: if the disk doesn't take it.
+
+        """
+        if self._lines:
+            self._write("a")
+
+    def _write(self, mode: str) -> None:
+        """Write the lines kept to the file."""
+        try:
+            with self._path.open(mode) as file:
+                file.write("".join(self._lines))
+        except OSError as error:
+            raise SampleError(
+                f"{self._path} can't be written ({error.strerror}): free space or another folder."
+            ) from error
+        self._lines.clear()
+
+
+def _read(folder: Path, kind: type[Row]) -> Iterator[Row]:
+    """Return the rows of one kind over all workers, worker by worker."""
+    types = get_type_hints(kind)
+    for path in sorted(folder.glob(f"{_NAMES[kind]}.*.csv"), key=lambda found: int(found.suffixes[-2][1:])):
+        with path.open(newline="") as file:
+            for number, cells in enumerate(csv.DictReader(file), start=2):
+                try:
+                    values: dict[str, Any] = {
+                        name: bool(int(cells[name])) if form is bool else form(cells[name])
+                        for name, form in types.items()
+                    }
+                except (KeyError, TypeError, ValueError) as error:
+                    raise SampleError(f"{path} line {number} is no sample of this fleet: {error}.") from error
+                yield kind(**values)
+
+
+def read_jobs(folder: Path) -> Iterator[JobRow]:
+    """Return the jobs that the workers saw, one row for each worker and job.
+
+    Raises:
+        SampleError: if a line isn't a sample.
+
+    """
+    return _read(folder, JobRow)
+
+
+def read_returns(folder: Path) -> Iterator[ReturnRow]:
+    """Return the returns that are over.
+
+    Raises:
+        SampleError: if a line isn't a sample.
+
+    """
+    return _read(folder, ReturnRow)
+
+
+def read_starts(folder: Path) -> Iterator[StartRow]:
+    """Return the minions that got ready.
+
+    Raises:
+        SampleError: if a line isn't a sample.
+
+    """
+    return _read(folder, StartRow)

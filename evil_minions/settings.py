@@ -1,0 +1,91 @@
+"""What a fleet is told at its start."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from evil_minions.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEFAULT_ID_FORMAT: Final = "minion-{:05d}"
+_PORTS: Final = range(1, 65536)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """One fleet, or a worker's share of it.
+
+    `address` is the master's IP address, `first` the number of the first minion, `auth_rate` the most sign-ins that
+    are begun in a second at the start, `window` the most that are under way then.
+    """
+
+    master: str
+    address: str
+    request_port: int
+    minions: int
+    folder: Path
+    first: int = 0
+    per_process: int = 2500
+    id_format: str = DEFAULT_ID_FORMAT
+    seed: int = 1
+    auth_rate: float = 300.0
+    window: int = 48
+    grains: Path | None = None
+    worker: int = 0
+
+    def check(self) -> None:
+        """Raise UsageError if a value can't be used."""
+        if self.minions < 1 or self.per_process < 1 or self.first < 0:
+            raise UsageError("A fleet has at least one minion, one minion for each process, and no negative numbers.")
+        if self.request_port not in _PORTS:
+            raise UsageError(f"{self.request_port} is no port: give one between 1 and 65535.")
+        if self.auth_rate <= 0:
+            raise UsageError("--auth-rate must be more than 0.")
+        try:
+            distinct = self.id_format.format(0) != self.id_format.format(1)
+        except (IndexError, KeyError, ValueError):
+            distinct = False
+        if not distinct:
+            raise UsageError(
+                f"--id-format {self.id_format!r} must hold a place for a number, such as 'minion-{{:05d}}'."
+            )
+
+    def ids(self) -> list[str]:
+        """Return the ids of the minions."""
+        return [self.id_format.format(number) for number in range(self.first, self.first + self.minions)]
+
+    def shares(self) -> Iterator[FleetSettings]:
+        """Return the settings of each worker: as few as needed, of equal size."""
+        count = -(-self.minions // self.per_process)
+        first = self.first
+        for worker in range(count):
+            minions = self.minions // count + (worker < self.minions % count)
+            yield replace(
+                self,
+                worker=worker,
+                first=first,
+                minions=minions,
+                auth_rate=self.auth_rate / count,
+                window=max(4, self.window // count),
+            )
+            first += minions
+
+    def to_json(self) -> str:
+        """Return the settings as one line."""
+        data: dict[str, Any] = asdict(self)
+        data["folder"] = str(self.folder)
+        data["grains"] = str(self.grains) if self.grains else None
+        return json.dumps(data)
+
+    @classmethod
+    def from_json(cls, text: str) -> FleetSettings:
+        """Return the settings that `to_json` wrote."""
+        data = json.loads(text)
+        data["folder"] = Path(data["folder"])
+        data["grains"] = Path(data["grains"]) if data["grains"] else None
+        return cls(**data)

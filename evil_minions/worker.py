@@ -1,0 +1,169 @@
+"""A worker process: a few thousand minions on one event loop, and a line to its supervisor.
+
+It ends when told to, when the line closes, and when its parent dies: no fleet outlives its supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import json
+import logging
+import os
+import random
+import resource
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from evil_minions.context import Context
+from evil_minions.errors import EvilMinionsError
+from evil_minions.minion import Minion
+from evil_minions.ramp import Ramp
+from evil_minions.settings import FleetSettings
+from evil_minions.stage import Stage
+from evil_minions.target import Target
+
+_PR_SET_PDEATHSIG: Final = 1
+_FLUSH_SECONDS: Final = 1.0
+_PAGE_KB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
+_LINE_LIMIT: Final = 64 * 1024 * 1024
+
+
+def rss_kb() -> int:
+    """Return the resident memory of this process in KB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_KB
+
+
+class Worker:
+    """The minions of one process."""
+
+    def __init__(self, settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> None:
+        """Make the minions; none of them does anything yet. What the process takes without them is measured before."""
+        rng = random.Random(settings.seed * 1000 + settings.worker)  # noqa: S311 - chance that can be repeated
+        self.context = Context(settings, loop, rng)
+        self._base_rss_kb = rss_kb()
+        self.minions = [Minion(self.context, index) for index in range(settings.minions)]
+        self.context.subscribed = self._subscribed
+        self.stopping = asyncio.Event()
+        self.error: EvilMinionsError | None = None
+        self.context.fatal = self._fail
+
+    def _subscribed(self, index: int) -> bool:
+        """Return whether a minion hears of publications and will run them."""
+        minion = self.minions[index]
+        return minion.stage >= Stage.TUNED and minion.connected
+
+    def _fail(self, error: EvilMinionsError) -> None:
+        """End the worker because of `error`."""
+        self.error = self.error or error
+        self.stopping.set()
+
+    def status(self) -> dict[str, Any]:
+        """Return the state of the worker, as the supervisor reports it."""
+        stages = [minion.stage for minion in self.minions]
+        return {
+            "pid": os.getpid(),
+            "minions": len(self.minions),
+            "connected": sum(minion.connected for minion in self.minions),
+            "authenticated": sum(stage >= Stage.AUTHENTICATED for stage in stages),
+            "ready": sum(stage == Stage.READY for stage in stages),
+            "pending": sum(stage == Stage.PENDING for stage in stages),
+            "rss_kb": rss_kb(),
+            "base_rss_kb": self._base_rss_kb,
+            "cpu_s": time.process_time(),
+            "counters": self.context.counters.as_dict(),
+        }
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what the supervisor asks, and return the answer."""
+        match request.get("do"):
+            case "status":
+                return self.status()
+            case "flush":
+                self.context.flush()
+                return {}
+            case "match":
+                target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
+                chosen = self.context.targets.select(target)
+                return {"ids": [name for name, hit in zip(self.context.ids, chosen, strict=True) if hit]}
+            case "pillar":
+                index = {name: number for number, name in enumerate(self.context.ids)}.get(request["id"])
+                return {} if index is None else {"pillar": self.context.pillars.get(index)}
+            case _:
+                self.stopping.set()
+                return {}
+
+    async def serve(self, link: socket.socket) -> None:
+        """Answer the supervisor line by line until it hangs up."""
+        reader, writer = await asyncio.open_connection(sock=link, limit=_LINE_LIMIT)
+        while line := await reader.readline():
+            reply = json.dumps(self.answer(json.loads(line)), default=str)
+            writer.write(reply.encode() + b"\n")
+            await writer.drain()
+        self.stopping.set()
+
+    async def run(self, link: socket.socket) -> None:
+        """Live until told to stop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stopping.set)
+        self.context.spawn(self.serve(link))
+        Ramp(self.context, self.minions).run()
+        settled = False
+        while not self.stopping.is_set():
+            self.context.flush()
+            if not settled and all(minion.stage == Stage.READY for minion in self.minions):
+                settled = True
+                gc.collect()
+                gc.freeze()
+            try:
+                await asyncio.wait_for(self.stopping.wait(), _FLUSH_SECONDS)
+            except TimeoutError:
+                continue
+        for minion in self.minions:
+            minion.close()
+        self.context.flush()
+
+
+def _prepare() -> None:
+    """Tie the process to its parent, and raise its limits."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        sys.exit(1)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    # Salt's matchers log an error for each minion and each odd target
+    logging.disable(logging.CRITICAL)
+    # collections are for the few cycles of failed requests; the minions themselves have none
+    gc.set_threshold(20_000, 50, 100)
+
+
+def main(arguments: list[str]) -> int:
+    """Run a worker: descriptor of the line to the supervisor, settings as JSON. Return the exit code."""
+    _prepare()
+    link = socket.socket(fileno=int(arguments[0]))
+    settings = FleetSettings.from_json(arguments[1])
+
+    async def live() -> EvilMinionsError | None:
+        worker = Worker(settings, asyncio.get_running_loop())
+        await worker.run(link)
+        return worker.error
+
+    try:
+        error = asyncio.run(live())
+    except EvilMinionsError as problem:
+        error = problem
+    if error is not None:
+        print(f"evil_minions: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,95 @@
+"""A load run from the command to its report: the run folder, each tree in turn, then result and report."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness import load, machine, result, runs
+from harness import scenario as scenarios
+from harness.errors import HarnessError, SettingsError, disk_error
+from harness.process import PACKAGES
+from harness.report import page
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from harness.progress import Progress
+    from harness.result import Result
+
+TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a user asked for: a scenario by name or file, the trees, changes to it, and where run folders go.
+
+    `command` is the command line that repeats it.
+    """
+
+    scenario: str
+    trees: tuple[str, ...]
+    folder: Path
+    command: str
+    minions: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished run left: its folder and its result."""
+
+    folder: Path
+    result: Result
+
+
+def run(order: Order, progress: Progress, when: datetime) -> Outcome:
+    """Run a scenario on each tree, one after the other, each on a bed of its own; `when` is now, in UTC.
+
+    Raises SettingsError before anything is started, HarnessError if a run fails. What a failed or interrupted run
+    left stays in its folder, whose `run.json` says so.
+    """
+    file = scenarios.find(order.scenario)
+    scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed)
+    trees = {name: TREES[name] for name in order.trees}
+    for name, tree in trees.items():
+        if not (tree / "salt").is_dir():
+            raise SettingsError(f"The {name} tree is not in {tree}: make both trees with `nox -s apply`.")
+    folder = runs.create(order.folder, when, scenario, file, order.trees, order.command)
+    facts = json.dumps(machine.facts(trees), indent=1)
+    (folder / "environment.json").write_text(facts + "\n", encoding="utf-8")
+    progress.say(f"{scenario.name}: {scenario.description}")
+    try:
+        for name, tree in trees.items():
+            load.run(load.Job(name, tree, scenario, folder / "scenario.toml", folder / name), progress)
+        progress.show("working out the result and the report")
+        found = result.compute(folder)
+        result.write(found, folder)
+        page.write(folder)
+    except KeyboardInterrupt:
+        runs.end(folder, "interrupted")
+        progress.say(f"Interrupted; samples and logs so far are in {shown(folder)}.")
+        raise
+    except HarnessError as error:
+        runs.end(folder, "failed", str(error))
+        progress.say(f"The run failed; its samples and logs are in {shown(folder)}.")
+        raise
+    except OSError as error:
+        # a full disk takes no note either
+        with contextlib.suppress(OSError):
+            runs.end(folder, "failed", str(error))
+        raise disk_error(error, folder) from error
+    except BaseException as error:
+        runs.end(folder, "failed", f"{type(error).__name__}: {error}")
+        raise
+    runs.end(folder, "finished")
+    progress.end()
+    return Outcome(folder, found)
+
+
+def shown(path: Path) -> str:
+    """Return a path as short as the working folder allows."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,96 @@
+"""What can go wrong with the bed, as one tree of exceptions.
+
+Every command of the harness prints the message of one of these as a single line and ends with its `exit_code`, so a
+message is one sentence that says what to do next.
+
+    HarnessError (1)
+    ├── SettingsError (2)         a setting, an option or a file of settings is wrong
+    │   ├── ScenarioError         a scenario file
+    │   ├── PortError             a port that was asked for is taken
+    │   └── LimitError            the machine's limits can't carry what was asked for
+    ├── StartError (3)            something of the bed did not start or did not answer in time
+    │   ├── PostgresError         no source of PostgreSQL works
+    │   ├── DiskError             a disk is full
+    │   └── WardenError           the process that owns the bed's processes is gone
+    ├── ProcessError (1)          a process of the bed ended, or did not end in time
+    └── RunError (1)              a load run could not be completed
+"""
+
+import errno
+import os
+from pathlib import Path
+from typing import ClassVar
+
+FULL = "A disk that the bed writes to is full ({}): free some space, or set TMPDIR or --folder to a larger one."
+
+
+class HarnessError(Exception):
+    """Anything that the harness reports to its user as one sentence."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class SettingsError(HarnessError):
+    """A setting, an option or a file of settings is wrong."""
+
+    exit_code = 2
+
+
+class ScenarioError(SettingsError):
+    """A scenario file is wrong."""
+
+
+class PortError(SettingsError):
+    """A port that was asked for is taken."""
+
+
+class LimitError(SettingsError):
+    """The machine's limits can't carry what was asked for."""
+
+
+class StartError(HarnessError):
+    """Something of the bed did not start or did not answer in time."""
+
+    exit_code = 3
+
+
+class PostgresError(StartError):
+    """No source of PostgreSQL works."""
+
+
+class DiskError(StartError):
+    """A disk is full."""
+
+
+class WardenError(StartError):
+    """The process that owns the bed's processes is gone."""
+
+
+class ProcessError(HarnessError):
+    """A process of the bed ended, or did not end in time."""
+
+
+class RunError(HarnessError):
+    """A load run could not be completed."""
+
+
+def is_full(error: OSError) -> bool:
+    """Say whether a write failed because its disk, or the user's part of it, is full."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
+def disk_error(error: OSError, path: Path | str) -> HarnessError:
+    """Return the error that tells a user what became of writing below `path`.
+
+    A full disk is common enough in a test bed to be told apart from every other failed write.
+    """
+    if is_full(error):
+        return DiskError(FULL.format(path))
+    return StartError(f"Cannot write below {path}: {error.strerror}; choose a folder that you may write to.")
+
+
+def end_error(what: str, code: int, log: Path, text: str) -> StartError:
+    """Return the error for a process that ended too early; `text` is the end of its log."""
+    if os.strerror(errno.ENOSPC) in text:
+        return DiskError(FULL.format(log.parent))
+    return StartError(f"{what} ended with exit code {code}; the last lines of {log} are:\n{text}")

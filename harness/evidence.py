@@ -1,0 +1,55 @@
+"""All raw samples of one tree's run, read into memory once.
+
+Result and report look at the same samples; a run of a few hundred thousand returns fits easily.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evil_minions import samples as fleet_samples
+from harness import samples
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evil_minions.samples import JobRow, ReturnRow, StartRow
+    from harness.samples import ClientSample, FleetSample, KeptReturn, ProcessSample, Timeline
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The samples of one tree's run; each list is in order of time, as written."""
+
+    timeline: Timeline
+    clients: list[ClientSample]
+    processes: list[ProcessSample]
+    fleet: list[FleetSample]
+    kept: list[KeptReturn]
+    jobs: list[JobRow]
+    returns: list[ReturnRow]
+    starts: list[StartRow]
+
+    def load_jobs(self) -> dict[str, list[JobRow]]:
+        """Return the rows, one for each worker, of each job that the fleet first saw in the load phase, by job id."""
+        jobs: dict[str, list[JobRow]] = {}
+        for job in self.jobs:
+            if job.time >= self.timeline.load_start:
+                jobs.setdefault(job.jid, []).append(job)
+        return jobs
+
+
+def read(folder: Path) -> Evidence:
+    """Return the samples in `folder`. Raises SettingsError if the run was not finished."""
+    fleet = folder / "fleet"
+    return Evidence(
+        timeline=samples.read_timeline(folder),
+        clients=list(samples.read_clients(folder)),
+        processes=list(samples.read_processes(folder)),
+        fleet=list(samples.read_fleet(folder)),
+        kept=list(samples.read_kept(folder)),
+        jobs=sorted(fleet_samples.read_jobs(fleet), key=lambda job: job.time),
+        returns=sorted(fleet_samples.read_returns(fleet), key=lambda row: row.time),
+        starts=list(fleet_samples.read_starts(fleet)),
+    )

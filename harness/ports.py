@@ -1,0 +1,110 @@
+"""Free ports on the loopback interface, reserved for one bed.
+
+A port that is free now may be taken before its server binds it, by another bed that looks at the same moment or by an
+outgoing connection. So ports come from below the range that the kernel gives to connections, and each one is reserved
+through an abstract Unix socket of its number: only one bed can hold it, and the kernel drops it with the process,
+however that ends.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from harness.errors import PortError, StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+    from types import TracebackType
+
+HOST = "127.0.0.1"
+FIRST, LAST = 20_000, 29_999
+OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def is_free(port: int) -> bool:
+    """Say whether a server could listen on this port of the loopback interface now."""
+    with socket.socket() as probe:
+        # as servers do: connections of an earlier server that linger do not count
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def listens(family: socket.AddressFamily, address: tuple[str, int] | str) -> bool:
+    """Say whether a server takes connections at a port or a Unix socket."""
+    with socket.socket(family) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(address) == 0
+
+
+def candidates(outgoing: tuple[int, int]) -> Sequence[int]:
+    """Return the ports to choose from, given the kernel's range for outgoing connections."""
+    low, high = outgoing
+    return [port for port in range(FIRST, LAST + 1) if not low <= port <= high] or range(FIRST, LAST + 1)
+
+
+def outgoing_range(path: Path = OUTGOING) -> tuple[int, int]:
+    """Return the first and last port that the kernel gives to outgoing connections."""
+    low, high = path.read_text().split()
+    return int(low), int(high)
+
+
+class Ports:
+    """The ports of one bed; a context manager that gives its reservations back."""
+
+    def __init__(self, random: Random) -> None:
+        """Choose by `random`, so that beds that start together rarely ask for the same port."""
+        self._random = random
+        self._reservations: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Give the reservations back."""
+        for reservation in self._reservations:
+            reservation.close()
+        self._reservations.clear()
+
+    def take(self, purpose: str, wanted: int | None = None) -> int:
+        """Return a port that is free and now reserved: `wanted`, or one of the bed's choice.
+
+        Raises PortError if the wanted one is taken, StartError if there is no free one.
+        """
+        if wanted is not None:
+            if self._reserve(wanted):
+                return wanted
+            raise PortError(
+                f"Port {wanted} on {HOST}, asked for as the {purpose} port, is taken: stop the server that has it, "
+                "or leave the port out and let the bed choose."
+            )
+        ports = candidates(outgoing_range())
+        start = self._random.randrange(len(ports))
+        for port in [*ports[start:], *ports[:start]]:
+            if self._reserve(port):
+                return port
+        raise StartError(f"No port between {FIRST} and {LAST} on {HOST} is free for the {purpose}: stop other servers.")
+
+    def _reserve(self, port: int) -> bool:
+        """Reserve one port, unless a bed has reserved it or a server listens there."""
+        reservation = socket.socket(socket.AF_UNIX)
+        try:
+            reservation.bind(f"\0saltbed-port-{port}")
+        except OSError:
+            reservation.close()
+            return False
+        if not is_free(port):
+            reservation.close()
+            return False
+        self._reservations.append(reservation)
+        return True

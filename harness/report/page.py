@@ -1,0 +1,236 @@
+"""Puts the report together: verdict, figures, plots and facts of a run, rendered into one page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness import evidence, figures, thresholds
+from harness import result as results
+from harness.report import series, spreads, theme, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.evidence import Evidence
+    from harness.figures import Figure
+
+FOLDER = Path(__file__).parent
+FILE = "report.html"
+# the cards at the top, most telling first
+CARDS = (
+    "client_errors", "client_latency_s.p95", "acknowledged_ratio", "returns_lost", "publications_per_job",
+    "find_jobs_per_execution", "master_cpu_ms_per_return", "returns_per_s",
+)  # fmt: skip
+# how many kinds of errors of each tree are listed
+ERRORS = 6
+NOTHING = "\N{EN DASH}"
+# CPU time for each return below which a comparison says nothing
+SEEN_MS = 0.02
+# differences smaller than this are noise between two runs of the same tree
+NOISE = 0.05
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the patched tree compares to stock in one figure: the state (good, bad or "" for alike) and words."""
+
+    state: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of the page: its definition, each tree's value as text, and how they compare."""
+
+    figure: Figure
+    values: dict[str, str]
+    change: Change | None
+
+
+def write(folder: Path) -> Path:
+    """Write the report of the run in `folder` from its `result.json` and samples, and return its path."""
+    path = folder / FILE
+    path.write_text(render(folder), encoding="utf-8")
+    return path
+
+
+def render(folder: Path) -> str:
+    """Return the page of the run in `folder`. Raises SettingsError if the run has no result."""
+    result = results.load(folder)
+    trees: dict[str, dict[str, Any]] = result["trees"]
+    samples = {tree: _grouped(evidence.read(folder / tree / "samples")) for tree in trees}
+    machine = _environment(folder)
+    verdicts = [verdict.of_tree(tree, values) for tree, values in trees.items()]
+    roles = sorted({row.role for tree in samples.values() for row in tree.processes}, key=theme.order)
+    engine = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    engine.filters["number"] = number
+    context = {
+        "result": result,
+        "trees": list(trees),
+        "scenario": result["scenario"],
+        "headline": verdict.headline(result, verdicts),
+        "verdicts": verdicts,
+        "rules": verdict.RULES,
+        "cards": [row(figures.BY_NAME[name], trees) for name in CARDS],
+        "rows": [row(figure, trees) for figure in figures.FIGURES if figure.name not in figures.BY_ROLE],
+        "role_colours": {role: theme.colour_of_role(role) for role in roles},
+        "roles": roles,
+        "memory_roles": sorted({role for values in trees.values() for role in values["peak_memory_mb"]}),
+        "errors": errors(samples),
+        "cpu_rows": cpu_rows(trees, roles),
+        "machine": machine,
+        "plots": plots(samples, trees, roles, int(machine.get("machine", {}).get("cores", 1))),
+        "css": Markup(theme.css() + (FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704  # our own files
+    }
+    return engine.get_template("page.html.j2").render(context)
+
+
+def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list[str], cores: int) -> dict[str, Any]:
+    """Return the SVG of every plot, by name; those that each tree has one of, by name and tree."""
+    top = series.limits(samples)
+    master = spreads.master_roles(roles)
+    span = max(
+        (row.finished - tree.timeline.load_start for tree in samples.values() for row in tree.clients), default=1.0
+    )
+    used = {tree: _used(values) for tree, values in trees.items()}
+    drawn: dict[str, Any] = {
+        "bars": spreads.cpu_by_role(used, spreads.telling(used, roles), "bars"),
+        "ramp": series.ramp_up(samples, "ramp"),
+        "latency": spreads.shares(
+            {tree: [row.latency_s for row in rows.clients] for tree, rows in samples.items()},
+            "seconds to a client's answer",
+            "latency",
+        ),
+        "acknowledgement": spreads.shares(
+            {tree: [row.seconds for row in rows.returns if row.acknowledged] for tree, rows in samples.items()},
+            "seconds to a return's acknowledgement",
+            "acknowledgement",
+        ),
+        "cpu": {}, "memory": {}, "returns": {}, "requests": {},
+    }  # fmt: skip
+    for tree, rows in samples.items():
+        drawn["cpu"][tree] = series.cpu_over_time(rows, roles, cores, top, f"cpu-{tree}")
+        drawn["memory"][tree] = series.memory_over_time(rows, master, top, f"memory-{tree}")
+        drawn["returns"][tree] = series.returns_over_time(rows, tree, top, f"returns-{tree}")
+        drawn["requests"][tree] = spreads.requests_over_time(rows, f"requests-{tree}", span * 1.02)
+    return {
+        name: {tree: Markup(svg) for tree, svg in drawing.items()} if isinstance(drawing, dict) else Markup(drawing)  # noqa: S704
+        for name, drawing in drawn.items()
+    }
+
+
+def errors(samples: Mapping[str, Evidence]) -> list[tuple[str, str, int]]:
+    """Return (tree, what went wrong, how many requests) for the most frequent errors of clients.
+
+    Numbers are left out of the texts, so that "12 of 1000 minions answered" and "13 of 1000" count as one.
+    """
+    found = []
+    for tree, rows in samples.items():
+        counts = Counter(re.sub(r"\d+ of (?=\d)", "some of ", row.error) for row in rows.clients if row.error)
+        found += [(tree, text, count) for text, count in counts.most_common(ERRORS)]
+    return found
+
+
+def cpu_rows(
+    trees: Mapping[str, Mapping[str, Any]], roles: list[str]
+) -> list[tuple[str, dict[str, str], Change | None]]:
+    """Return (role, each tree's CPU time in the load phase for each distinct return, how they compare)."""
+    figure = figures.Figure("cpu_s", "CPU", "ms", "lower", "")
+    rows = []
+    for role in [*roles, "all of the master"]:
+        found = {}
+        for tree, values in trees.items():
+            returns = sum(row["returns"] for name, row in values["per_function"].items() if row["jobs_requested"])
+            used = _used(values)
+            of_role = [role] if role in roles else spreads.master_roles(list(used))
+            found[tree] = sum(used.get(name, 0.0) for name in of_role) * 1000 / returns if returns else None
+        seen = any((value or 0.0) >= SEEN_MS for value in found.values())
+        rows.append(
+            (
+                role,
+                {tree: shown(figure, value) for tree, value in found.items()},
+                change(figure, found) if seen else None,
+            )
+        )
+    return rows
+
+
+def row(figure: Figure, trees: Mapping[str, Mapping[str, Any]]) -> Row:
+    """Return one figure of all trees."""
+    found = {tree: thresholds.lookup(values, figure.name) for tree, values in trees.items()}
+    return Row(figure, {tree: shown(figure, value) for tree, value in found.items()}, change(figure, found))
+
+
+def shown(figure: Figure, value: float | None) -> str:
+    """Return a value as the page prints it, with its unit."""
+    if value is None:
+        return NOTHING
+    if figure.unit == "%":
+        return f"{value * 100:.1f} %"
+    if figure.unit == "x":
+        return f"{value:.2f}"
+    return f"{number(value)} {figure.unit}".strip().replace(" /s", "/s")
+
+
+def number(value: float | None) -> str:
+    """Return a number with as many digits as a reader needs: three, and all of those before the point."""
+    if value is None:
+        return NOTHING
+    if value == int(value) or abs(value) >= 100:  # noqa: PLR2004  # whole numbers from here on
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"  # noqa: PLR2004
+
+
+def change(figure: Figure, found: Mapping[str, float | None]) -> Change | None:
+    """Return how patched compares to stock, None unless both have the figure and more or less of it is better."""
+    stock, patched = found.get("stock"), found.get("patched")
+    if stock is None or patched is None or not figure.better:
+        return None
+    if stock == patched or (stock and abs(patched / stock - 1) < NOISE):
+        return Change("", "alike")
+    better = (patched < stock) == (figure.better == "lower")
+    word = "better" if better else "worse"
+    if figure.unit == "%":
+        return Change("good" if better else "bad", f"{(patched - stock) * 100:+.1f} points, {word}")
+    if not stock or not patched:
+        return Change("good" if better else "bad", f"{'up from' if patched else 'down to'} none")
+    factor = max(stock, patched) / min(stock, patched)
+    return Change("good" if better else "bad", f"{factor:.{1 if factor < 10 else 0}f}× {word}")  # noqa: PLR2004, RUF001
+
+
+def _grouped(samples: Evidence) -> Evidence:
+    """Return the samples with the roles that the page shows."""
+    rows = [dataclasses.replace(row, role=theme.group(row.role)) for row in samples.processes]
+    return dataclasses.replace(samples, processes=rows)
+
+
+def _used(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the CPU seconds of a tree's result by the roles that the page shows."""
+    used: Counter[str] = Counter()
+    for role, seconds in values["cpu_s"].items():
+        used[theme.group(role)] += seconds
+    return dict(used)
+
+
+def _environment(folder: Path) -> dict[str, Any]:
+    """Return what the run recorded of its machine; a run without it still has a report."""
+    try:
+        values: dict[str, Any] = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return values

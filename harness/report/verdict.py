@@ -1,0 +1,85 @@
+"""The verdict in words: whether a run went well, for somebody who has ten seconds.
+
+Thresholds of the scenario decide where it has some. Without them a tree's own figures do, by limits that are printed
+here and in the report: they tell a healthy master from one that struggles and from one that has collapsed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GOOD, WARN, BAD = "good", "warn", "bad"
+# a tree has collapsed if half of its clients got no complete answer, or most of what its minions sent was for nothing
+COLLAPSED_ERRORS = 0.5
+COLLAPSED_ACKNOWLEDGED = 0.5
+HEALTHY_ACKNOWLEDGED = 0.95
+RULES = (
+    "Went well: every client got a complete answer, no return was lost, and at least 95 % of the sends were "
+    "acknowledged. "
+    "Collapsed: at least half of the clients got no complete answer, or less than half of the sends were acknowledged. "
+    "Struggled: anything between."
+)
+
+
+@dataclass(frozen=True)
+class TreeVerdict:
+    """How one tree fared: the state, one word or two for it, and the figures behind it in sentences."""
+
+    tree: str
+    state: str
+    word: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The verdict of the whole run: the state and a sentence."""
+
+    state: str
+    text: str
+
+
+def of_tree(tree: str, result: Mapping[str, Any]) -> TreeVerdict:
+    """Return how `tree` fared by its result."""
+    errors = result["client_errors"] / max(1, result["client_requests"])
+    acknowledged = result["acknowledged_ratio"]
+    acknowledged = 1.0 if acknowledged is None else acknowledged
+    if errors >= COLLAPSED_ERRORS or acknowledged < COLLAPSED_ACKNOWLEDGED:
+        state, word = BAD, "collapsed"
+    elif result["client_errors"] or result["returns_lost"] or acknowledged < HEALTHY_ACKNOWLEDGED:
+        state, word = WARN, "struggled"
+    else:
+        state, word = GOOD, "went well"
+    return TreeVerdict(tree, state, word, tuple(_sentences(result)))
+
+
+def headline(result: Mapping[str, Any], trees: list[TreeVerdict]) -> Headline:
+    """Return the verdict of the run from its `result.json` and the verdicts of its trees."""
+    missed = [verdict for verdict in result["thresholds"] if not verdict["passed"]]
+    told = " and ".join(f"{verdict.tree} {verdict.word}" for verdict in trees)
+    count = len(result["thresholds"])
+    limits = f"{count} limits" if count > 1 else "limit"
+    if missed:
+        return Headline(BAD, f"{len(missed)} of the scenario's {limits} missed: {told}.")
+    worst = next((state for state in (BAD, WARN, GOOD) if any(verdict.state == state for verdict in trees)), GOOD)
+    if count:
+        return Headline(GOOD if worst == GOOD else WARN, f"The scenario's {limits} met: {told}.")
+    return Headline(worst, f"{told[:1].upper()}{told[1:]}.")
+
+
+def _sentences(result: Mapping[str, Any]) -> list[str]:
+    answered = result["client_requests"] - result["client_errors"]
+    said = [f"{answered:,} of {result['client_requests']:,} client requests got a complete answer."]
+    if result["publications"] > result["jobs_requested"]:
+        said.append(f"{result['jobs_requested']:,} requested jobs became {result['publications']:,}.")
+    if result["acknowledged_ratio"] is not None:
+        sends = f"minions sent each return {1 + result['duplicate_ratio']:.2f} times on average"
+        said.append(f"{result['acknowledged_ratio'] * 100:.1f} % of the sends were acknowledged; {sends}.")
+    said.append(f"{result['returns_lost']:,} of {result['returns_expected']:,} returns were lost.")
+    if not result["settled_in_time"]:
+        said.append("Minions still had returns to send when the scenario's limit ended the run.")
+    return said

@@ -1,0 +1,188 @@
+"""Raw samples of one tree's run: writers and readers of their files.
+
+Every figure of a result is computed from these files alone, so that a result can be computed again later, and by
+others, with better definitions. The fleet's own files are read by `evil_minions.samples`.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from harness.errors import SettingsError
+
+if TYPE_CHECKING:
+    from _csv import Writer
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import TextIO
+
+Sample = TypeVar("Sample")
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class ClientSample:
+    """One request of a client, in `requests.csv`; times are seconds since the epoch.
+
+    `scheduled` is when it was due, `started` when it was sent. `jids` are the ids of the jobs that its answer names,
+    separated by spaces. `expected` and `answered` count minions. `error` is empty for a complete answer.
+    """
+
+    clients: str
+    kind: str
+    function: str
+    mode: str
+    number: int
+    scheduled: float
+    started: float
+    finished: float
+    jids: str
+    expected: int
+    answered: int
+    error: str
+
+    @property
+    def latency_s(self) -> float:
+        """Return the seconds from when the request was due to when it was answered."""
+        return self.finished - self.scheduled
+
+
+@dataclass(frozen=True)
+class ProcessSample:
+    """One process at one time, in `processes.csv`; `cpu_s` is cumulative, see `harness.monitor`."""
+
+    time: float
+    role: str
+    pid: int
+    cpu_s: float
+    rss_kb: int
+
+
+@dataclass(frozen=True)
+class FleetSample:
+    """The fleet at one time, in `fleet.csv`: states up to `ready`, memory, and counters since the fleet's start."""
+
+    time: float
+    minions: int
+    connected: int
+    authenticated: int
+    ready: int
+    rss_kb: int
+    base_rss_kb: int
+    cpu_s: float
+    publications: int
+    executions: int
+    find_jobs: int
+    returns: int
+    return_sends: int
+    returns_acked: int
+    returns_given_up: int
+
+
+@dataclass(frozen=True)
+class KeptReturn:
+    """One return that the master's job cache holds, in `kept.csv`."""
+
+    jid: str
+    minion: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The moments of a run, in `timeline.json`; seconds since the epoch.
+
+    `fleet_start`: the fleet's command was started; `ready`: all minions were ready; `load_start`: the schedule's zero;
+    `clients_done`: the last client had its answer; `settled`: nothing was on its way any more, or the limit was
+    reached (`settled_in_time` is false then).
+    """
+
+    fleet_start: float
+    ready: float
+    load_start: float
+    clients_done: float
+    settled: float
+    settled_in_time: bool
+
+
+class SampleFile:
+    """A CSV file of samples of one kind that is being written; each row is on disk when `write` returns."""
+
+    def __init__(self, path: Path, kind: type[Any]) -> None:
+        """Create `path` with the header for `kind`, one of the dataclasses of this module."""
+        self._columns = [column.name for column in dataclasses.fields(kind)]
+        self._file: TextIO = path.open("w", newline="", encoding="utf-8")
+        self._rows: Writer = csv.writer(self._file)
+        self._rows.writerow(self._columns)
+        self._file.flush()
+
+    def write(self, sample: object) -> None:
+        """Append `sample`."""
+        values = (getattr(sample, column) for column in self._columns)
+        self._rows.writerow([f"{value:.6f}" if isinstance(value, float) else value for value in values])
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_clients(folder: Path) -> Iterator[ClientSample]:
+    """Return the requests of clients of the run whose samples are in `folder`."""
+    return _read(folder / "requests.csv", ClientSample)
+
+
+def read_processes(folder: Path) -> Iterator[ProcessSample]:
+    """Return the samples of every process of the bed, in order of time."""
+    return _read(folder / "processes.csv", ProcessSample)
+
+
+def read_fleet(folder: Path) -> Iterator[FleetSample]:
+    """Return the samples of the fleet's state, in order of time."""
+    return _read(folder / "fleet.csv", FleetSample)
+
+
+def read_kept(folder: Path) -> Iterator[KeptReturn]:
+    """Return the returns that the master kept."""
+    return _read(folder / "kept.csv", KeptReturn)
+
+
+def read_timeline(folder: Path) -> Timeline:
+    """Return the moments of the run. Raises SettingsError if they are missing, as for a run that was stopped."""
+    path = folder / "timeline.json"
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return Timeline(**{column.name: values[column.name] for column in dataclasses.fields(Timeline)})
+    except (OSError, ValueError, KeyError) as error:
+        raise SettingsError(
+            f"{path} is missing or incomplete: this run was not finished, so it has no result."
+        ) from error
+
+
+def write_timeline(folder: Path, timeline: Timeline) -> None:
+    """Write the moments of the run into `folder`."""
+    values = {"format": FORMAT, **dataclasses.asdict(timeline)}
+    (folder / "timeline.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(path: Path, kind: type[Sample]) -> Iterator[Sample]:
+    """Yield a `kind` for each row; a last line that a killed process left unfinished is skipped."""
+    hints = get_type_hints(kind)
+    columns = [(column.name, hints[column.name]) for column in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if None not in row.values():
+                    yield kind(**{name: _value(convert, row, name, path) for name, convert in columns})
+    except FileNotFoundError as error:
+        raise SettingsError(f"{path} is missing: this run was not finished, so it has no result.") from error
+
+
+def _value(convert: Callable[[str], object], row: dict[str, str], name: str, path: Path) -> object:
+    try:
+        return convert(row[name])
+    except (KeyError, ValueError) as error:
+        raise SettingsError(f"{path} has no usable column `{name}`: was it written by another version?") from error

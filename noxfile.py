@@ -1,0 +1,285 @@
+"""Sessions of Saltbed: make the tree, prove the patches, load the master.
+
+Every session shares one environment, `build/venv`, made from `requirements.lock` on first use. Nox makes an
+environment for each session by itself; ten copies of the same 170 packages would cost minutes and gigabytes.
+
+Example: `nox -s load -- --scenario quick --tree both`, `nox -s tests`, `nox --list`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent
+BUILD = ROOT / "build"
+VENV = BUILD / "venv"
+PYTHON = VENV / "bin" / "python"
+LOCK = ROOT / "requirements.lock"
+BASE = ROOT / "patches" / "base.txt"
+OURS = ("patches", "harness", "evil_minions", "benchmarks", "tests", "noxfile.py")
+OLDEST, NEWEST = (3, 11), (3, 14)
+
+nox.needs_version = ">=2024.4.15"
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["tests"]
+
+
+# --- the environment ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let one set-up work at a time: two sessions started together would write the same environment."""
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / "setup.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _digest(*paths: Path) -> str:
+    """Return what a stamp file holds: the digest of the interpreter and of the files that decide."""
+    digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _stamped(name: str, digest: str) -> bool:
+    stamp = VENV / f"{name}.stamp"
+    return PYTHON.exists() and stamp.exists() and stamp.read_text() == digest
+
+
+def _stamp(name: str, digest: str) -> None:
+    (VENV / f"{name}.stamp").write_text(digest)
+
+
+def _python(session: nox.Session, *args: str, silent: bool = False) -> None:
+    session.run(str(PYTHON), *args, external=True, silent=silent)
+
+
+def _install_lock(session: nox.Session) -> None:
+    """Install every locked package, with uv where it is at hand (10 s) and else with pip (2 min)."""
+    common = ["install", "--quiet", "--require-hashes", "--no-deps", "-r", str(LOCK)]
+    beside = Path(sys.executable).with_name("uv")
+    uv = str(beside) if beside.exists() else shutil.which("uv")
+    if uv:
+        try:
+            session.run(uv, "pip", *common, "--python", str(PYTHON), external=True)
+        except nox.command.CommandFailed:
+            session.log("uv could not install (it does not read pip's configuration); trying pip")
+        else:
+            return
+    _python(session, "-m", "pip", *common, "--no-compile", "--disable-pip-version-check")
+
+
+def _environment(session: nox.Session) -> None:
+    """Make `build/venv` from the lock unless it is there already."""
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        session.error(
+            "Saltbed needs Python 3.11 to 3.14; install nox with one of them, "
+            f"this is {sys.version_info.major}.{sys.version_info.minor}."
+        )
+    if not sys.platform.startswith("linux"):
+        session.error("Saltbed needs Linux; run it in a Linux virtual machine or container.")
+    if shutil.which("git") is None:
+        session.error("git is missing; install it with: apt-get install git (or your system's equivalent).")
+    digest = _digest(LOCK)
+    if not _stamped("lock", digest):
+        session.log("making build/venv from requirements.lock (once)")
+        shutil.rmtree(VENV, ignore_errors=True)
+        # virtualenv comes with nox, so no system package for ensurepip is needed
+        session.run(sys.executable, "-m", "virtualenv", "--quiet", str(VENV), external=True)
+        _install_lock(session)
+        _stamp("lock", digest)
+
+
+def _setup(session: nox.Session, *apply_options: str) -> None:
+    """Make the environment and the patched tree, and install the tree editable; a second call changes nothing."""
+    with _alone():
+        _environment(session)
+        made = (ROOT / "salt" / "salt" / "version.py").exists()
+        if not made:
+            session.log("making salt/ and build/stock from Salt's source distribution and patches/ (once)")
+        _python(session, "-m", "patches", "apply", *apply_options)
+        digest = _digest(LOCK, BASE)
+        if not _stamped("salt", digest):
+            # compat mode: the default makes `import salt` from here find our folder salt/ as an empty namespace
+            compat = ["--config-settings", "editable_mode=compat", "--editable", "salt"]
+            _python(session, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", *compat)
+            _stamp("salt", digest)
+
+
+def _module(session: nox.Session, *args: str) -> None:
+    """Run one of our commands and pass its exit code on: 0, 1, 2, 3 and 130 mean what its --help says."""
+    _setup(session)
+    try:
+        status = subprocess.run([str(PYTHON), "-m", *args, *session.posargs], cwd=ROOT, check=False).returncode
+    except KeyboardInterrupt:
+        status = 130
+    if status:
+        # nox folds every failure into 1, but the exit codes of our commands are part of their interface
+        sys.exit(status)
+
+
+# --- the tree and its patches ------------------------------------------------------------------------------------
+
+
+@nox.session
+def apply(session: nox.Session) -> None:
+    """Make the patched tree in salt/ and the pristine one in build/stock."""
+    _setup(session, *session.posargs)
+
+
+@nox.session
+def save(session: nox.Session) -> None:
+    """Save edits below salt/ to patches/."""
+    _only_environment(session, "save")
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """Check that tree and patches agree, that nothing of upstream is tracked, and each patch alone."""
+    _module(session, "patches", "check")
+
+
+@nox.session
+def submit(session: nox.Session) -> None:
+    """Write the mails of a pull request: nox -s submit -- TOPIC."""
+    _module(session, "patches", "submit")
+
+
+@nox.session
+def bump(session: nox.Session) -> None:
+    """Move the patches to another release of Salt: nox -s bump -- VERSION."""
+    _module(session, "patches", "bump")
+
+
+def _only_environment(session: nox.Session, command: str) -> None:
+    """Run a patch command without applying first: edits that are not saved yet must stay as they are."""
+    with _alone():
+        _environment(session)
+    _python(session, "-m", "patches", command, *session.posargs)
+
+
+# --- the bed -----------------------------------------------------------------------------------------------------
+
+
+@nox.session
+def load(session: nox.Session) -> None:
+    """Load a real master with simulated minions, ending in a report: nox -s load -- --help."""
+    _module(session, "harness", "load")
+
+
+@nox.session
+def report(session: nox.Session) -> None:
+    """Write the report of a run again: nox -s report -- [RUN]."""
+    _module(session, "harness", "report")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run one benchmark of a feature: nox -s bench -- NAME."""
+    _module(session, "benchmarks")
+
+
+# --- tests -------------------------------------------------------------------------------------------------------
+
+
+def _pytest(session: nox.Session, *args: str) -> None:
+    _python(session, "-m", "pytest", *args)
+
+
+def _lint(session: nox.Session) -> None:
+    _python(session, "-m", "ruff", "check", *OURS)
+    _python(session, "-m", "ruff", "format", "--check", *OURS)
+
+
+def _types(session: nox.Session) -> None:
+    _python(session, "-m", "mypy", *OURS)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Lint our code with ruff, and what we add to Salt with Salt's own linters."""
+    _setup(session)
+    _lint(session)
+    _python(session, "-m", "patches", "lint", *session.posargs)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types with mypy, strictly."""
+    _setup(session)
+    _types(session)
+
+
+@nox.session
+def units(session: nox.Session) -> None:
+    """Run the unit tests: no master, no database."""
+    _setup(session)
+    _pytest(session, "-n", "2", "-m", "not live", *(session.posargs or ["tests"]))
+
+
+@nox.session
+def live(session: nox.Session) -> None:
+    """Run the live tests: a real master, a real PostgreSQL, simulated and real minions."""
+    _setup(session)
+    _pytest(session, "-m", "live", *(session.posargs or ["tests"]))
+
+
+@nox.session
+def upstream(session: nox.Session) -> None:
+    """Run a wide set of Salt's own tests against the patched tree (about 5 minutes)."""
+    _module(session, "patches", "suite", "wider")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run all that a change must pass: lint, types, patches, units, live, Salt's own tests for what we touch."""
+    _setup(session)
+    _lint(session)
+    _python(session, "-m", "patches", "lint")
+    _types(session)
+    _python(session, "-m", "patches", "check", "--tests")
+    _pytest(session, "-n", "2", "-m", "not live", "tests")
+    _pytest(session, "-m", "live", "tests")
+    _python(session, "-m", "patches", "suite", "touched")
+
+
+# --- maintenance -------------------------------------------------------------------------------------------------
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Resolve every package again and write requirements.lock (hashes, no addresses)."""
+    _setup(session)
+    groups = [word for name in ("build", "dev", "upstream", "session") for word in ("--group", name)]
+    salt = [f"build/stock/requirements/{name}.txt" for name in ("base", "zeromq")]
+    options = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-index-url", "--no-annotate"]
+    named = ["--custom-compile-command", "nox -s lock", "--output-file", str(LOCK)]
+    uv = str(VENV / "bin" / "uv")
+    session.run(
+        uv,
+        "pip",
+        "compile",
+        "--quiet",
+        *options,
+        *named,
+        *groups,
+        "pyproject.toml",
+        *salt,
+        *session.posargs,
+        external=True,
+    )

@@ -1,0 +1,5 @@
+"""Entry point of `python -m patches`."""
+
+from patches.cli import main
+
+raise SystemExit(main())

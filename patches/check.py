@@ -1,0 +1,155 @@
+"""Find what is wrong with the patch set.
+
+Rules: *drift* (tree and patches say the same), *tracked* (nothing of upstream is committed, every file of ours in
+``salt/`` belongs to one topic and exists), *alone* (each patch applies to the base with no more than it requires),
+*message* (trailers and text are complete), *parts* (each topic has a changelog entry and a test).
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from patches.apply import is_current, settle, shown
+from patches.base import read_base
+from patches.errors import ConflictError, UsageError
+from patches.git import decode
+from patches.series import read_series
+from patches.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from patches.layout import Layout
+    from patches.repository import Repository
+    from patches.series import Series
+    from patches.state import State
+
+CHANGELOG = re.compile(r"^changelog/[0-9]+\.(added|changed|deprecated|fixed|removed|security)\.md$")
+TEST = re.compile(r"^tests/pytests/.*/test_[^/]+\.py$")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, and what to do about it."""
+
+    rule: str
+    subject: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that is wrong, and the rules that could not be checked here."""
+
+    found: tuple[Finding, ...]
+    skipped: tuple[str, ...] = ()
+
+
+def check(repository: Repository) -> Findings:
+    """Check every rule; the caller holds the lock.
+
+    :raises UsageError: when there is no tree to check.
+    """
+    layout = repository.layout
+    repository.prepare()
+    tree, series = Tree(repository), read_series(layout)
+    state = settle(tree)
+    if state is None:
+        raise UsageError(f"There is no tree at {layout.salt} yet: run 'nox -s apply' first.")
+    found = list(_drift(tree, series, state))
+    tracked = tracked_files(layout)
+    found += _tracked(tree, series, state, tracked)
+    for patch in series:
+        found += _message(patch.topic, series)
+    found += _alone(repository, series, state)
+    found += _parts(repository, series, state)
+    skipped = ("tracked: this folder is not a git checkout of the project",) if tracked is None else ()
+    return Findings(tuple(found), skipped)
+
+
+def tracked_files(layout: Layout) -> tuple[str, ...] | None:
+    """Give the files below ``salt/`` that the project's git tracks; None when this is not its checkout."""
+    outer = ["git", "-C", str(layout.root)]
+    top = subprocess.run([*outer, "rev-parse", "--show-cdup"], capture_output=True, check=False, env=_outer())
+    if top.returncode != 0 or top.stdout.strip():
+        return None
+    listed = subprocess.run([*outer, "ls-files", "-z", "--", "salt"], capture_output=True, check=True, env=_outer())
+    return tuple(decode(name).removeprefix("salt/") for name in listed.stdout.split(b"\0") if name)
+
+
+def _outer() -> dict[str, str]:
+    """Give the environment for the project's own git: the user's configuration, but no GIT_* of a calling git."""
+    import os  # noqa: PLC0415
+
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+
+def _drift(tree: Tree, series: Series, state: State) -> Iterator[Finding]:
+    repository = tree.repository
+    edits = tree.edits()
+    if edits:
+        yield Finding("drift", shown(edits), "edited but not saved: run 'nox -s save'")
+    if not is_current(state, read_base(repository.layout), series):
+        yield Finding("drift", "patches", "changed since the tree was made: run 'nox -s apply'")
+        return
+    for patch, applied in zip(series, state.applied, strict=True):
+        if repository.export(applied.commit) != patch.data:
+            yield Finding("drift", patch.topic, "its file is not what git would write: run 'nox -s save'")
+
+
+def _tracked(tree: Tree, series: Series, state: State, tracked: tuple[str, ...] | None) -> Iterator[Finding]:
+    upstream = tree.repository.files(state.base_commit)
+    listed = Counter(series.files)
+    present = set(tree.new_files())
+    for path in sorted(set(tracked or ()) & upstream.keys()):
+        yield Finding("tracked", path, "is upstream's and must not be committed: run 'git rm --cached' on it")
+    for path in sorted((set(tracked or ()) | present) - upstream.keys() - listed.keys()):
+        yield Finding("tracked", path, "belongs to no topic: run 'nox -s save -- --topic NAME', or delete it")
+    for path, count in listed.items():
+        if count > 1:
+            yield Finding("tracked", path, "is listed by two topics: take it out of one's 'Files:' trailers")
+        if path not in present:
+            yield Finding("tracked", path, "is listed by a topic but missing: restore it, or run 'nox -s save'")
+
+
+def _message(topic: str, series: Series) -> Iterator[Finding]:
+    patch = series.get(topic)
+    for key in patch.missing_trailers:
+        yield Finding("message", topic, f"has no trailer '{key}:': add it to the patch's message")
+    if patch.is_template:
+        yield Finding("message", topic, "still has the message of the template: write why, as a pull request does")
+    try:
+        series.closure(topic)
+    except UsageError as error:
+        yield Finding("message", topic, str(error))
+
+
+def _alone(repository: Repository, series: Series, state: State) -> Iterator[Finding]:
+    with repository.scratch(state.base_commit, checkout=False) as git:
+        for patch in series:
+            git.run("read-tree", "--reset", "-u", state.base_commit)
+            git.run("update-ref", "--no-deref", "HEAD", state.base_commit)
+            try:
+                repository.apply(git, series.closure(patch.topic))
+            except ConflictError as error:
+                yield Finding("alone", patch.topic, f"does not apply with what it requires alone: {error}")
+            except UsageError:
+                # a wrong Requires is a finding about its message already
+                continue
+
+
+def _parts(repository: Repository, series: Series, state: State) -> Iterator[Finding]:
+    if state.sources != series.sources:
+        return
+    before = state.base_commit
+    for patch, applied in zip(series, state.applied, strict=True):
+        changed = repository.changed(before, applied.commit)
+        before = applied.commit
+        if not any(CHANGELOG.match(path) for path in patch.files):
+            yield Finding("parts", patch.topic, "has no changelog entry: add salt/changelog/<issue>.<kind>.md")
+        if not any(TEST.match(path) for path in (*patch.files, *changed)):
+            yield Finding("parts", patch.topic, "has no test: add one below salt/tests/pytests/")

@@ -1,0 +1,124 @@
+"""The command line: `python -m patches COMMAND`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patches import commands
+from patches.errors import PatchesError, UnsavedEditsError
+from patches.layout import Layout
+from patches.lock import locked
+from patches.repository import Repository
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CODES = """\
+exit codes:
+  0 done   1 check or tests found something   2 wrong option or patch set   3 unsaved edits in salt/
+  4 a patch or rebase conflicts   5 no source distribution   6 git or pip failed   7 the tree is in use
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the commands and their options."""
+    top = argparse.ArgumentParser(
+        prog="python -m patches",
+        description="Make the patched Salt tree, save edits as patches, and send them upstream.",
+        epilog=f"{CODES}\nexample:\n  python -m patches apply",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    shared = argparse.ArgumentParser(add_help=False)
+    default = Path(__file__).resolve().parent.parent
+    shared.add_argument("--root", type=Path, default=default, metavar="DIR", help="the project, or a copy of it")
+    shared.add_argument("--json", action="store_true", help="print one JSON object with a 'format' version")
+    names = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, text: str, example: str) -> argparse.ArgumentParser:
+        return names.add_parser(
+            name,
+            parents=[shared],
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            epilog=f"example:\n  python -m patches {example}\n\n{CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    one = add("apply", "make the tree, or bring it up to date", "apply")
+    choice = one.add_mutually_exclusive_group()
+    choice.add_argument("--keep-edits", action="store_true", help="go on with unsaved edits, carried over if need be")
+    choice.add_argument("--discard", action="store_true", help="drop unsaved edits; a copy goes to build/discarded/")
+
+    one = add("save", "turn edits of the tree into patches", "save --topic sql-base-json salt/pillar/postgres.py")
+    choice = one.add_mutually_exclusive_group()
+    choice.add_argument("--topic", metavar="NAME", help="the topic that the files belong to")
+    choice.add_argument("--new", metavar="NAME", help="start a topic with the files, at the end of the series")
+    one.add_argument("--message", type=Path, metavar="FILE", help="message of the new topic, with its trailers")
+    one.add_argument("files", nargs="*", metavar="FILE", help="only these files, relative to salt/ (default: all)")
+
+    one = add("check", "find what is wrong with the patch set", "check --tests")
+    one.add_argument("--tests", action="store_true", help="also run each topic's tests: stock fails, ours passes")
+    one.add_argument("--topic", action="append", default=[], metavar="NAME", help="with --tests: only this topic's")
+
+    one = add("submit", "write each topic as complete mails for upstream", "submit sql-base-json")
+    one.add_argument("topics", nargs="+", metavar="TOPIC", help="topics of patches/series")
+    one.add_argument("--output", type=Path, metavar="DIR", help="folder for the mails (default: build/submit)")
+
+    one = add("bump", "move the patches to another release of Salt", "bump 3008.6")
+    one.add_argument("version", nargs="?", metavar="VERSION", help="the release, as on the package index")
+    one.add_argument("--hash", metavar="SHA256", help="hash of its source distribution (default: learnt)")
+    choice = one.add_mutually_exclusive_group()
+    choice.add_argument("--keep-conflict", action="store_true", help="leave a conflict in build/bump, to be resolved")
+    choice.add_argument("--continue", dest="resume", action="store_true", help="go on after resolving a conflict")
+    choice.add_argument("--abort", action="store_true", help="give up a bump that stopped")
+
+    add("status", "show the base, the topics and the state of the tree", "status --json")
+
+    one = add("style", "check what we change in Salt with Salt's own linters", "style --fix")
+    one.add_argument("--fix", action="store_true", help="let black and isort rewrite the files")
+
+    one = add("suite", "run upstream's own tests", "suite touched -- -k sql_base")
+    one.add_argument("name", choices=("touched", "wider"), help="what our topics touch, or the wider set")
+    one.add_argument("--tree", choices=("patched", "stock"), default="patched", help="which Salt (default: patched)")
+    one.add_argument("--workers", type=int, default=2, metavar="N", help="parallel workers, 0 for none (default: 2)")
+    one.usage = "python -m patches suite [options] {touched,wider} [-- OPTION_OF_PYTEST ...]"
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; give the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # what follows "--" is for the program that we start: argparse would mix it up with our own options
+    cut = given.index("--") if "--" in given else len(given)
+    options = parser().parse_args(given[:cut], argparse.Namespace(extra=given[cut + 1 :]))
+    if options.extra and options.command != "suite":
+        parser().error("only suite hands on options after '--'")
+    layout = Layout(options.root.resolve())
+    repository = Repository(layout)
+    try:
+        if options.command in commands.UNLOCKED:
+            outcome = commands.UNLOCKED[options.command](repository, options)
+        else:
+            with locked(layout):
+                outcome = commands.LOCKED[options.command](repository, options)
+    except PatchesError as error:
+        return _fail(error, as_json=options.json)
+    if options.json:
+        print(json.dumps({"format": 1, "command": options.command, **outcome.data}, indent=1))
+    else:
+        print("\n".join(outcome.lines))
+    return outcome.code
+
+
+def _fail(error: PatchesError, *, as_json: bool) -> int:
+    """Tell an error in one line, or as JSON."""
+    if as_json:
+        files = list(error.files) if isinstance(error, UnsavedEditsError) else []
+        print(json.dumps({"format": 1, "error": str(error), "code": error.exit_code, "files": files}, indent=1))
+    else:
+        print(f"patches: {error}", file=sys.stderr)
+    return error.exit_code

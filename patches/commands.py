@@ -1,0 +1,192 @@
+"""What each command does with its options, and what it prints."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from patches import apply, bump, check, mail, prove, save, style, suite
+from patches.base import read_base
+from patches.errors import UsageError
+from patches.series import read_series
+from patches.state import read_state
+from patches.tree import Tree
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+    from patches.repository import Repository
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command prints, for people and for machines, and its exit code."""
+
+    lines: tuple[str, ...]
+    data: Mapping[str, Any]
+    code: int = 0
+
+
+def run_apply(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Make the tree."""
+    made = apply.make(repository, keep_edits=options.keep_edits, discard=options.discard)
+    done = "made" if made.changed else "unchanged"
+    lines = [f"Salt {made.base.version} with {', '.join(made.topics) or 'no patch'}: {done}"]
+    lines += [f"commit {made.head}", f"tree {made.tree}"]
+    if made.discarded:
+        lines.append(f"edits dropped; 'git apply --directory=salt {made.discarded}' brings them back")
+    if made.restored_stock:
+        lines.append(f"build/stock had been changed and is pristine again: {', '.join(made.restored_stock)}")
+    if made.edits:
+        lines.append(f"edits kept, not saved to patches/: {', '.join(made.edits)}")
+    return Outcome(tuple(lines), asdict(made))
+
+
+def run_save(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Save the edits."""
+    if (options.message or options.files) and not (options.topic or options.new):
+        raise UsageError("FILE and --message need --topic NAME or --new NAME: say which topic they are for.")
+    if options.message and not options.new:
+        raise UsageError("--message is for --new: edit the message of an existing topic in its patch file.")
+    message = options.message.read_text(encoding="utf-8") if options.message else None
+    wish = save.Wish(
+        topic=options.new or options.topic,
+        new=bool(options.new),
+        files=resolve_files(repository, tuple(options.files)),
+        message=message,
+        author=author(repository) if options.new else None,
+        date=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat(),
+    )
+    saved = save.save(repository, wish)
+    lines = [f"{topic}: {path}" for topic, paths in saved.edits.items() for path in paths]
+    lines += [f"{topic}: new file {path}" for topic, paths in saved.new_files.items() for path in paths]
+    lines += [f"written: patches/{topic}.patch" for topic in saved.written] or ["nothing to save"]
+    return Outcome(tuple(lines), asdict(saved))
+
+
+def run_check(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Check every rule."""
+    findings = check.check(repository)
+    found = list(findings.found)
+    proofs: tuple[prove.Proof, ...] = ()
+    if options.tests and not found:
+        proofs = prove.prove(repository, options.topic)
+        found += [finding for proof in proofs for finding in proof.findings]
+    lines = [f"{one.rule}: {one.subject} {one.message}" for one in found]
+    lines += [f"not checked: {text}" for text in findings.skipped]
+    lines += [proof.line for proof in proofs]
+    lines.append(f"{len(found)} findings" if found else "the patch set is in order")
+    data = {"ok": not found, "findings": [asdict(one) for one in found], "skipped": list(findings.skipped)}
+    return Outcome(tuple(lines), {**data, "tests": [asdict(proof) for proof in proofs]}, 1 if found else 0)
+
+
+def run_submit(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Write the mails."""
+    output = options.output or repository.layout.build / "submit"
+    written = mail.submit(repository, options.topics, output.resolve())
+    lines = [text for one in written for text in (f"{one.topic}: verified, tree {one.tree}", *one.mails)]
+    return Outcome(tuple(lines), {"submissions": [asdict(one) for one in written]})
+
+
+def run_bump(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Move to another release."""
+    if (options.version is None) != (options.resume or options.abort):
+        raise UsageError("Say either which VERSION to go to, or --continue, or --abort.")
+    if options.abort:
+        bump.abandon(repository)
+        return Outcome(("given up; nothing was changed",), {"aborted": True})
+    if options.resume:
+        bumped = bump.resume(repository)
+    else:
+        bumped = bump.bump(repository, options.version, sha256=options.hash, keep_conflict=options.keep_conflict)
+    lines = [f"Salt {bumped.old.version} -> {bumped.new.version}", bumped.range_diff or "no patches, no range-diff"]
+    lines += [f"written: patches/{topic}.patch" for topic in bumped.written]
+    lines += [f"{topic} changes nothing any more: upstream has it, think of removing it" for topic in bumped.emptied]
+    lines += [f"{bumped.new.requirement}", f"tree {bumped.tree}"]
+    return Outcome(tuple(lines), asdict(bumped))
+
+
+def run_status(repository: Repository, _options: argparse.Namespace) -> Outcome:
+    """Show what there is, without changing anything."""
+    layout = repository.layout
+    base, series, state = read_base(layout), read_series(layout), read_state(layout)
+    edits: tuple[str, ...] = ()
+    if state is None:
+        tree = "not made: run 'nox -s apply'"
+    elif state.move is not None:
+        tree = "half made: run 'nox -s apply'"
+    else:
+        edits = Tree(repository).edits()
+        current = apply.is_current(state, base, series)
+        tree = ("made" if current else "outdated: run 'nox -s apply'") + (", with unsaved edits" if edits else "")
+    lines = [f"base: Salt {base.version} ({base.sha256})", f"tree: {tree}"]
+    lines += [f"topic: {patch.topic}: {patch.subject}" for patch in series]
+    lines += [f"edited: {apply.shown(edits)}"] if edits else []
+    topics = [{"topic": patch.topic, "subject": patch.subject, "files": list(patch.files)} for patch in series]
+    head = state.head if state is not None else None
+    data = {"base": asdict(base), "tree": tree, "head": head, "topics": topics, "edits": list(edits)}
+    return Outcome(tuple(lines), data)
+
+
+def run_suite(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Run upstream's tests; pytest prints its own report."""
+    code = suite.run(
+        repository, options.name, stock=options.tree == "stock", workers=options.workers, extra=options.extra
+    )
+    return Outcome(
+        (f"upstream's tests ({options.name}, {options.tree}): {'passed' if code == 0 else 'failed'}",),
+        {"code": code},
+        1 if code else 0,
+    )
+
+
+def run_style(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Check the style of our files in Salt."""
+    verdicts = style.check(repository, fix=options.fix)
+    failed = [one for one in verdicts if one.code]
+    lines = [text for one in failed for text in (f"{one.linter}:", one.output)]
+    lines.append(f"{len(style.files(repository))} files in Salt's style" if not failed else "not in Salt's style")
+    return Outcome(tuple(lines), {"verdicts": [asdict(one) for one in verdicts]}, 1 if failed else 0)
+
+
+def resolve_files(repository: Repository, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Accept names relative to ``salt/`` or to the project.
+
+    :raises UsageError: when there is no such file in either place.
+    """
+    layout = repository.layout
+    resolved = []
+    for name in names:
+        outer = (layout.root / name).resolve()
+        if (layout.salt / name).exists():
+            resolved.append(name)
+        elif outer.exists() and outer.is_relative_to(layout.salt):
+            resolved.append(outer.relative_to(layout.salt).as_posix())
+        else:
+            raise UsageError(f"There is no file {layout.salt / name}: name files relative to salt/.")
+    return tuple(resolved)
+
+
+def author(repository: Repository) -> str | None:
+    """Give the identity that the user's own git would commit with; None when it has none."""
+    command = ["git", "-C", str(repository.layout.root), "var", "GIT_AUTHOR_IDENT"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    return run.stdout.rpartition(">")[0] + ">" if run.returncode == 0 else None
+
+
+LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
+    "apply": run_apply,
+    "save": run_save,
+    "check": run_check,
+    "submit": run_submit,
+    "bump": run_bump,
+}
+# these change nothing, and a test run may take minutes
+UNLOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
+    "status": run_status,
+    "style": run_style,
+    "suite": run_suite,
+}

@@ -1,0 +1,99 @@
+"""Where everything lies below the project's root.
+
+One place for names, so that every command works as well on a copy of the project (``--root``).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folders and files of one checkout of the project."""
+
+    root: Path
+
+    @property
+    def patches(self) -> Path:
+        """Folder of the committed patches."""
+        return self.root / "patches"
+
+    @property
+    def pin(self) -> Path:
+        """The base's version and hash, in pip's requirements format."""
+        return self.patches / "base.txt"
+
+    @property
+    def series(self) -> Path:
+        """The topics, in the order in which they apply."""
+        return self.patches / "series"
+
+    @property
+    def salt(self) -> Path:
+        """The patched tree."""
+        return self.root / "salt"
+
+    @property
+    def build(self) -> Path:
+        """Everything that can be made again."""
+        return self.root / "build"
+
+    @property
+    def sdists(self) -> Path:
+        """Downloaded source distributions."""
+        return self.build / "sdists"
+
+    @property
+    def stock(self) -> Path:
+        """The pristine base, for comparison runs."""
+        return self.build / "stock"
+
+    @property
+    def git_dir(self) -> Path:
+        """The second git directory, whose work tree is ``salt/``."""
+        return self.build / "salt.git"
+
+    @property
+    def state(self) -> Path:
+        """What the tree was last made from."""
+        return self.git_dir / "saltbed.json"
+
+    @property
+    def discarded(self) -> Path:
+        """Where edits go that the user asked to drop."""
+        return self.build / "discarded"
+
+    @property
+    def bump(self) -> Path:
+        """Work tree of a bump that stopped at a conflict and was told to stay."""
+        return self.build / "bump"
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter, whose pip downloads and whose pytest runs upstream's tests."""
+        return self.build / "venv" / "bin" / "python"
+
+    def patch(self, topic: str) -> Path:
+        """Name the file of a topic's patch."""
+        return self.patches / f"{topic}.patch"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file as a whole, or not at all when interrupted."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        os.chmod(name, 0o644)  # noqa: PTH101 - mkstemp gives a name, and makes it private
+        os.replace(name, path)  # noqa: PTH105
+    except BaseException:
+        os.unlink(name)  # noqa: PTH108
+        raise

@@ -1,0 +1,49 @@
+"""One command at a time on a tree.
+
+Two nox sessions may both want the tree made; the second waits for the first and then finds nothing to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import time
+from typing import TYPE_CHECKING
+
+from patches.errors import BusyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from patches.layout import Layout
+
+PATIENCE_S = 120.0
+PAUSE_S = 0.05
+
+
+@contextlib.contextmanager
+def locked(
+    layout: Layout,
+    *,
+    patience: float = PATIENCE_S,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Hold the tree's lock; the kernel lets go of it when the process ends, however it ends.
+
+    :param patience: seconds to wait for another command to end.
+    :raises BusyError: when it did not end in time.
+    """
+    layout.build.mkdir(parents=True, exist_ok=True)
+    path = layout.build / "patches.lock"
+    deadline = clock() + patience
+    with path.open("a") as stream:
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if clock() >= deadline:
+                    raise BusyError(f"Another patches command holds {path}: let it end, then try again.") from None
+                pause(PAUSE_S)
+        yield

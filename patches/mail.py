@@ -1,0 +1,123 @@
+"""Mails for upstream: each topic complete, with its new files, as `git am` takes them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patches.apply import is_current, settle, unsaved
+from patches.base import read_base
+from patches.errors import ConflictError, UsageError
+from patches.git import Git, list_paths
+from patches.repository import CONFIG, reason
+from patches.series import read_series
+from patches.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from patches.patch import Patch
+    from patches.repository import Repository
+
+MAIL = ("format-patch", "--quiet", "--no-signature", "--full-index", "--no-renames", "--zero-commit", "--always")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A topic's mails, and the tree that they make of the pristine base."""
+
+    topic: str
+    mails: tuple[str, ...]
+    tree: str
+
+
+def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple[Submission, ...]:
+    """Write the mails of each topic to a folder of its own; the caller holds the lock.
+
+    What a topic requires comes first in its folder. Each folder's mails are applied to a pristine clone, and the
+    result is compared, before they are handed out.
+
+    :raises UnsavedEditsError: when the tree has edits that the mails would lack.
+    :raises ConflictError: when the mails do not make the same tree.
+    """
+    layout = repository.layout
+    repository.prepare()
+    tree, series = Tree(repository), read_series(layout)
+    chosen = tuple(topics)
+    for topic in chosen:
+        series.get(topic)
+    state = settle(tree)
+    if state is None or not is_current(state, read_base(layout), series):
+        raise UsageError("The tree is not what patches/ says: run 'nox -s apply' first.")
+    edits = tree.edits()
+    if edits:
+        raise unsaved(layout, edits, outdated=False)
+    submissions = []
+    for topic in chosen:
+        patches = series.closure(topic)
+        with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as name:
+            folder = Path(name) / "mails"
+            wanted = _write(repository, state.base_commit, patches, folder)
+            if set(patches) == set(series) and wanted != tree.full_tree(series.files):
+                raise ConflictError(
+                    f"The commits of {topic} are not the tree: run 'nox -s check' and mend what it finds."
+                )
+            _verify(repository, state.base_commit, folder, wanted)
+            target = output / topic
+            shutil.rmtree(target, ignore_errors=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(folder, target)
+        submissions.append(Submission(topic, tuple(str(path) for path in sorted(target.iterdir())), wanted))
+    return tuple(submissions)
+
+
+def _write(repository: Repository, base_commit: str, patches: Iterable[Patch], folder: Path) -> str:
+    """Commit each topic with its new files and write the commits as mails; give the last one's tree."""
+    salt = repository.layout.salt
+    with repository.scratch(base_commit, checkout=False) as git:
+        for patch in patches:
+            repository.apply(git, (patch.without_ours(),))
+            for name in patch.files:
+                if not (salt / name).is_file():
+                    raise UsageError(f"{salt / name} belongs to {patch.topic} but is missing: restore it with git.")
+                target = git.work_tree / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(salt / name, target)
+            git.run("update-index", "--add", "-z", "--stdin", feed=list_paths(patch.files))
+            git.run("commit", "--quiet", "--amend", "--allow-empty", "--no-edit")
+        git.run(*MAIL, f"--output-directory={folder}", f"{base_commit}..HEAD")
+        return git.text("rev-parse", "HEAD^{tree}")
+
+
+def _verify(repository: Repository, base_commit: str, folder: Path, wanted: str) -> None:
+    """Apply the mails to a pristine clone, as a maintainer of upstream would, and compare.
+
+    :raises ConflictError: when they do not apply, or make another tree.
+    """
+    with tempfile.TemporaryDirectory(dir=repository.layout.build, prefix=".scratch.") as name:
+        clone = Path(name) / "clone"
+        git = Git(clone / ".git", clone)
+        clone.mkdir()
+        git.run("init", "--quiet", "--template=")
+        (clone / ".git" / "config").write_text(CONFIG, encoding="utf-8")
+        git.run(
+            "fetch", "--quiet", str(repository.layout.git_dir), f"+{base_ref(repository, base_commit)}:refs/heads/base"
+        )
+        git.run("read-tree", "refs/heads/base")
+        git.run("update-ref", "HEAD", "refs/heads/base")
+        result = git.attempt("am", "--quiet", *(str(path) for path in sorted(folder.iterdir())))
+        if result.code != 0:
+            raise ConflictError(f"The mails do not apply to the base: {reason(result.text, result.err)}.")
+        got = git.text("rev-parse", "HEAD^{tree}")
+        if got != wanted:
+            raise ConflictError(f"The mails make the tree {got} instead of {wanted}: run 'nox -s check'.")
+
+
+def base_ref(repository: Repository, commit: str) -> str:
+    """Give the ref of an imported base's commit, which a clone can fetch."""
+    return repository.git.text(
+        "for-each-ref", "--count=1", f"--points-at={commit}", "--format=%(refname)", "refs/bases"
+    )

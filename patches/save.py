@@ -1,0 +1,167 @@
+"""Turn edits of the tree back into patches.
+
+Each edited file goes to the topic that changes it already; git folds it into that topic's commit and brings the
+later ones along. What is written is applied once more first and compared with the tree, so that a patch on disk
+always makes the tree that it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from patches.apply import build_state, is_current, settle
+from patches.base import read_base
+from patches.errors import ConflictError, UsageError
+from patches.patch import PLACEHOLDER, Patch, require_topic
+from patches.repository import reason
+from patches.series import Series, read_series, write_series
+from patches.state import write_state
+from patches.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from patches.git import Git
+    from patches.repository import Repository
+    from patches.state import State
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for: a topic (perhaps a new one) for all edits, or only for some files."""
+
+    topic: str | None = None
+    new: bool = False
+    files: tuple[str, ...] = ()
+    message: str | None = None
+    author: str | None = None
+    date: str | None = None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What was saved: edited and new files for each topic, and the patches that were written."""
+
+    edits: dict[str, tuple[str, ...]]
+    new_files: dict[str, tuple[str, ...]]
+    written: tuple[str, ...]
+    head: str
+
+
+def save(repository: Repository, wish: Wish) -> Saved:
+    """Save the edits; the caller holds the lock.
+
+    :raises UsageError: when it is not clear which topic a file belongs to; nothing is written then.
+    :raises ConflictError: when a later topic changes the same lines; nothing is written then.
+    """
+    layout = repository.layout
+    repository.prepare()
+    tree, base, series = Tree(repository), read_base(layout), read_series(layout)
+    state = settle(tree)
+    if state is None:
+        raise UsageError(f"There is no tree at {layout.salt} yet: run 'nox -s apply' first.")
+    if not is_current(state, base, series):
+        raise UsageError(
+            "patches/ changed since the tree was made: run 'nox -s apply -- --keep-edits' first, then save."
+        )
+    if wish.new and wish.topic in series.topics:
+        raise UsageError(f"The topic '{wish.topic}' exists already: name it with --topic instead of --new.")
+    edits = _assign(tree.edits(), wish, series, _touching(repository, state))
+    present = tree.new_files()
+    claims = _assign([name for name in present if name not in series.files], wish, series, {})
+    commits, patches = _fold(tree, state, series, edits, wish), []
+    for topic, commit in commits.items():
+        patch = Patch(topic, repository.export(commit))
+        kept = [name for name in patch.files if name in present]
+        patches.append(patch.with_files([*kept, *claims.get(topic, ())]))
+    result = Series(tuple(patches))
+    # applied once more: commit ids come from the files alone, and a patch that loses something is found here
+    new = build_state(repository, base, result)
+    if repository.tree(new.head) != tree.snapshot():
+        raise ConflictError("The patches would not make this tree again: tell which file was saved last.")
+    written = write_series(layout, result)
+    write_state(layout, new)
+    tree.adopt(new.head, new.head, [new.head])
+    return Saved(edits, claims, written, new.head)
+
+
+def _touching(repository: Repository, state: State) -> dict[str, list[str]]:
+    """Give, for each of upstream's files that is patched, the topics that change it."""
+    touching: dict[str, list[str]] = {}
+    before = state.base_commit
+    for applied in state.applied:
+        for path in repository.changed(before, applied.commit):
+            touching.setdefault(path, []).append(applied.topic)
+        before = applied.commit
+    return touching
+
+
+def _assign(
+    paths: Iterable[str], wish: Wish, series: Series, touching: Mapping[str, list[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Decide which topic each file belongs to.
+
+    :raises UsageError: when the series leaves a choice and the user made none.
+    """
+    if wish.topic is not None:
+        require_topic(wish.topic)
+        if not wish.new:
+            series.get(wish.topic)
+    assigned: dict[str, list[str]] = {}
+    unclear = []
+    for path in paths:
+        owners = touching.get(path) or list(series.topics)
+        if wish.topic is not None and (not wish.files or path in wish.files):
+            assigned.setdefault(wish.topic, []).append(path)
+        elif len(owners) == 1:
+            assigned.setdefault(owners[0], []).append(path)
+        else:
+            unclear.append(f"{path} ({', '.join(owners)})" if owners else path)
+    if unclear:
+        raise UsageError(
+            f"It is not clear which topic these files belong to: {'; '.join(unclear)}. Say it with "
+            "'nox -s save -- --topic NAME FILE...', or start a topic with '--new NAME'."
+        )
+    return {topic: tuple(files) for topic, files in assigned.items()}
+
+
+def _fold(tree: Tree, state: State, series: Series, edits: Mapping[str, tuple[str, ...]], wish: Wish) -> dict[str, str]:
+    """Make the topics' commits with the edits in them; give each topic's commit, in order."""
+    repository = tree.repository
+    commits = {one.topic: one.commit for one in state.applied}
+    if not edits and not wish.new:
+        return commits
+    snapshot = tree.snapshot()
+    topics = [*series.topics, wish.topic] if wish.new and wish.topic else list(series.topics)
+    with repository.scratch(state.head) as git:
+        # the new topic's edits stay staged until its own commit, so they come last
+        for topic, files in sorted(edits.items(), key=lambda item: item[0] not in commits):
+            git.run(
+                "restore", f"--source={snapshot}", "--staged", "--worktree", "--", *(f":(literal){f}" for f in files)
+            )
+            if topic in commits:
+                git.run("commit", "--quiet", "--message", f"fixup! {commits[topic]}")
+        if wish.new:
+            message = wish.message or PLACEHOLDER
+            extra = [f"--author={wish.author}"] if wish.author else []
+            extra += [f"--date={wish.date}"] if wish.date else []
+            git.run("commit", "--quiet", "--allow-empty", *extra, "-F", "-", feed=message.encode())
+        _squash(git, state.base_commit)
+        listed = git.text("rev-list", "--reverse", f"{state.base_commit}..HEAD").split()
+    return dict(zip(topics, listed, strict=True))
+
+
+def _squash(git: Git, base_commit: str) -> None:
+    """Let git move each fix-up into its topic's commit.
+
+    :raises ConflictError: when a later topic changes the same lines.
+    """
+    result = git.attempt("rebase", "--quiet", "--interactive", "--autosquash", "--empty=keep", base_commit)
+    if result.code != 0:
+        files = ", ".join(git.paths("diff", "-z", "--name-only", "--diff-filter=U")) or reason(result.err)
+        git.attempt("rebase", "--abort")
+        raise ConflictError(
+            f"A later topic changes the same lines of {files}: save the edit to that topic with --topic, or edit the "
+            "patches by hand. Nothing was written."
+        )

@@ -1,0 +1,110 @@
+"""Salt's source distribution: downloaded once, verified each time it is opened.
+
+pip downloads it, because pip knows the user's index, proxy and certificates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patches.base import Base
+from patches.errors import FetchError
+
+if TYPE_CHECKING:
+    from patches.layout import Layout
+
+ATTEMPTS = 3
+
+
+def digest(path: Path) -> str:
+    """Give the SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def fetch(layout: Layout, base: Base) -> Path:
+    """Give the pinned source distribution, from the cache or from the index.
+
+    :raises FetchError: when it cannot be downloaded, or when its hash is another.
+    """
+    path = layout.sdists / base.sdist
+    if path.exists() and digest(path) == base.sha256:
+        return path
+    return _download(layout, base.version, base.requirement, expected=base.sha256)
+
+
+def learn(layout: Layout, version: str) -> Base:
+    """Pin a release whose hash is not known yet: download it, or trust the copy in the cache.
+
+    :raises FetchError: when it cannot be downloaded.
+    """
+    path = layout.sdists / f"salt-{version}.tar.gz"
+    if not path.exists():
+        path = _download(layout, version, f"salt=={version}", expected=None)
+    return Base(version, digest(path))
+
+
+def unpack(layout: Layout, base: Base, target: Path) -> None:
+    """Unpack the pinned source distribution into ``target``, which appears whole or not at all.
+
+    :raises FetchError: when the archive is not the pinned one, or is not laid out like one.
+    """
+    archive = fetch(layout, base)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        with archive.open("rb") as stream:
+            if hashlib.file_digest(stream, "sha256").hexdigest() != base.sha256:
+                raise FetchError(f"{archive} changed while it was read: delete it and try again.")
+            stream.seek(0)
+            with tarfile.open(fileobj=stream) as members:
+                members.extractall(name, filter="data")
+        top = Path(name) / f"salt-{base.version}"
+        if not top.is_dir():
+            raise FetchError(f"{archive} does not hold the folder salt-{base.version}: pin another release.")
+        old = Path(name) / "old"
+        if target.exists():
+            os.replace(target, old)  # noqa: PTH105
+        os.replace(top, target)  # noqa: PTH105
+
+
+def _download(layout: Layout, version: str, requirement: str, *, expected: str | None) -> Path:
+    """Let pip download a release; a failed attempt is repeated, as an index may be briefly unavailable."""
+    python = layout.python if layout.python.exists() else Path(sys.executable)
+    layout.sdists.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=layout.sdists, prefix=".download.") as name:
+        folder = Path(name)
+        wanted = folder / "requirements.txt"
+        wanted.write_text(f"{requirement}\n", encoding="utf-8")
+        # pip builds the metadata of what it downloads, with the build requirements of the environment
+        command = [str(python), "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+        command += ["--no-deps", "--no-build-isolation", "--no-binary", "salt", "--dest", name, "-r", str(wanted)]
+        if expected is not None:
+            command.append("--require-hashes")
+        for _ in range(ATTEMPTS):
+            run = subprocess.run(command, capture_output=True, text=True, check=False)
+            if run.returncode == 0:
+                break
+            if "DO NOT MATCH THE HASHES" in run.stderr:
+                raise FetchError(
+                    f"The index has another salt-{version}.tar.gz than {layout.pin} pins: do not trust it."
+                )
+        else:
+            # pip's last line names the reason
+            reason = (run.stderr.strip() or run.stdout.strip() or "no message").splitlines()[-1]
+            raise FetchError(f"pip could not download salt=={version} in {ATTEMPTS} attempts: {reason}")
+        got = folder / f"salt-{version}.tar.gz"
+        if not got.exists():
+            raise FetchError(f"pip downloaded something else than salt-{version}.tar.gz: check the version.")
+        if expected is not None and digest(got) != expected:
+            raise FetchError(f"salt-{version}.tar.gz has another SHA-256 than {layout.pin}: do not trust this index.")
+        path = layout.sdists / got.name
+        shutil.move(got, path)
+    return path

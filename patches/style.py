@@ -1,0 +1,84 @@
+"""Salt's own style for what we change in Salt: black, isort and pylint with Salt's plugins.
+
+Upstream's configuration of black and isort is in its pyproject.toml; that of pylint is not in the source
+distribution, so ``tests/upstream/pylintrc`` stands for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from patches.errors import UsageError
+from patches.series import read_series
+from patches.state import read_state
+from patches.tree import Tree
+
+if TYPE_CHECKING:
+    from patches.layout import Layout
+    from patches.repository import Repository
+
+OLDEST_PYTHON = (3, 9)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one linter said of our files."""
+
+    linter: str
+    code: int
+    output: str
+
+
+def files(repository: Repository) -> tuple[str, ...]:
+    """Give the Python files of Salt that our topics change or add, edits that are not saved included.
+
+    :raises UsageError: when there is no tree.
+    """
+    state = read_state(repository.layout)
+    if state is None:
+        raise UsageError("There is no tree yet: run 'nox -s apply' first.")
+    tree = Tree(repository)
+    changed = (*repository.changed(state.base_commit, state.head), *tree.edits(), *tree.new_files())
+    listed = sorted({*changed, *read_series(repository.layout).files})
+    return tuple(name for name in listed if name.endswith(".py") and (repository.layout.salt / name).is_file())
+
+
+def check(repository: Repository, *, fix: bool) -> tuple[Verdict, ...]:
+    """Run the linters over our files in Salt's tree.
+
+    :param fix: let black and isort rewrite them.
+    """
+    layout = repository.layout
+    names = files(repository)
+    if not names:
+        return ()
+    python = str(layout.python) if layout.python.exists() else sys.executable
+    config = layout.root / "tests" / "upstream" / "pylintrc"
+    only = [] if fix else ["--check"]
+    commands = {
+        "black": ["black", "--quiet", *only, *([] if fix else ["--diff"])],
+        "isort": ["isort", "--quiet", *only, *([] if fix else ["--diff"])],
+        "pylint": ["pylint", f"--rcfile={config}", "--score=n"],
+    }
+    verdicts = [_syntax(layout, names)]
+    for linter, command in commands.items():
+        run = subprocess.run(
+            [python, "-m", *command, *names], cwd=layout.salt, capture_output=True, text=True, check=False
+        )
+        verdicts.append(Verdict(linter, run.returncode, (run.stdout + run.stderr).strip()))
+    return tuple(verdicts)
+
+
+def _syntax(layout: Layout, names: tuple[str, ...]) -> Verdict:
+    """Parse the files as the oldest Python that Salt runs on would."""
+    wrong = []
+    for name in names:
+        try:
+            ast.parse((layout.salt / name).read_bytes(), name, feature_version=OLDEST_PYTHON)
+        except SyntaxError as error:
+            wrong.append(f"{name}:{error.lineno}: {error.msg}")
+    return Verdict("syntax", int(bool(wrong)), "\n".join(wrong))

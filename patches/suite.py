@@ -1,0 +1,138 @@
+"""Upstream's own tests, run against our tree or the stock one.
+
+In a process of their own: upstream has a package called ``tests``, and its conftest.py changes the working folder.
+The source distribution has no pytest.ini, so ours in ``tests/upstream/`` says how to collect.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from patches.errors import UsageError
+from patches.series import read_series
+from patches.state import read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from patches.layout import Layout
+    from patches.repository import Repository
+
+TESTS = PurePosixPath("tests/pytests")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How one run of tests ended."""
+
+    code: int
+    passed: int
+    failed: int
+    skipped: int
+
+
+def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: Sequence[str]) -> int:
+    """Run a named set of upstream's tests and let pytest report; give pytest's exit code.
+
+    :raises UsageError: when the set or the tree is not there.
+    """
+    layout = repository.layout
+    tree = layout.stock if stock else layout.salt
+    paths = listed(layout, f"{name}.txt")
+    if name == "touched":
+        paths = (*paths, *touched(repository, tree))
+    present = [path for path in dict.fromkeys(paths) if (tree / path).exists()]
+    if not present:
+        raise UsageError(f"None of the tests listed for '{name}' is in {tree}: run 'nox -s apply' first.")
+    deselected = [f"--deselect={line.partition('#')[0].strip()}" for line in listed(layout, "known.txt")]
+    # sockets in the tests' folders must fit into the 107 bytes of a socket's name, whatever TMPDIR says
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="salt", ignore_cleanup_errors=True) as folder:
+        options = ["-n", str(workers), f"--basetemp={folder}/t", *deselected]
+        command = [*_pytest(layout, tree), *options, *covering(present), *extra]
+        return subprocess.run(command, cwd=tree, env=_environment(layout, tree), check=False).returncode
+
+
+def count(layout: Layout, tree: Path, test: str, report: Path) -> Counts:
+    """Run one test file quietly and count.
+
+    :param report: where pytest writes its machine-readable report.
+    """
+    command = [*_pytest(layout, tree), "-q", f"--junitxml={report}", test]
+    done = subprocess.run(command, cwd=tree, env=_environment(layout, tree), capture_output=True, check=False)
+    if not report.exists():
+        return Counts(done.returncode, 0, 0, 0)
+    # pytest wrote this file a moment ago
+    suites = ET.parse(report).getroot().iter("testsuite")  # noqa: S314
+    total = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    for one in suites:
+        for key in total:
+            total[key] += int(one.get(key, "0"))
+    failed = total["failures"] + total["errors"]
+    return Counts(done.returncode, total["tests"] - failed - total["skipped"], failed, total["skipped"])
+
+
+def listed(layout: Layout, name: str) -> tuple[str, ...]:
+    """Read a list of ``tests/upstream/``, without its comment lines."""
+    path = layout.root / "tests" / "upstream" / name
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def touched(repository: Repository, tree: Path) -> tuple[str, ...]:
+    """Give the tests that our topics bring or change, and those that upstream has for the modules they change."""
+    state = read_state(repository.layout)
+    changed = repository.changed(state.base_commit, state.head) if state is not None else ()
+    files = (*changed, *read_series(repository.layout).files)
+    tests = [name for name in files if is_test(name)]
+    tests += [found for name in files for found in tests_of(name) if (tree / found).exists()]
+    return tuple(dict.fromkeys(tests))
+
+
+def is_test(name: str) -> bool:
+    """Tell whether a path of Salt's tree is a test file."""
+    path = PurePosixPath(name)
+    return path.is_relative_to(TESTS) and path.name.startswith("test_") and path.suffix == ".py"
+
+
+def tests_of(name: str) -> tuple[str, ...]:
+    """Give the test files and folders that upstream would have for a module.
+
+    ``salt/pillar/sql_base.py`` is tested by ``tests/pytests/{unit,functional}/pillar/test_sql_base.py``, or by the
+    files of a folder ``sql_base``.
+    """
+    path = PurePosixPath(name)
+    if path.parts[0] != "salt" or path.suffix != ".py":
+        return ()
+    inner = PurePosixPath(*path.parts[1:])
+    kinds = (TESTS / kind / inner.parent for kind in ("unit", "functional"))
+    return tuple(str(folder / leaf) for folder in kinds for leaf in (f"test_{inner.stem}.py", inner.stem))
+
+
+def covering(paths: Iterable[str]) -> tuple[str, ...]:
+    """Leave out what lies below another path: pytest would collect it twice."""
+    wanted = [PurePosixPath(path) for path in paths]
+    return tuple(str(path) for path in wanted if not any(other in path.parents for other in wanted))
+
+
+def _pytest(layout: Layout, tree: Path) -> list[str]:
+    """Give the command that runs pytest on a tree with our configuration."""
+    python = str(layout.python) if layout.python.exists() else sys.executable
+    config = layout.root / "tests" / "upstream" / "pytest.ini"
+    return [python, "-m", "pytest", "-c", str(config), f"--rootdir={tree}"]
+
+
+def _environment(layout: Layout, tree: Path) -> dict[str, str]:
+    """Give an environment in which this tree's Salt is imported, and workers collect the same tests."""
+    # our plugins for pytest lie beside its configuration
+    path = os.pathsep.join((str(tree), str(layout.root / "tests" / "upstream")))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COVERAGE_"))}
+    # parametrised from sets: without a fixed seed each xdist worker collects another list
+    return {**kept, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}

@@ -1,0 +1,23 @@
+"""What all tests share: where things are, and a Salt that stays quiet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the project's folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def stock(root: Path) -> Path:
+    """Return the pristine tree; it is there whenever `nox -s apply` ran."""
+    tree = root / "build" / "stock"
+    assert (tree / "salt" / "version.py").exists(), "run `nox -s apply` first"
+    return tree

@@ -1,0 +1,49 @@
+"""Publish a job and print every return as its minion sent it: `fleet_loads.py MASTER_CONFIG JOB`, JOB in JSON.
+
+A script of its own, so that it runs on the Salt of the bed. JOB has `tgt`, `tgt_type`, `fun`, `arg` and optionally
+`kwarg`, `metadata` and `after`: a second job to publish once the first has run for a second, whose returns are wanted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import salt.client
+import salt.config
+
+SECONDS = 60.0
+
+
+def publish(client: salt.client.LocalClient, job: dict[str, Any]) -> dict[str, Any]:
+    """Publish a job; return its id and minions."""
+    extra = {name: job[name] for name in ("metadata", "start_event") if name in job}
+    return dict(
+        client.run_job(
+            job["tgt"], job["fun"], arg=job["arg"], tgt_type=job["tgt_type"], kwarg=job.get("kwarg"), listen=True, **extra
+        )
+    )
+
+
+def main() -> None:
+    """Print a JSON object of returns by minion."""
+    job = json.loads(sys.argv[2])
+    client = salt.client.LocalClient(c_path=sys.argv[1])
+    published = publish(client, job)
+    if "after" in job:
+        time.sleep(1.0)
+        published = publish(client, {**job, **job["after"]})
+    deadline = time.monotonic() + SECONDS
+    loads: dict[str, Any] = {}
+    while set(loads) < set(published["minions"]) and time.monotonic() < deadline:
+        tag = f"salt/job/{published['jid']}/ret/"
+        event = client.event.get_event(wait=1, tag=tag, full=True, auto_reconnect=True)
+        if event is not None:
+            loads[event["data"]["id"]] = event["data"]
+    print(json.dumps({"jid": published["jid"], "loads": loads}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The pillar store: equal parts once, nothing mixed up."""
+
+from __future__ import annotations
+
+import copy
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evil_minions.pillar import PillarStore
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+
+
+def exact(value: object) -> object:
+    """Return a value that is equal only to one of the same types all the way down."""
+    if isinstance(value, dict):
+        return ("dict", [(name, exact(child)) for name, child in value.items()])
+    if isinstance(value, list):
+        return ("list", [exact(child) for child in value])
+    return (type(value).__name__, repr(value))
+
+
+@given(st.lists(st.dictionaries(st.text(), VALUES), min_size=1, max_size=8))
+def test_pillars_come_out_as_they_went_in(pillars: list[dict[str, object]]) -> None:
+    """Whatever a pillar holds, types and order included, comes back unchanged."""
+    store = PillarStore(len(pillars))
+    for index, pillar in enumerate(pillars):
+        store.put(index, copy.deepcopy(pillar))
+    assert [exact(store.get(index)) for index in range(len(pillars))] == [exact(pillar) for pillar in pillars]
+
+
+def test_equal_parts_are_one() -> None:
+    """Equal subtrees of different pillars are the same object."""
+    store = PillarStore(2)
+    for index in range(2):
+        store.put(index, {"own": index, "common": {"list": [{"a": 1}], "text": "x"}})
+    assert store.get(0)["common"] is store.get(1)["common"]
+    assert store.get(0) is not store.get(1)
+
+
+def test_version_follows_changes() -> None:
+    """The version grows when a pillar changes, and only then."""
+    store = PillarStore(1)
+    versions = []
+    for pillar in ({"a": 1}, {"a": 1}, {"a": True}, {"a": 1.0}):
+        store.put(0, pillar)
+        versions.append(store.version)
+    assert versions == [1, 1, 2, 3]
+
+
+def test_old_parts_go() -> None:
+    """Pillars that change for ever don't make the store grow for ever."""
+    store = PillarStore(2)
+    for number in range(20_000):
+        store.put(0, {"number": number, "list": [number]})
+    assert store.parts() < 5_000
+    assert store.get(0) == {"number": 19_999, "list": [19_999]}

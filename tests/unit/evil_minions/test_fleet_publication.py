@@ -1,0 +1,108 @@
+"""Publications: opened once, matched once, run once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import salt.crypt
+import salt.payload
+
+from evil_minions.counters import Counters
+from evil_minions.errors import SealError
+from evil_minions.grains import GrainsFactory, load_template
+from evil_minions.pillar import PillarStore
+from evil_minions.publication import Publication, Publications, decrypt
+from evil_minions.target import Targets
+
+if TYPE_CHECKING:
+    from evil_minions.keys import MasterKey
+
+LOAD = {"fun": "test.ping", "arg": [], "tgt": "minion-0*", "tgt_type": "glob", "jid": "20261121034757208012", "ret": "", "user": "root"}  # fmt: skip
+
+
+class Reader:
+    """The publications of a worker with two minions, and what it was told."""
+
+    def __init__(self, master_key: MasterKey) -> None:
+        grains = GrainsFactory(load_template(), 1, "127.0.0.1")
+        self.counters = Counters()
+        self.told: list[str] = []
+        targets = Targets(["minion-0", "minion-1"], 0, grains, PillarStore(2))
+        self.publications = Publications(master_key, targets, self.counters, lambda new: self.told.append(new.jid))
+
+    def open(self, frame: bytes, aes: str) -> Publication:
+        """Return a publication that opens."""
+        publication = self.publications.open(frame, aes)
+        assert publication is not None
+        return publication
+
+
+@pytest.fixture
+def reader(master_key: MasterKey) -> Reader:
+    """Return a reader."""
+    return Reader(master_key)
+
+
+def test_publication(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """A publication of Salt's own server opens, with what a minion adds to its load."""
+    publication = reader.open(master.publish(LOAD, 5), master.aes)
+    added = {"resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
+    assert publication.load == LOAD | added
+    assert (publication.serial, publication.jid, publication.fun) == (5, LOAD["jid"], "test.ping")
+    assert publication.chosen == b"\x01\x00"
+
+
+def test_same_bytes_same_object(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """The bytes that every minion gets are opened once, and the job is told once."""
+    frame = master.publish(LOAD, 5)
+    assert reader.open(frame, master.aes) is reader.open(bytes(bytearray(frame)), master.aes)
+    assert (reader.told, reader.counters.publications) == ([LOAD["jid"]], 1)
+
+
+def test_same_job_again(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """A job id that comes in other bytes shares who has run it, so that nobody runs it twice."""
+    first = reader.open(master.publish(LOAD, 5), master.aes)
+    second = reader.open(master.publish(LOAD, 6), master.aes)
+    assert first is not second
+    assert first.seen is second.seen
+    assert reader.counters.publications == 1
+
+
+def test_wrong_key(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """With another key a publication doesn't open, and opens once the key is there."""
+    frame = master.publish(LOAD, 5)
+    assert reader.publications.open(frame, salt.crypt.Crypticle.generate_key_string()) is None
+    assert reader.open(frame, master.aes).jid == LOAD["jid"]
+
+
+def test_wrong_signature(master: Any, master_key: MasterKey) -> None:  # noqa: ANN401 - a fixture of conftest
+    """A publication that somebody else signed isn't taken, though its key is right."""
+    payload = salt.payload.loads(master.publish(LOAD, 5))
+    forged = salt.payload.dumps({**payload, "sig": payload["sig"][::-1]})
+    with pytest.raises(SealError, match="isn't signed"):
+        decrypt(forged, master.aes, master_key)
+
+
+@pytest.mark.parametrize(
+    "frame", [b"", b"\xc1", b"\x80", b"abc", salt.payload.dumps({"enc": "clear", "load": {}}), salt.payload.dumps([1])]
+)
+def test_nonsense(master: Any, reader: Reader, frame: bytes) -> None:  # noqa: ANN401 - a fixture of conftest
+    """Whatever else comes doesn't open, and nothing breaks."""
+    assert reader.publications.open(frame, master.aes) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"jid": 5}, {"fun": None}, {"fun": []}, {"fun": [1]}, {"arg": "x"}, {"tgt": None, "fun": 3}],
+)
+def test_a_load_that_is_no_job(master: Any, reader: Reader, change: dict[str, Any]) -> None:  # noqa: ANN401 - a fixture
+    """A load without the types of a job is for nobody."""
+    publication = reader.open(master.publish(LOAD | change, 5), master.aes)
+    assert (publication.chosen, reader.told, reader.counters.bad_frames) == (b"", [], 1)
+
+
+def test_several_functions_have_one_name(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """A job of several functions is sampled under all their names."""
+    load = LOAD | {"fun": ["test.ping", "test.echo"], "arg": [[], ["a"]]}
+    assert reader.open(master.publish(load, 5), master.aes).fun == "test.ping;test.echo"

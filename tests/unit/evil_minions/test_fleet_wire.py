@@ -1,0 +1,183 @@
+"""Wires on real sockets: with libzmq on the other side, and with peers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+import zmq
+import zmq.asyncio
+
+from evil_minions import zmtp
+from evil_minions.counters import Counters
+from evil_minions.wire import Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+SECONDS = 10.0
+
+
+class Owner:
+    """Notes what a wire tells."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.Event()
+        self.lost = asyncio.Event()
+        self.messages: asyncio.Queue[list[bytes]] = asyncio.Queue()
+
+    def wire_ready(self, wire: object) -> None:  # noqa: ARG002 - a wire owner's signature
+        """Note it."""
+        self.ready.set()
+
+    def wire_message(self, parts: list[bytes]) -> None:
+        """Keep it."""
+        self.messages.put_nowait(parts)
+
+    def wire_lost(self, wire: object) -> None:  # noqa: ARG002 - a wire owner's signature
+        """Note it."""
+        self.lost.set()
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    """Run a scenario, with an end."""
+
+    async def bounded() -> None:
+        await asyncio.wait_for(scenario(), SECONDS)
+
+    asyncio.run(bounded())
+
+
+def endpoint(port: int, socket_type: bytes = b"REQ") -> Endpoint:
+    """Return an endpoint on a port of this machine."""
+    return Endpoint(asyncio.get_running_loop(), ("127.0.0.1", port), socket_type, Counters())
+
+
+def test_request_to_a_router() -> None:
+    """Libzmq's ROUTER takes a request, however large, and its reply arrives; heartbeats are answered meanwhile."""
+
+    async def scenario() -> None:
+        with zmq.asyncio.Context() as context, context.socket(zmq.ROUTER) as router:
+            router.setsockopt(zmq.HEARTBEAT_IVL, 20)
+            router.setsockopt(zmq.HEARTBEAT_TIMEOUT, 200)
+            port = router.bind_to_random_port("tcp://127.0.0.1")
+            owner = Owner()
+            wire = endpoint(port).open(owner)
+            await owner.ready.wait()
+            body = bytes(range(256)) * 2000
+            wire.send(zmtp.request(body))
+            identity, empty, received = await router.recv_multipart()
+            assert (empty, received) == (b"", body)
+            # longer than the heartbeat's timeout: a peer that doesn't answer is gone by then
+            await asyncio.sleep(0.5)
+            await router.send_multipart([identity, b"", body[::-1]])
+            assert await owner.messages.get() == [b"", body[::-1]]
+            assert not owner.lost.is_set()
+            wire.close()
+
+    run(scenario)
+
+
+def test_subscription_to_a_publisher() -> None:
+    """Libzmq's PUB takes the subscription and publishes to it."""
+
+    async def scenario() -> None:
+        with zmq.asyncio.Context() as context, context.socket(zmq.XPUB) as publisher:
+            port = publisher.bind_to_random_port("tcp://127.0.0.1")
+            owner = Owner()
+            wire = endpoint(port, b"SUB").open(owner)
+            await owner.ready.wait()
+            wire.send(zmtp.SUBSCRIBE_ALL)
+            assert await publisher.recv() == b"\x01"
+            await publisher.send(b"job")
+            assert await owner.messages.get() == [b"job"]
+            wire.close(reset=True)
+
+    run(scenario)
+
+
+def test_wrong_kind_of_socket() -> None:
+    """A PUB where a ROUTER should be ends the connection."""
+
+    async def scenario() -> None:
+        with zmq.asyncio.Context() as context, context.socket(zmq.PUB) as publisher:
+            port = publisher.bind_to_random_port("tcp://127.0.0.1")
+            owner = Owner()
+            endpoint(port).open(owner)
+            await owner.lost.wait()
+            assert not owner.ready.is_set()
+
+    run(scenario)
+
+
+def test_nobody_listens() -> None:
+    """A port without a listener is a lost connection, not an exception."""
+
+    async def scenario() -> None:
+        server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        server.close()
+        await server.wait_closed()
+        owner = Owner()
+        endpoint(port).open(owner)
+        await owner.lost.wait()
+
+    run(scenario)
+
+
+PEER = zmtp.GREETING + zmtp.ready(b"ROUTER")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n".ljust(80),
+        zmtp.GREETING + zmtp.frame(b"too early"),
+        zmtp.GREETING + zmtp.command(b"ERROR", b"\x03no!"),
+        PEER + zmtp.ready(b"ROUTER"),
+        PEER + b"\x02" + b"\xff" * 8,
+        PEER + b"\x80\x00",
+    ],
+)
+def test_malformed_peer(data: bytes) -> None:
+    """Bytes that make no sense are counted and end the connection; the owner hears of it once."""
+
+    async def scenario() -> None:
+        async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(data)
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(peer, "127.0.0.1", 0)
+        async with server:
+            place = endpoint(server.sockets[0].getsockname()[1])
+            owner = Owner()
+            place.open(owner)
+            await owner.lost.wait()
+            assert place.counters.bad_frames == 1
+
+    run(scenario)
+
+
+def test_closed_before_connected() -> None:
+    """A wire that is closed while it connects says nothing any more."""
+
+    async def scenario() -> None:
+        connected = asyncio.Event()
+
+        async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            assert await reader.read() == b""
+            writer.close()
+            connected.set()
+
+        server = await asyncio.start_server(peer, "127.0.0.1", 0)
+        async with server:
+            owner = Owner()
+            endpoint(server.sockets[0].getsockname()[1]).open(owner).close()
+            await connected.wait()
+            assert not (owner.ready.is_set() or owner.lost.is_set())
+
+    run(scenario)
+
+

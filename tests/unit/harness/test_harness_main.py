@@ -1,0 +1,76 @@
+"""The command line, without a bed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness import __main__ as cli
+from harness import scenario
+
+RUN = Path(__file__).parent / "data" / "run"
+
+
+def test_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every scenario is listed with its description."""
+    assert cli.main(["scenarios"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == scenario.names()
+
+
+def test_scenarios_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """A machine gets everything that a scenario holds."""
+    assert cli.main(["scenarios", "quick", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert (values["format"], values["scenarios"][0]["minions"]) == (1, 100)
+
+
+def test_wrong_scenario_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong scenario file ends with exit code 2 and one sentence, before anything is started."""
+    path = tmp_path / "mine.toml"
+    path.write_text('description = "x"\nminoins = 3\n')
+    assert cli.main(["load", "--scenario", str(path), "--folder", str(tmp_path / "runs")]) == 2
+    expected = "mine.toml: unknown key `minoins`; the nearest valid one is `minions`.\n"
+    assert capsys.readouterr().err == expected
+    assert not (tmp_path / "runs").exists()
+
+
+def test_result_of_a_missed_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A missed threshold is exit code 1, and the figures are printed."""
+    folder = shutil.copytree(RUN, tmp_path / "run")
+    assert cli.main(["result", str(folder)]) == 1
+    output = capsys.readouterr().out
+    assert "MISSED: stock acknowledged_ratio is 0.7143, has to be at least 0.9" in output
+    assert "met: patched client_errors is 0, has to be at most 0" in output
+
+
+def test_report_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Result and report are steps of their own."""
+    folder = Path(shutil.copytree(RUN, tmp_path / "run"))
+    cli.main(["result", str(folder), "--json"])
+    assert json.loads(capsys.readouterr().out)["format"] == 1
+    assert cli.main(["report", str(folder)]) == 0
+    assert Path(capsys.readouterr().out.strip()) == folder / "report.html"
+    assert (folder / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("command", ["load", "result", "report", "scenarios", "up"])
+def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command explains itself with an example and its exit codes."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, "--help"])
+    assert ended.value.code == 0
+    output = capsys.readouterr().out
+    assert f"python -m harness {command}" in output
+    assert "130 interrupted" in output
+
+
+def test_no_minions(capsys: pytest.CaptureFixture[str]) -> None:
+    """A number of minions below one is wrong use."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["load", "--minions", "0"])
+    assert ended.value.code == 2
+    assert "has to be at least 1" in capsys.readouterr().err

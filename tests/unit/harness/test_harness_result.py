@@ -1,0 +1,172 @@
+"""Results: known samples give known figures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness import cpu, result, thresholds
+from harness.errors import SettingsError
+from harness.result import Percentiles
+from harness.samples import ProcessSample
+from harness.thresholds import Threshold, Verdict
+
+RUN = Path(__file__).parent / "data" / "run"
+NOTHING = {"p50": None, "p95": None, "p99": None}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return the folder of a finished run of two trees with four minions."""
+    return Path(shutil.copytree(RUN, tmp_path / "run"))
+
+
+def test_figures_of_a_tree(run: Path) -> None:
+    """Every figure is what the definition makes of the samples.
+
+    Two CLIs became three jobs of four minions; one return was given up after three attempts, two took more than one,
+    and the master asked once whether a job was still running. The job before the load phase counts nowhere.
+    """
+    assert result.compute(run).trees["stock"] == {
+        "minions": 4,
+        "ramp_up_s": 2.0,
+        "kb_per_minion": 7.0,
+        "fleet_cpu_ms_per_return": 12.5,
+        "master_cpu_ms_per_return": 158.3333,
+        "jobs_requested": 2,
+        "publications": 3,
+        "publications_per_job": 1.5,
+        "returns_expected": 12,
+        "returns_kept": 11,
+        "returns_lost": 1,
+        "returns_per_s": 1.2222,
+        "acknowledged_ratio": 0.7143,
+        "duplicate_ratio": 0.3125,
+        "find_jobs": 4,
+        "find_jobs_per_execution": 0.3333,
+        "client_requests": 2,
+        "client_errors": 1,
+        "client_latency_s": {"p50": 5.0, "p95": 7.7, "p99": 7.94},
+        "acknowledgement_s": {"p50": 0.75, "p95": 9.8, "p99": 13.16},
+        "settle_s": 2.0,
+        "settled_in_time": True,
+        "peak_memory_mb": {"MWorker": 110.0, "PubServerChannel": 30.0, "api": 100.0},
+        "cpu_s": {"MWorker": 1.5, "PubServerChannel": 0.4, "api": 0.2},
+        "per_function": {
+            "saltutil.find_job": {
+                "jobs_requested": 0,
+                "publications": 1,
+                "executions": 4,
+                "returns": 4,
+                "return_sends": 4,
+                "returns_acknowledged": 4,
+                "returns_given_up": 0,
+                "client_errors": 0,
+                "client_latency_s": NOTHING,
+                "acknowledgement_s": {"p50": 0.5, "p95": 0.5, "p99": 0.5},
+            },
+            "test.ping": {
+                "jobs_requested": 2,
+                "publications": 3,
+                "executions": 12,
+                "returns": 12,
+                "return_sends": 17,
+                "returns_acknowledged": 11,
+                "returns_given_up": 1,
+                "client_errors": 1,
+                "client_latency_s": {"p50": 5.0, "p95": 7.7, "p99": 7.94},
+                "acknowledgement_s": {"p50": 0.75, "p95": 11.0, "p99": 13.4},
+            },
+        },
+        "time": {"ramp_up_s": 2.0, "load_s": 8.0, "settle_s": 2.0},
+    }
+
+
+def test_verdicts(run: Path) -> None:
+    """Thresholds are applied to the trees that they name, and one missed is enough."""
+    found = result.compute(run)
+    assert found.verdicts == (
+        Verdict("patched", "client_errors", None, 0.0, 0.0, passed=True),
+        Verdict("stock", "acknowledged_ratio", 0.9, None, 0.7143, passed=False),
+        Verdict("patched", "acknowledged_ratio", 0.9, None, 1.0, passed=True),
+    )
+    assert not found.passed
+
+
+def test_comparison(run: Path) -> None:
+    """Where both trees ran, patched is divided by stock; a figure that is zero on stock has no ratio."""
+    comparison = result.compute(run).comparison
+    assert comparison["publications_per_job"] == 0.6667
+    assert comparison["acknowledged_ratio"] == 1.4
+    assert comparison["client_latency_s.p50"] == 0.3
+    assert "peak_memory_mb" not in comparison
+
+
+def test_same_samples_same_result(run: Path) -> None:
+    """A result computed again is the same, byte by byte, and has its format's number."""
+    first = result.write(result.compute(run), run).read_bytes()
+    assert result.write(result.compute(run), run).read_bytes() == first
+    assert json.loads(first)["format"] == 1
+    assert json.loads(first)["trees"].keys() == {"stock", "patched"}
+
+
+def test_unfinished_run_has_no_result(run: Path) -> None:
+    """A run without its timeline is refused in a sentence."""
+    (run / "stock" / "samples" / "timeline.json").unlink()
+    with pytest.raises(SettingsError, match="this run was not finished, so it has no result"):
+        result.compute(run)
+
+
+def test_unknown_column_is_refused(run: Path) -> None:
+    """Samples of another version are refused in a sentence that names the file and the column."""
+    path = run / "stock" / "samples" / "kept.csv"
+    path.write_text(path.read_text().replace("minion\n", "host\n", 1))
+    with pytest.raises(SettingsError, match=r"kept.csv has no usable column `minion`"):
+        result.compute(run)
+
+
+def test_half_a_line_is_skipped(run: Path) -> None:
+    """A last line that a killed process left unfinished does not count."""
+    path = run / "stock" / "samples" / "processes.csv"
+    path.write_text(path.read_text() + "1021,MWor")
+    assert result.compute(run).trees["stock"]["cpu_s"]["MWorker"] == 1.5
+
+
+def test_percentiles() -> None:
+    """Percentiles are interpolated between the two nearest of the raw samples."""
+    assert result.percentiles([]) == Percentiles(None, None, None)
+    assert result.percentiles([2.0]) == Percentiles(2.0, 2.0, 2.0)
+    assert result.percentiles(range(101)) == Percentiles(50.0, 95.0, 99.0)
+
+
+def test_threshold_of_nothing_is_missed() -> None:
+    """A limit of a figure that the result lacks is missed: nothing was measured."""
+    trees = {"stock": {"returns_per_s": None}}
+    verdict = Verdict("stock", "returns_per_s", 1.0, None, None, passed=False)
+    assert thresholds.judge([Threshold("returns_per_s", minimum=1.0)], trees) == [verdict]
+
+
+def test_cpu_of_a_process_that_got_its_name_late() -> None:
+    """What a process used belongs to the last role it had: Salt names its processes a moment after their start."""
+    rows = [ProcessSample(1.0, "master", 7, 1.0, 0), ProcessSample(2.0, "MWorker", 7, 2.0, 0)]
+    assert cpu.seconds(rows, 0.0, 3.0) == {"MWorker": 2.0}
+
+
+def test_cpu_of_two_processes_with_the_same_id() -> None:
+    """A counter that falls is that of another process."""
+    rows = [ProcessSample(1.0, "api", 7, 5.0, 0), ProcessSample(2.0, "MWorker", 7, 0.5, 0)]
+    assert cpu.seconds(rows, 0.0, 3.0) == {"api": 5.0, "MWorker": 0.5}
+
+
+def test_cpu_between_samples() -> None:
+    """Between two samples the CPU time is interpolated; a process that starts in between used nothing before."""
+    rows = [
+        ProcessSample(0.0, "a", 1, 0.0, 0),
+        ProcessSample(10.0, "a", 1, 5.0, 0),
+        ProcessSample(10.0, "b", 2, 1.0, 0),
+    ]
+    assert cpu.seconds(rows, 2.0, 12.0) == {"a": 4.0, "b": 1.0}
+    assert cpu.rates(rows, [0.0, 5.0, 10.0]) == {"a": [0.5, 0.5], "b": [0.0, 0.2]}

@@ -1,0 +1,222 @@
+"""Scenario files: what is read from them, and how wrong ones are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness import scenario
+from harness.errors import SettingsError
+from harness.scenario import Arrival, Clients, Scenario
+from harness.thresholds import Threshold
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = """
+description = "A ping"
+minions = 10
+
+[[clients]]
+kind = "api"
+function = "test.ping"
+tgt = "*"
+burst = 3
+"""
+
+
+def _load(folder: Path, text: str) -> Scenario:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return scenario.load(path)
+
+
+def _problem(folder: Path, text: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        _load(folder, text)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_defaults(tmp_path: Path) -> None:
+    """A scenario needs a description, minions and one block of clients; everything else has a default."""
+    clients = Clients("api test.ping", "api", "test.ping", "*", Arrival("burst", burst=3))
+    assert _load(tmp_path, SMALL) == Scenario("mine", "A ping", 10, (clients,))
+
+
+def test_everything(tmp_path: Path) -> None:
+    """Every key is read."""
+    text = """
+description = "All"
+minions = 20
+seed = 7
+pillar = "none"
+ready_s = 30
+settle_s = 5.5
+master = { worker_threads = 8 }
+trees.patched.master = { worker_threads = 9, sock_pool_size = 2 }
+
+[[clients]]
+name = "states"
+kind = "cli"
+function = "state.apply"
+args = ["web"]
+kwarg = { test = true }
+tgt = "os:SUSE"
+tgt_type = "grain"
+mode = "async"
+timeout_s = 9
+give_up_s = 90
+rate = 2
+duration_s = 10
+arrival = "constant"
+start_s = 4
+
+[thresholds]
+client_errors = { max = 1, trees = ["patched"] }
+client_latency_s.p95 = { max = 2.5 }
+peak_memory_mb.MWorker = { min = 1, max = 900 }
+"""
+    arrival = Arrival("constant", rate=2.0, duration_s=10.0, start_s=4.0)
+    expected = Scenario(
+        name="mine",
+        description="All",
+        minions=20,
+        seed=7,
+        pillar="none",
+        ready_s=30.0,
+        settle_s=5.5,
+        master={"worker_threads": 8},
+        tree_master={"patched": {"worker_threads": 9, "sock_pool_size": 2}},
+        clients=(
+            Clients(
+                name="states",
+                kind="cli",
+                function="state.apply",
+                args=("web",),
+                kwarg={"test": True},
+                tgt="os:SUSE",
+                tgt_type="grain",
+                mode="async",
+                timeout_s=9,
+                give_up_s=90.0,
+                arrival=arrival,
+            ),
+        ),
+        thresholds=(
+            Threshold("client_errors", maximum=1.0, trees=("patched",)),
+            Threshold("client_latency_s.p95", maximum=2.5),
+            Threshold("peak_memory_mb.MWorker", minimum=1.0, maximum=900.0),
+        ),
+    )
+    assert _load(tmp_path, text) == expected
+
+
+def test_options_of_a_tree(tmp_path: Path) -> None:
+    """A tree's master gets the common options and its own, which take precedence."""
+    text = SMALL.replace("minions = 10", "minions = 10\nmaster = {a = 1, b = 2}\ntrees.patched.master = {b = 3}")
+    loaded = _load(tmp_path, text)
+    assert loaded.master_options("stock") == {"a": 1, "b": 2}
+    assert loaded.master_options("patched") == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            SMALL.replace("minions", "minoins"),
+            "mine.toml: unknown key `minoins`; the nearest valid one is `minions`.",
+        ),
+        (
+            SMALL.replace("tgt", "target"),
+            "mine.toml: unknown key `clients[1].target`; the nearest valid one is `tgt`.",
+        ),
+        (
+            SMALL + "\n[thresholds]\nclient_error = { max = 0 }",
+            "mine.toml: `thresholds.client_error` is no field of a result; the nearest valid one is `client_errors`.",
+        ),
+        (
+            SMALL + "\n[trees.patch]\nmaster = {}",
+            "mine.toml: unknown key `trees.patch`; the nearest valid one is `patched`.",
+        ),
+        (
+            SMALL.replace("api", "rest"),
+            "mine.toml: `clients[1].kind` is 'rest', but has to be 'api' or 'cli'.",
+        ),
+        (
+            SMALL.replace('"api"', '"ap"'),
+            "mine.toml: `clients[1].kind` is 'ap', but has to be 'api' or 'cli'; the nearest valid one is `api`.",
+        ),
+        (
+            SMALL.replace("minions = 10", "minions = 0"),
+            "mine.toml: `minions` is 0, but has to be from 1 to 100000.",
+        ),
+        (
+            SMALL.replace("minions = 10", 'minions = "10"'),
+            "mine.toml: `minions` is '10', but has to be a whole number.",
+        ),
+        (
+            SMALL.replace("minions = 10", "minions = true"),
+            "mine.toml: `minions` is True, but has to be a whole number.",
+        ),
+        (SMALL.replace("minions = 10", ""), "mine.toml: `minions` is missing: give it a whole number."),
+        (
+            SMALL.replace("burst = 3", ""),
+            "mine.toml: `clients[1].rate` is missing: give `rate` and `duration_s`, or `burst`.",
+        ),
+        (
+            SMALL.replace("burst = 3", "burst = 3\nrate = 1"),
+            "mine.toml: `clients[1].rate` can't stand beside `burst`: give `burst`, or `rate` and `duration_s`.",
+        ),
+        (
+            SMALL + SMALL[SMALL.index("[[") :],
+            "mine.toml: `clients[2].name` is 'api test.ping' a second time: give every block its own `name`.",
+        ),
+        (
+            'description = "x"\nminions = 1\nclients = []',
+            "mine.toml: `clients` has to be one or more tables, each under a line `[[clients]]`.",
+        ),
+        (
+            SMALL + "\n[thresholds]\nclient_errors = {}",
+            "mine.toml: `thresholds.client_errors.max` is missing: a threshold needs `min` or `max`.",
+        ),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+    """A wrong file is refused in one sentence that names the file, the key and what would be right."""
+    assert _problem(tmp_path, text) == problem
+
+
+def test_not_toml(tmp_path: Path) -> None:
+    """A file that is no TOML at all is refused in one sentence too."""
+    assert _problem(tmp_path, "minions = ").startswith("mine.toml is not TOML: ")
+
+
+def test_every_scenario_of_ours_is_valid() -> None:
+    """The scenarios that come with the harness can be loaded, and are those that the documentation names."""
+    loaded = [scenario.load(scenario.find(name)) for name in scenario.names()]
+    assert [(entry.name, entry.minions) for entry in loaded] == [
+        ("burst", 1000),
+        ("default", 1000),
+        ("livelock", 3000),
+        ("quick", 100),
+        ("ten-thousand", 10000),
+    ]
+
+
+def test_unknown_scenario() -> None:
+    """A name that isn't there brings the nearest one."""
+    with pytest.raises(SettingsError) as caught:
+        scenario.find("brust")
+    assert str(caught.value) == "There is no scenario brust: did you mean burst?"
+
+
+def test_missing_file() -> None:
+    """A file that isn't there brings the names."""
+    with pytest.raises(SettingsError) as caught:
+        scenario.find("no/such.toml")
+    names = "burst, default, livelock, quick, ten-thousand"
+    assert str(caught.value) == (
+        f"There is no scenario file no/such.toml: give the path of a TOML file or one of {names}."
+    )
