@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import nox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).parent
 BUILD = ROOT / "build"
@@ -105,8 +105,11 @@ def _environment(session: nox.Session) -> None:
         _stamp("lock", digest)
 
 
-def _setup(session: nox.Session, *apply_options: str) -> None:
-    """Make the environment and the patched tree, and install the tree editable; a second call changes nothing."""
+def _setup(session: nox.Session, apply_options: Sequence[str] = ("--keep-edits",)) -> None:
+    """Make the environment and the patched tree, and install the tree editable; a second call changes nothing.
+
+    Only `apply` refuses a tree with unsaved edits: whoever edits it wants to run tests and loads on it.
+    """
     with _alone():
         _environment(session)
         made = (ROOT / "salt" / "salt" / "version.py").exists()
@@ -139,7 +142,7 @@ def _module(session: nox.Session, *args: str) -> None:
 @nox.session
 def apply(session: nox.Session) -> None:
     """Make the patched tree in salt/ and the pristine one in build/stock."""
-    _setup(session, *session.posargs)
+    _setup(session, session.posargs)
 
 
 @nox.session
@@ -215,7 +218,7 @@ def lint(session: nox.Session) -> None:
     """Lint our code with ruff, and what we add to Salt with Salt's own linters."""
     _setup(session)
     _lint(session)
-    _python(session, "-m", "patches", "lint", *session.posargs)
+    _python(session, "-m", "patches", "style", *session.posargs)
 
 
 @nox.session
@@ -250,7 +253,7 @@ def tests(session: nox.Session) -> None:
     """Run all that a change must pass: lint, types, patches, units, live, Salt's own tests for what we touch."""
     _setup(session)
     _lint(session)
-    _python(session, "-m", "patches", "lint")
+    _python(session, "-m", "patches", "style")
     _types(session)
     _python(session, "-m", "patches", "check", "--tests")
     _pytest(session, "-n", "2", "-m", "not live", "tests")

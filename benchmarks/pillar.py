@@ -23,11 +23,18 @@ QUERY = "SELECT suse_minion_pillars(%s)"
 def run(options: Options) -> Outcome:
     """Fetch pillars through both trees in turn; raises BenchmarkError when they differ."""
     with TemporaryDirectory(prefix="saltbed-") as folder:
-        settings = BedSettings(
-            tree=TREES["stock"], folder=Path(folder), minions=options.minions, api=False, master=False
-        )
+        settings = BedSettings(tree=TREES["stock"], folder=Path(folder), minions=options.minions, api=False)
         with Bed(settings) as bed:
-            connection = bed.postgres.salt_options()
+            database = bed.postgres
+            if database is None:
+                raise BenchmarkError("The bed came up without PostgreSQL; this is a fault in benchmarks/pillar.py.")
+            connection = {
+                "host": database.host,
+                "port": database.port,
+                "user": database.user,
+                "pass": database.password,
+                "db": database.database,
+            }
             flagged = {"postgres": connection, "queries": [{"query": QUERY, "as_json": True}]}
             bare = {"postgres": connection, "queries": [{"query": QUERY}]}
             with Contender("stock", "pillar", flagged) as stock, Contender("patched", "pillar", bare) as patched:

@@ -55,9 +55,7 @@ def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> A
     """Call one function; what comes back is an Outcome, or a coroutine that returns one."""
     function = FUNCTIONS.get(name)
     if function is None:
-        # the error is what a job of several functions reports, where Salt calls the name itself
-        error = TypeError("'str' object is not callable")
-        return Outcome(f"'{name}' is not available.", _GENERIC_ERROR, "nested", error)
+        return _missing(name)
     call = Call(host, load, pid)
     token = CURRENT.set(call)
     try:
@@ -70,6 +68,18 @@ def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> A
         return _failed(error, name)
     finally:
         CURRENT.reset(token)
+
+
+def _missing(name: str) -> Outcome:
+    """Return the outcome of a function that isn't there."""
+    text = f"'{name}' is not available."
+    function: Any = name
+    try:
+        # in a job of several functions Salt calls the name itself, and reports what comes of that
+        function()
+    except TypeError as error:
+        return Outcome(text, _GENERIC_ERROR, "nested", error)
+    return Outcome(text, _GENERIC_ERROR, "nested")
 
 
 async def _awaited(coroutine: Any, call: Call, name: str) -> Outcome:  # noqa: ANN401 - any function's coroutine

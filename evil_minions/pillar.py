@@ -64,7 +64,9 @@ class PillarStore:
             return self._canon.setdefault(_mark(b"list", map(id, items)), items)
         if isinstance(value, bool) or value is None:
             return value
-        return self._canon.setdefault((type(value), value), value)
+        # by its text, as 0.0 equals -0.0
+        same = repr(value) if isinstance(value, float) else value
+        return self._canon.setdefault((type(value), same), value)
 
 
 def _mark(kind: bytes, ids: Iterable[int]) -> bytes:

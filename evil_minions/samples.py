@@ -6,6 +6,7 @@ Times are seconds since the epoch, durations seconds. Each worker has files of i
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BUFFERED_ROWS: Final = 2000
+_SPECIAL: Final = re.compile('[,"\r\n]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ def _text(value: object) -> str:
     return f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
+def _quoted(cell: str) -> str:
+    """Return a cell with commas, quotes or line ends as the csv module reads it."""
+    return '"' + cell.replace('"', '""') + '"'
+
+
 class SampleWriter:
     """Writes the rows of one kind of one worker; they are on disk after `flush`."""
 
@@ -80,7 +87,7 @@ class SampleWriter:
     def add(self, row: JobRow | ReturnRow | StartRow) -> None:
         """Keep a row for the next flush."""
         cells = (_text(getattr(row, name)) for name in self._names)
-        self._lines.append(",".join(cell if "," not in cell else f'"{cell}"' for cell in cells) + "\n")
+        self._lines.append(",".join(_quoted(cell) if _SPECIAL.search(cell) else cell for cell in cells) + "\n")
         if len(self._lines) >= _BUFFERED_ROWS:
             self.flush()
 

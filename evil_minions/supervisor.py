@@ -200,7 +200,8 @@ class Supervisor:
         stop = asyncio.create_task(self.stopping.wait())
         try:
             while True:
-                await asyncio.wait([stop, *ended], timeout=every, return_when=asyncio.FIRST_COMPLETED)
+                pause = every if deadline is None else max(0.0, min(every, deadline - loop.time()))
+                await asyncio.wait([stop, *ended], timeout=pause, return_when=asyncio.FIRST_COMPLETED)
                 if self.stopping.is_set():
                     return
                 if any(task.done() for task in ended):
@@ -209,7 +210,7 @@ class Supervisor:
                 report(status)
                 if status.ready == status.minions:
                     deadline = None
-                elif deadline is not None and loop.time() > deadline:
+                elif deadline is not None and loop.time() >= deadline:
                     raise NotReadyError(
                         f"Only {status.ready} of {status.minions} minions got ready in {until_ready:g} s."
                     )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from harness.scenario import Clients
 
 LOGIN_S = 60.0
+# characters of an error that are kept
+LONGEST = 200
 _NO_RETURN = "Minion did not return"
 _JID = re.compile(r"(?:jid|job ID): (\d{20})")
 # options of `salt` for the target types; a glob is what it takes without one
@@ -114,11 +116,13 @@ class CliCaller:
         except OSError as error:
             return Answer(error=f"{argv[0]} could not be started: {error}")
         answer = read_cli(done.stdout, expected if clients.mode == "async" else None)
-        # with some answers there the shortfall says more than the exit code, which is the same for all failures
-        if done.returncode and not (answer.answered and answer.gap(expected)):
-            said = (done.stderr or done.stdout).strip().splitlines()
-            problem = f"exit code {done.returncode}: {said[-1] if said else 'no output'}"
-            return Answer(answer.answered, answer.jids, answer.length, problem)
+        # with some answers there the shortfall says most; without any, Salt's last words do, even with exit code 0
+        if expected and not answer.answered:
+            lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and line[0] != "{"]
+            problem = f"exit code {done.returncode}: {lines[-1][:LONGEST] if lines else 'no minion answered'}"
+            return Answer(0, answer.jids, answer.length, problem)
+        if done.returncode and not answer.gap(expected):
+            return Answer(answer.answered, answer.jids, answer.length, f"exit code {done.returncode}")
         return answer
 
 

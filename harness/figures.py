@@ -108,7 +108,8 @@ FIGURES = (
         "Returns lost",
         "",
         "lower",
-        "returns expected minus returns kept",
+        "returns expected minus returns kept; those still on their way when the scenario's limit ended the run "
+        "are among them",
     ),
     Figure(
         "returns_per_s",

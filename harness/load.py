@@ -87,7 +87,10 @@ def run(job: Job, progress: Progress) -> None:
         clients_done = max((row.finished for row in rows), default=settled)
         progress.show(f"{job.name}: reading the job cache")
         _read_job_cache(job, bed)
-    samples.write_timeline(job.samples, Timeline(fleet_start, ready, load_start, clients_done, settled, in_time))
+        # before the bed ends: whatever happens to it then, the samples are complete
+        timeline = Timeline(fleet_start, ready, load_start, clients_done, settled, in_time)
+        samples.write_timeline(job.samples, timeline)
+        progress.show(f"{job.name}: stopping the bed")
     failed = sum(bool(row.error) for row in rows)
     progress.say(f"{job.name}: {len(rows):,} client requests, {failed:,} without a complete answer")
 

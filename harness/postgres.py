@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Postgres:
-    """A database of the bed's own; `source` says in words where it comes from, `process` is what the bed runs for it."""
+    """A database of the bed's own; `source` says where it comes from, `process` is what the bed runs for it."""
 
     source: str
     host: str

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PACKAGES = Path(__file__).resolve().parents[1]
 ANSWER_S = 10.0
 CLOSE_S = warden.STOP_S + 2 * warden.KILL_S
+# the job cache of a large run is some hundred thousand files, which a busy disk takes minutes to forget
+REMOVE_S = 300.0
 TAIL_BYTES = 16_384
 ENDED = "The warden of this bed (process {}) was ended from outside, and the bed with it: start the bed again."
 
@@ -233,7 +235,7 @@ class Processes:
         """Let go of the warden, which stops everything on its own, and wait until it has."""
         self._lines.close()
         self._socket.close()
-        self._keeper.wait(CLOSE_S)
+        self._keeper.wait(CLOSE_S + REMOVE_S)
 
     def _read(self, seconds: float) -> dict[str, Any]:
         """Return the warden's next answer."""

@@ -49,7 +49,7 @@ class FunctionResult:
     returns: int
     return_sends: int
     returns_acknowledged: int
-    returns_given_up: int
+    returns_unacknowledged: int
     client_errors: int
     client_latency_s: Percentiles
     acknowledgement_s: Percentiles
@@ -141,7 +141,8 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
     timeline = samples.timeline
     jobs = samples.load_jobs()
     wanted = {jid: rows for jid, rows in jobs.items() if rows[0].fun in scenario.functions}
-    returns = [row for row in samples.returns if row.jid in jobs]
+    # a return without an attempt was still waiting behind the minion's other requests when the run ended
+    returns = [row for row in samples.returns if row.jid in jobs and row.attempts]
     sends = sum(row.attempts for row in returns)
     expected = sum(row.targeted for rows in wanted.values() for row in rows)
     kept = len({(row.jid, row.minion) for row in samples.kept if row.jid in wanted})
@@ -229,7 +230,7 @@ def _functions(
             returns=len(sent),
             return_sends=sum(row.attempts for row in sent),
             returns_acknowledged=len(acknowledged),
-            returns_given_up=len(sent) - len(acknowledged),
+            returns_unacknowledged=len(sent) - len(acknowledged),
             client_errors=sum(bool(row.error) for row in asked),
             client_latency_s=percentiles(row.latency_s for row in asked),
             acknowledgement_s=percentiles(row.seconds for row in acknowledged),

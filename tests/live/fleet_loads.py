@@ -22,7 +22,13 @@ def publish(client: salt.client.LocalClient, job: dict[str, Any]) -> dict[str, A
     extra = {name: job[name] for name in ("metadata", "start_event") if name in job}
     return dict(
         client.run_job(
-            job["tgt"], job["fun"], arg=job["arg"], tgt_type=job["tgt_type"], kwarg=job.get("kwarg"), listen=True, **extra
+            job["tgt"],
+            job["fun"],
+            arg=job["arg"],
+            tgt_type=job["tgt_type"],
+            kwarg=job.get("kwarg"),
+            listen=True,
+            **extra,
         )
     )
 

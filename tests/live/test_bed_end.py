@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -138,6 +139,19 @@ def test_kill_9_of_the_warden(running: Running) -> None:
     running.wait_gone()
     _, errors = running.harness.communicate(timeout=40)
     assert errors.splitlines()[-1].startswith("harness.errors.WardenError: The warden of this bed (process ")
+
+
+def test_kill_9_of_the_warden_and_its_keeper(running: Running) -> None:
+    """After kill -9 of both at once the kernel's signals still end every process; only the temporary folder stays."""
+    for process in running.everything[:2]:
+        process.kill()
+    until(
+        lambda: not any(map(alive, running.everything)) and all(map(is_free, running.ports)),
+        Deadline(40),
+        lambda: f"left: {list(filter(alive, running.everything))}",
+    )
+    running.harness.communicate(timeout=40)
+    shutil.rmtree(running.temporary)
 
 
 def test_lost_service(running: Running) -> None:

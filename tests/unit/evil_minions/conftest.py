@@ -44,6 +44,7 @@ class Handle:
     """A timer of the test's clock."""
 
     def __init__(self, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Begin with nothing noted."""
         self.callback = callback
         self.args = args
         self.cancelled = False
@@ -57,6 +58,7 @@ class Clock:
     """The part of an event loop that links and channels use, on a time that only the test moves."""
 
     def __init__(self) -> None:
+        """Begin with nothing noted."""
         self.now = 0.0
         self._timers: list[tuple[float, int, Handle]] = []
         self._count = itertools.count()
@@ -85,6 +87,7 @@ class FakeWire:
     """A wire whose bytes the test sees, and whose peer is the test."""
 
     def __init__(self, owner: Any) -> None:  # noqa: ANN401 - a link
+        """Begin with nothing noted."""
         self.owner = owner
         self.sent: list[bytes] = []
         self.closed = False
@@ -102,6 +105,7 @@ class FakeEndpoint:
     """An endpoint that opens fake wires."""
 
     def __init__(self, clock: Clock) -> None:
+        """Begin with nothing noted."""
         self.loop = clock
         self.counters = Counters()
         self.wires: list[FakeWire] = []
@@ -132,7 +136,7 @@ def endpoint(clock: Clock) -> FakeEndpoint:
 @pytest.fixture
 def rng() -> random.Random:
     """Return chance that is the same every time."""
-    return random.Random(1)
+    return random.Random(1)  # noqa: S311 - no secret
 
 
 @pytest.fixture(scope="session")
@@ -153,6 +157,7 @@ class SaltMaster:
     """Salt's own server side of the request port, without sockets: `handle` is what would answer a minion."""
 
     def __init__(self, root: Path) -> None:
+        """Begin with nothing noted."""
         self.opts = salt.config.master_config(None)
         self.opts.update(
             root_dir=str(root),

@@ -76,7 +76,8 @@ def test_another_master(master: Any, key: MinionKey, tmp_path: Path) -> None:  #
 
 
 @pytest.mark.parametrize(
-    ("ret", "kind"), [(True, PendingError), (False, RejectedError), ("full", SignInError), ("bad enc algo", SignInError)]
+    ("ret", "kind"),
+    [(True, PendingError), (False, RejectedError), ("full", SignInError), ("bad enc algo", SignInError)],
 )
 def test_refusals(key: MinionKey, master_key: MasterKey, ret: object, kind: type[Exception]) -> None:
     """What a master answers to a key that it doesn't accept has a meaning each."""

@@ -21,6 +21,7 @@ class Owner:
     """A minion that signs in anew as the test says."""
 
     def __init__(self) -> None:
+        """Begin with nothing noted."""
         self.id = "minion-1"
         self.asked: list[Callable[[bool], None]] = []
 
@@ -140,7 +141,7 @@ def test_unasked_message(channel: RequestChannel, endpoint: Any) -> None:  # noq
 
 
 def test_refusal_signs_in_anew(channel: RequestChannel, endpoint: Any, owner: Owner) -> None:  # noqa: ANN401
-    """ "bad load" makes the minion sign in and send again, as the same try."""
+    """The reply "bad load" makes the minion sign in and send again, as the same try."""
     done: list[tuple[str, Any, bool]] = []
     channel.submit(request(done))
     answer(channel, "bad load")

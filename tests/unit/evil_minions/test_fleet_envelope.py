@@ -76,7 +76,9 @@ def test_pillar_for_another_request(master: Any, key: MinionKey, master_key: Mas
         envelope.opened_private(answer, key, master_key, envelope.nonce())
 
 
-@pytest.mark.parametrize("value", ["bad load", None, {}, {"key": b"", "pillar": b""}, {"key": b"x" * 256, "pillar": b"x"}])
+@pytest.mark.parametrize(
+    "value", ["bad load", None, {}, {"key": b"", "pillar": b""}, {"key": b"x" * 256, "pillar": b"x"}]
+)
 def test_pillar_of_nonsense(key: MinionKey, master_key: MasterKey, value: object) -> None:
     """Whatever else comes instead of a pillar is the one error."""
     with pytest.raises(SealError):

@@ -11,12 +11,21 @@ import pytest
 
 from evil_minions import job
 from evil_minions.functions import FUNCTIONS, cmd, fileserver, state
+from evil_minions.functions.call import Call
 from evil_minions.grains import GrainsFactory, load_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LOAD = {"fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob", "jid": "20261121034757208012", "ret": "", "user": "root"}  # fmt: skip
+LOAD = {
+    "fun": "test.ping",
+    "arg": [],
+    "tgt": "*",
+    "tgt_type": "glob",
+    "jid": "20261121034757208012",
+    "ret": "",
+    "user": "root",
+}
 JOB = {**LOAD, "pid": 7, "resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
 PID = 99
 
@@ -25,8 +34,9 @@ class Host:
     """A minion without a master."""
 
     def __init__(self) -> None:
+        """Begin with nothing noted."""
         self.id = "minion-00001"
-        self.rng = random.Random(1)
+        self.rng = seeded()
         self.jobs = [{**JOB, "pid": PID}]
         self.asked: list[str] = []
         self.overrides: list[Any] = []
@@ -68,7 +78,9 @@ def call(host: Host, name: str, *args: object) -> job.Outcome:
 
     async def run() -> job.Outcome:
         outcome = job.begin(host, {**LOAD, "fun": name, "arg": list(args)}, PID, name, args)
-        return await outcome if inspect.iscoroutine(outcome) else outcome
+        result = await outcome if inspect.iscoroutine(outcome) else outcome
+        assert isinstance(result, job.Outcome)
+        return result
 
     return asyncio.run(run())
 
@@ -90,13 +102,17 @@ def keyword(**values: object) -> dict[str, object]:
         ("grains.get", ["systemd:version"], "255"),
         ("grains.get", ["nope", "other"], "other"),
         ("grains.item", ["id", "nope"], {"id": "minion-00001", "nope": ""}),
-        ("pillar.items", [keyword(unmask=True)], {"secret": "hunter2", "port": 80, "empty": "", "nested": {"list": ["a"]}}),
+        (
+            "pillar.items",
+            [keyword(unmask=True)],
+            {"secret": "hunter2", "port": 80, "empty": "", "nested": {"list": ["a"]}},
+        ),
         ("saltutil.running", [], []),
         ("saltutil.find_job", ["20261121034757208012"], {}),
         ("saltutil.refresh_pillar", [], True),
         ("cmd.run", ["echo a 'b  c'"], "a b  c"),
     ],
-)  # fmt: skip
+)
 def test_values(host: Host, name: str, args: list[object], value: object) -> None:
     """Functions return what Salt's return, successfully."""
     outcome = call(host, name, *args)
@@ -110,7 +126,12 @@ def test_values(host: Host, name: str, args: list[object], value: object) -> Non
 def test_pillar_is_masked(host: Host) -> None:
     """Without `unmask` every value that isn't empty is hidden, as Salt 3008 does."""
     hidden = "**********"
-    assert call(host, "pillar.items").value == {"secret": hidden, "port": hidden, "empty": "", "nested": {"list": [hidden]}}
+    assert call(host, "pillar.items").value == {
+        "secret": hidden,
+        "port": hidden,
+        "empty": "",
+        "nested": {"list": [hidden]},
+    }
 
 
 def test_pillar_override_reaches_the_master(host: Host) -> None:
@@ -133,8 +154,16 @@ def test_unknown_function(host: Host) -> None:
 @pytest.mark.parametrize(
     ("name", "args", "text"),
     [
-        ("test.ping", ["x"], "Passed invalid arguments to test.ping: ping() takes 0 positional arguments but 1 was given"),
-        ("test.echo", [], "Passed invalid arguments to test.echo: echo() missing 1 required positional argument: 'text'"),
+        (
+            "test.ping",
+            ["x"],
+            "Passed invalid arguments to test.ping: ping() takes 0 positional arguments but 1 was given",
+        ),
+        (
+            "test.echo",
+            [],
+            "Passed invalid arguments to test.echo: echo() missing 1 required positional argument: 'text'",
+        ),
         ("test.echo", ["bad=3"], "ERROR executing 'test.echo': The following keyword arguments are not valid: bad=3"),
         ("cmd.run", [], "Passed invalid arguments to cmd.run: run() missing 1 required positional argument: 'cmd'"),
         ("test.sleep", ["x"], "The minion function caused an exception: Traceback (most recent call last):"),
@@ -200,7 +229,17 @@ def test_states(host: Host) -> None:
     assert host.asked[:2] == ["_master_opts", "_pillar"]
     assert host.asked.count("_file_list") == len(fileserver.MODULE_KINDS) + 1
     first = next(iter(results.values()))
-    assert list(first) == ["name", "changes", "result", "comment", "__sls__", "__run_num__", "start_time", "duration", "__id__"]  # fmt: skip
+    assert list(first) == [
+        "name",
+        "changes",
+        "result",
+        "comment",
+        "__sls__",
+        "__run_num__",
+        "start_time",
+        "duration",
+        "__id__",
+    ]
 
 
 def test_unknown_state(host: Host) -> None:
@@ -248,7 +287,9 @@ def test_single_return() -> None:
     ]
 
 
-@pytest.mark.parametrize(("fun", "out"), [("grains.items", "nested"), ("state.apply", "highstate"), ("test.ping", None)])
+@pytest.mark.parametrize(
+    ("fun", "out"), [("grains.items", "nested"), ("state.apply", "highstate"), ("test.ping", None)]
+)
 def test_outputter(fun: str, out: str | None) -> None:
     """Functions whose module declares an outputter say so."""
     assert job.single_return({**LOAD, "fun": fun}, "minion-1", job.Outcome({})).get("out") == out
@@ -266,17 +307,23 @@ def test_several_functions(host: Host) -> None:
 
 def test_a_dictionary_may_say_that_it_failed() -> None:
     """A result of False in a returned dictionary fails the job, as Salt does."""
-    outcome = job._succeeded({"result": False}, job.Call(Host(), LOAD, PID))
+    outcome = job._succeeded({"result": False}, Call(Host(), LOAD, PID))
     assert outcome.retcode == 1
 
 
 def test_start_delays_are_those_of_a_minion() -> None:
     """A job starts after about 85 ms, a missing function takes seconds, and chance repeats."""
-    delays = [job.start_delay(LOAD, random.Random(seed)) for seed in range(200)]
-    missing = [job.start_delay({**LOAD, "fun": "no.such"}, random.Random(seed)) for seed in range(200)]
+    delays, again = ([job.start_delay(LOAD, chance) for _ in range(200)] for chance in (seeded(), seeded()))
+    chance = seeded()
+    missing = [job.start_delay({**LOAD, "fun": "no.such"}, chance) for _ in range(200)]
     assert 0.075 < sorted(delays)[100] < 0.095
     assert 3.0 < sorted(missing)[100] < 5.0
-    assert job.start_delay(LOAD, random.Random(5)) == delays[5]
+    assert delays == again
+
+
+def seeded() -> random.Random:
+    """Return chance that is the same every time."""
+    return random.Random(1)  # noqa: S311 - no secret
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

@@ -18,13 +18,22 @@ from evil_minions.target import Targets
 if TYPE_CHECKING:
     from evil_minions.keys import MasterKey
 
-LOAD = {"fun": "test.ping", "arg": [], "tgt": "minion-0*", "tgt_type": "glob", "jid": "20261121034757208012", "ret": "", "user": "root"}  # fmt: skip
+LOAD = {
+    "fun": "test.ping",
+    "arg": [],
+    "tgt": "minion-0*",
+    "tgt_type": "glob",
+    "jid": "20261121034757208012",
+    "ret": "",
+    "user": "root",
+}
 
 
 class Reader:
     """The publications of a worker with two minions, and what it was told."""
 
     def __init__(self, master_key: MasterKey) -> None:
+        """Begin with nothing noted."""
         grains = GrainsFactory(load_template(), 1, "127.0.0.1")
         self.counters = Counters()
         self.told: list[str] = []

@@ -43,7 +43,20 @@ def pillar(index: int) -> dict[str, Any]:
     }
 
 
-GLOBS = ["*", "minion-*", "minion-0010?", "minion-001[0-1]*", "minion-00100", "minion-00100,minion-00101", "", "nobody", "[", "MINION-*", "*7", "minion-001[!0]*"]  # fmt: skip
+GLOBS = [
+    "*",
+    "minion-*",
+    "minion-0010?",
+    "minion-001[0-1]*",
+    "minion-00100",
+    "minion-00100,minion-00101",
+    "",
+    "nobody",
+    "[",
+    "MINION-*",
+    "*7",
+    "minion-001[!0]*",
+]
 LISTS = [
     "minion-00100",
     "minion-00100,minion-00123",
@@ -117,7 +130,18 @@ PILLARS = [
     "",
     "app:*",
 ]
-IPS = ["10.16.0.101", "10.16.0.0/25", "10.0.0.0/8", "192.168.0.0/16", "127.0.0.1", "::1", "fe80::/10", "nonsense", "10.16.0.1/8", "0.0.0.0/0"]  # fmt: skip
+IPS = [
+    "10.16.0.101",
+    "10.16.0.0/25",
+    "10.0.0.0/8",
+    "192.168.0.0/16",
+    "127.0.0.1",
+    "::1",
+    "fe80::/10",
+    "nonsense",
+    "10.16.0.1/8",
+    "0.0.0.0/0",
+]
 TERMS = [
     "minion-0010*",
     "G@role:web",
@@ -154,7 +178,9 @@ def compounds() -> list[Any]:
     pairs = list(itertools.combinations(TERMS, 2))
     joins = ["{0} and {1}", "{0} or {1}", "{0} and not {1}", "not {0} or ( {1} and not {0} )"]
     joined = [joins[number % len(joins)].format(*pair) for number, pair in enumerate(pairs)]
-    deep = [f"( {a} or {b} ) and not ( {b} and ( {c} or not {a} ) )" for a, b, c in itertools.combinations(TERMS[:7], 3)]
+    deep = [
+        f"( {a} or {b} ) and not ( {b} and ( {c} or not {a} ) )" for a, b, c in itertools.combinations(TERMS[:7], 3)
+    ]
     return [*TERMS, *joined, *deep, *ODD_COMPOUNDS]
 
 
@@ -240,8 +266,17 @@ def test_enough_targets() -> None:
     """There are at least 200 different targets, of every type."""
     assert len({repr(target) for target in TARGETS}) >= 200
     assert {target.kind for target in TARGETS} >= {
-        "compound", "glob", "grain", "grain_pcre", "ipcidr", "list", "pcre", "pillar", "pillar_exact", "pillar_pcre",
-    }  # fmt: skip
+        "compound",
+        "glob",
+        "grain",
+        "grain_pcre",
+        "ipcidr",
+        "list",
+        "pcre",
+        "pillar",
+        "pillar_exact",
+        "pillar_pcre",
+    }
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=repr)
@@ -278,6 +313,17 @@ def test_matchers_of_this_salt_are_all_there() -> None:
     found = {path.stem.removesuffix("_match") for path in folder.glob("*_match.py")}
     # these have no `match` function, need a data store of the minion, or are for states only
     assert found - {"cache", "compound_pillar_exact", "data", "nodegroup"} == {
-        "compound", "glob", "grain", "grain_pcre", "ipcidr", "list", "managing_minion", "pcre",
-        "pillar", "pillar_exact", "pillar_pcre", "range", "resource",
-    }  # fmt: skip
+        "compound",
+        "glob",
+        "grain",
+        "grain_pcre",
+        "ipcidr",
+        "list",
+        "managing_minion",
+        "pcre",
+        "pillar",
+        "pillar_exact",
+        "pillar_pcre",
+        "range",
+        "resource",
+    }

@@ -43,7 +43,7 @@ def test_result_of_a_missed_threshold(tmp_path: Path, capsys: pytest.CaptureFixt
     folder = shutil.copytree(RUN, tmp_path / "run")
     assert cli.main(["result", str(folder)]) == 1
     output = capsys.readouterr().out
-    assert "MISSED: stock acknowledged_ratio is 0.7143, has to be at least 0.9" in output
+    assert "MISSED: stock acknowledged_ratio is 0.7, has to be at least 0.9" in output
     assert "met: patched client_errors is 0, has to be at most 0" in output
 
 

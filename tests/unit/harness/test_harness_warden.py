@@ -91,8 +91,12 @@ def harness(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path, list[
     ) as process:
         assert process.stdout is not None
         folder, keeper, _, _ = json.loads(process.stdout.readline())
-        yield process, tmp_path / folder, [psutil.Process(keeper), *family(keeper, 5)]
+        everything = [psutil.Process(keeper), *family(keeper, 5)]
+        yield process, tmp_path / folder, everything
         process.kill()
+        # a shell does not take its children along, unlike Salt and PostgreSQL
+        for one in filter(alive, everything[2:]):
+            one.kill()
 
 
 def test_output_and_exit_code(processes: Processes) -> None:

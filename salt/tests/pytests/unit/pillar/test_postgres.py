@@ -4,19 +4,25 @@ Tests of the PostgreSQL ext_pillar without a server
 
 import pytest
 
+import salt.exceptions
 import salt.pillar.postgres as postgres
 from tests.support.mock import MagicMock, patch
 
-pytestmark = [
-    pytest.mark.skipif(not postgres.HAS_POSTGRES, reason="psycopg2 is not installed"),
-]
+
+class DatabaseError(Exception):
+    """
+    Stands for the error of psycopg2, which the adapter logs and swallows
+    """
 
 
 @pytest.fixture
 def configure_loader_modules():
     return {
         postgres: {
-            "__opts__": {"grains": {"os": "Debian"}, "pillarenv": "prod"},
+            "__opts__": {
+                "grains": {"os": "Debian", "ec2": {"zone": "a"}},
+                "pillarenv": "prod",
+            },
         },
     }
 
@@ -27,7 +33,10 @@ def cursor():
     cursor = connection.cursor.return_value
     cursor.description = [("pillar",)]
     cursor.fetchall.return_value = [({"a": {"b": 1}},), ({"a": {"c": 2}},)]
-    with patch.object(postgres.psycopg2, "connect", return_value=connection):
+    # psycopg2 may not be installed
+    psycopg2 = MagicMock(DatabaseError=DatabaseError)
+    psycopg2.connect.return_value = connection
+    with patch.object(postgres, "psycopg2", psycopg2, create=True):
         yield cursor
 
 
@@ -50,3 +59,14 @@ def test_params_come_from_grains_and_opts(cursor):
     cursor.execute.assert_called_once_with(
         query, {"minion_id": "web1", "os": "Debian", "env": "prod"}
     )
+
+
+def test_grain_that_cannot_be_bound_does_not_cut_the_pillar_short(cursor):
+    cursor.execute.side_effect = DatabaseError("can't adapt type 'dict'")
+    query = {
+        "query": "SELECT pillar FROM pillars WHERE a = %s",
+        "params": ["grains:ec2"],
+    }
+    with pytest.raises(salt.exceptions.SaltConfigurationError, match="^grains:ec2 "):
+        postgres.ext_pillar("web1", {}, query)
+    cursor.execute.assert_not_called()

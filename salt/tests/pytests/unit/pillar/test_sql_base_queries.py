@@ -1,9 +1,11 @@
 """
-Tests of how the queries of SQL ext_pillars get their parameters, and of rows
-that are JSON objects, through ``fetch`` with drivers of several styles
+Tests of how the queries of SQL ext_pillars get their parameters, through
+``fetch`` with drivers of several styles
 """
 
 import contextlib
+import logging
+import re
 import sqlite3
 
 import pytest
@@ -33,16 +35,14 @@ class FakeCursor:
         return self.rows
 
 
-class FormatPillar(sql_base.SqlBaseExtPillar):
+class UnstyledPillar(sql_base.SqlBaseExtPillar):
     """
-    Adapter of a driver whose placeholders are ``%s`` and ``%(name)s``
+    Adapter from before there was a style, which offers no options either
     """
-
-    paramstyle = "pyformat"
 
     def __init__(self, *results, opts=None):
         super().__init__()
-        self.cursor = FakeCursor(results)
+        self.cursor = FakeCursor(results or [(["pillar"], [])] * 5)
         self.opts = opts or {}
         self.connections = 0
 
@@ -55,16 +55,33 @@ class FormatPillar(sql_base.SqlBaseExtPillar):
         self.connections += 1
         yield self.cursor
 
+
+class FormatPillar(UnstyledPillar):
+    """
+    Adapter of a driver whose placeholders are ``%s`` and ``%(name)s``
+    """
+
+    paramstyle = "pyformat"
+
     def _get_pillar_opts(self):
         return self.opts
 
 
-class UnstyledPillar(FormatPillar):
+class OwnQueriesPillar(FormatPillar):
     """
-    Adapter from before there was a style
+    Adapter with a configuration of its own, from before there were params
     """
 
-    paramstyle = None
+    def extract_queries(self, args, kwargs):
+        for query in args:
+            yield None, {
+                "query": query,
+                "depth": 0,
+                "as_list": False,
+                "as_json": False,
+                "with_lists": None,
+                "ignore_null": False,
+            }
 
 
 class SqlitePillar(sql_base.SqlBaseExtPillar):
@@ -72,9 +89,10 @@ class SqlitePillar(sql_base.SqlBaseExtPillar):
     Adapter of sqlite3, whose placeholders are ``?`` and ``:name``
     """
 
-    def __init__(self, connection):
+    def __init__(self, connection, opts):
         super().__init__()
         self.connection = connection
+        self.opts = opts
 
     @classmethod
     def _db_name(cls):
@@ -84,42 +102,63 @@ class SqlitePillar(sql_base.SqlBaseExtPillar):
     def _get_cursor(self):
         yield self.connection.cursor()
 
-
-@pytest.fixture
-def database():
-    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute("CREATE TABLE pillars (mid TEXT, name TEXT, value TEXT)")
-        connection.executemany(
-            "INSERT INTO pillars VALUES (?, ?, ?)",
-            [("web1", "role", "100%s"), ("web2", "role", "web")],
-        )
-        yield connection
+    def _get_pillar_opts(self):
+        return self.opts
 
 
 @pytest.fixture
 def opts():
     return {
-        "grains": {"os": "Debian", "roles": ["web", "db"], "ec2": {"zone": "a"}},
+        "grains": {
+            "os": "Debian",
+            "osmajorrelease": 12,
+            "roles": ["web", "db"],
+            "none": [],
+            "ec2": {"zone": "a"},
+            "mixed": [1, "hunter2"],
+            "nested": [["hunter2"]],
+            "mappings": [{"pass": "hunter2"}],
+            "bytes": b"hunter2",
+            "two words": "x",
+        },
         "pillarenv": "prod",
         "saltenv": None,
-        "postgres": {"pass": "secret"},
+        "cluster_id": "c1",
+        "id": "web1",
+        "master_pass": "hunter2",
+        "postgres": {"pass": "hunter2"},
     }
+
+
+@pytest.fixture
+def sqlite_pillar(opts):
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE pillars (mid TEXT, name TEXT, value TEXT)")
+        connection.executemany(
+            "INSERT INTO pillars VALUES (?, ?, ?)",
+            [("web1", "role", "100%s"), ("web2", "role", "Debian")],
+        )
+        yield SqlitePillar(connection, opts)
 
 
 def queries_of(*args, opts=None, **kwargs):
     """
     Run queries that find nothing and return them as the driver formatted them
     """
-    pillar = FormatPillar(*[(["pillar"], [])] * 5, opts=opts)
+    pillar = FormatPillar(opts=opts)
     pillar.fetch("web1", {}, *args, **kwargs)
     return pillar.cursor.queries
 
 
-def test_dict_rows_are_merged_without_as_json():
-    rows = [({"a": {"b": [1]}, "c": 3},), ({"a": {"b": [2], "d": 4}},)]
-    pillar = FormatPillar((["pillar"], rows))
-    expected = {"a": {"b": [2], "d": 4}, "c": 3}
-    assert pillar.fetch("web1", {}, "SELECT pillar FROM p WHERE id = %s") == expected
+def error_of(query, params, opts, adapter=FormatPillar):
+    """
+    Return the error that a query ends with before there is a connection
+    """
+    pillar = adapter(opts=opts)
+    with pytest.raises(salt.exceptions.SaltConfigurationError) as error:
+        pillar.fetch("web1", {}, {"query": query, "params": params})
+    assert pillar.connections == 0
+    return str(error.value)
 
 
 def test_dict_rows_of_several_queries_are_merged():
@@ -131,30 +170,21 @@ def test_dict_rows_of_several_queries_are_merged():
     assert pillar.fetch("web1", {}, "SELECT 1", "SELECT 2") == expected
 
 
-def test_dict_rows_extend_lists_with_as_list():
-    rows = [({"a": [1, 2]},), ({"a": [1, 3]},)]
-    pillar = FormatPillar((["pillar"], rows))
-    query = {"query": "SELECT pillar FROM p", "as_list": True}
-    assert pillar.fetch("web1", {}, query) == {"a": [1, 2, 3]}
-
-
 def test_dict_rows_stay_below_the_key_of_their_query():
     pillar = FormatPillar((["pillar"], [({"a": 1},)]))
     assert pillar.fetch("web1", {}, mine="SELECT pillar FROM p") == {"mine": {"a": 1}}
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', "plain", b'{"a": 1}'])
-def test_text_of_one_field_is_no_json_without_as_json(text):
-    pillar = FormatPillar((["pillar"], [(text,)]))
-    assert pillar.fetch("web1", {}, "SELECT pillar FROM p") == {text: text}
+def test_ignore_null_skips_rows_of_its_query_only():
+    rows = [(None,), ({"a": 1},)]
+    pillar = FormatPillar((["pillar"], rows), (["pillar"], rows))
+    skipping = {"query": "SELECT 1", "ignore_null": True}
+    with pytest.raises(TypeError, match="JSON rows"):
+        pillar.fetch("web1", {}, skipping, "SELECT 2")
+    assert pillar.cursor.queries == ["SELECT 1", "SELECT 2"]
 
 
-def test_dict_beside_a_key_is_a_value():
-    rows = [("a", {"b": 1}), ("a", {"c": 2})]
-    pillar = FormatPillar((["key", "pillar"], rows))
-    assert pillar.fetch("web1", {}, "SELECT key, pillar FROM p") == {"a": {"c": 2}}
-
-
+@pytest.mark.parametrize("style", ["format", "pyformat"])
 @pytest.mark.parametrize(
     "query,expected",
     [
@@ -170,8 +200,11 @@ def test_dict_beside_a_key_is_a_value():
         ("SELECT '%%(x)s', f(%(minion_id)s)", "SELECT '%(x)s', f(web1)"),
     ],
 )
-def test_each_placeholder_is_the_minion_id(query, expected):
-    assert queries_of(query) == [expected]
+def test_each_placeholder_is_the_minion_id(style, query, expected):
+    pillar = FormatPillar()
+    pillar.paramstyle = style
+    pillar.fetch("web1", {}, query)
+    assert pillar.cursor.queries == [expected]
 
 
 def test_listed_params_are_passed_in_their_order(opts):
@@ -191,84 +224,176 @@ def test_mapped_params_are_passed_by_name(opts):
     assert queries_of(query, opts=opts) == [expected]
 
 
+def test_minion_id_may_be_mapped_to_itself():
+    query = {"query": "SELECT %(minion_id)s", "params": {"minion_id": "minion_id"}}
+    assert queries_of(query) == ["SELECT web1"]
+
+
 def test_each_query_gets_its_own_params(opts):
     named = {"query": "SELECT %(os)s", "params": {"os": "grains:os"}}
     assert queries_of(named, "SELECT %s", opts=opts) == ["SELECT Debian", "SELECT web1"]
 
 
-@pytest.mark.parametrize("source", ["grains:nosuch", "grains:os:no", "opts:saltenv"])
-def test_absent_values_are_null(source, opts):
-    query = {"query": "SELECT %s", "params": [source]}
-    assert queries_of(query, opts=opts) == ["SELECT None"]
-
-
 @pytest.mark.parametrize(
-    "source", ["nosuch", "opts:postgres", "opts:postgres:pass", "grains:", "opts", 5]
-)
-def test_unknown_source_is_an_error(source, opts):
-    query = {"query": "SELECT %s", "params": [source]}
-    pillar = FormatPillar(opts=opts)
-    with pytest.raises(salt.exceptions.SaltConfigurationError, match="as a parameter"):
-        pillar.fetch("web1", {}, query)
-    assert pillar.connections == 0
-
-
-@pytest.mark.parametrize(
-    "query,params,match",
+    "source,expected",
     [
-        ("SELECT %s, %s", ["minion_id"], "2 placeholders for the 1 params"),
-        ("SELECT %(minion_id)s", ["minion_id"], "1 placeholders for the 1 params"),
-        ("SELECT %(env)s", None, "do not name: env"),
-        ("SELECT %(env)s", {"os": "grains:os"}, "do not name: env"),
-        ("SELECT %s", {"os": "grains:os"}, "do not name: %s"),
-        ("SELECT %s, %(minion_id)s", None, "either name all"),
-        ("SELECT %s", "minion_id", "list or a mapping"),
+        ("grains:osmajorrelease", "12"),
+        ("grains:roles", "['web', 'db']"),
+        ("grains:none", "[]"),
+        ("grains:two words", "x"),
+        ("opts:pillarenv", "prod"),
+        ("opts:cluster_id", "c1"),
+        # absent values are NULL
+        ("grains:nosuch", "None"),
+        ("grains:os:no", "None"),
+        ("opts:saltenv", "None"),
     ],
 )
-def test_params_that_do_not_fit_are_an_error(query, params, match, opts):
-    details = {"query": query, "params": params}
-    pillar = FormatPillar(opts=opts)
-    with pytest.raises(salt.exceptions.SaltConfigurationError, match=match):
-        pillar.fetch("web1", {}, details)
+def test_sources_of_params(source, expected, opts):
+    query = {"query": "SELECT %s", "params": [source]}
+    assert queries_of(query, opts=opts) == [f"SELECT {expected}"]
+
+
+def test_grain_is_null_where_there_are_no_grains():
+    query = {"query": "SELECT %s", "params": ["grains:os"]}
+    assert queries_of(query, opts={"pillarenv": "prod"}) == ["SELECT None"]
+
+
+def test_queries_may_use_three_options_only():
+    assert sorted(sql_base.PARAM_OPTS) == ["cluster_id", "pillarenv", "saltenv"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "nosuch",
+        "nosuch:os",
+        "nosuch:pillarenv",
+        "opts",
+        "opts:",
+        "opts:id",
+        "opts:master_pass",
+        "opts:postgres",
+        "opts:postgres:pass",
+        "opts:grains",
+        "opts: pillarenv",
+        "grains",
+        "grains:",
+        "grains: os",
+        "grains:os ",
+        "grains::os",
+        "grains:ec2:",
+        " minion_id",
+    ],
+)
+def test_unknown_source_is_an_error(source, opts):
+    message = error_of("SELECT %s", [source], opts)
+    assert message.startswith(f"a query cannot have {source!r} as a parameter")
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize("source", [5, None, {"grains": "hunter2"}, ["hunter2"]])
+def test_source_that_is_no_text_is_an_error(source, opts):
+    expected = f"a parameter of a query must be a name, not {type(source).__name__}"
+    assert error_of("SELECT %s", [source], opts) == expected
+
+
+@pytest.mark.parametrize("name", ["ec2", "mixed", "nested", "mappings", "bytes"])
+def test_value_that_drivers_cannot_bind_is_an_error(name, opts):
+    message = error_of("SELECT %s", [f"grains:{name}"], opts)
+    assert message.startswith(f"grains:{name} cannot be a parameter of a query")
+    assert "hunter2" not in message
+
+
+def test_option_that_drivers_cannot_bind_is_an_error(opts):
+    opts["pillarenv"] = {"hunter2": 1}
+    message = error_of("SELECT %s", ["opts:pillarenv"], opts)
+    assert message.startswith("opts:pillarenv cannot be a parameter of a query")
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    "query,params,expected",
+    [
+        ("SELECT %s, %s", ["minion_id"], "not have as many .* params: 2 and 1$"),
+        ("SELECT %s", [], "not have as many .* params: 1 and 0$"),
+        ("SELECT 1", ["minion_id"], "not have as many .* params: 0 and 1$"),
+        ("SELECT %(minion_id)s", ["minion_id"], "params must be a mapping$"),
+        ("SELECT %(minion_id)s", [], "params must be a mapping$"),
+        ("SELECT %s", {"os": "grains:os"}, "params must be a list$"),
+        ("SELECT %(env)s", None, "do not name: env$"),
+        ("SELECT %(b)s, %(a)s", {"os": "grains:os"}, "do not name: a, b$"),
+        ("SELECT %s, %(minion_id)s", None, "either name all"),
+        ("SELECT %s", "hunter2", "must be a list or a mapping, not str$"),
+        ("SELECT %s", 5, "must be a list or a mapping, not int$"),
+        ("SELECT %(minion_id)s", {"minion_id": "grains:os"}, "only be minion_id$"),
+        ("SELECT %(minion_id)s", {"minion_id": None}, "only be minion_id$"),
+        ("SELECT 'a%'", None, "write it as %%$"),
+        ("SELECT 'a%', %s", None, "write it as %%$"),
+        ("SELECT %s -- 100%", None, "write it as %%$"),
+        ("SELECT %d", ["grains:osmajorrelease"], "write it as %%$"),
+        ("SELECT '%%%', %(minion_id)s", None, "write it as %%$"),
+    ],
+)
+def test_params_that_do_not_fit_are_an_error(query, params, expected, opts, caplog):
+    with caplog.at_level(logging.ERROR):
+        message = error_of(query, params, opts)
+    assert re.search(expected, message)
+    # the minion sees the message, the master's log tells which query it is
+    assert query not in message
+    assert "hunter2" not in message
+    assert f"ext_pillar fake: {message}: {query}" in caplog.messages
+
+
+def test_later_query_is_checked_before_the_first_is_run():
+    pillar = FormatPillar()
+    with pytest.raises(salt.exceptions.SaltConfigurationError):
+        pillar.fetch("web1", {}, "SELECT %s", "SELECT 'a%'")
     assert pillar.connections == 0
 
 
-def test_adapter_without_opts_has_the_minion_id_only():
-    pillar = FormatPillar()
-    query = {"query": "SELECT %s", "params": ["grains:os"]}
-    with pytest.raises(salt.exceptions.SaltConfigurationError, match="as a parameter"):
-        pillar.fetch("web1", {}, query)
+def test_adapter_without_opts_has_the_minion_id_only(opts):
+    expected = "this adapter does not offer grains and options as parameters"
+    for source in ("grains:os", "opts:pillarenv"):
+        assert error_of("SELECT %s", [source], {}) == expected
+        assert error_of("SELECT %s", [source], opts, UnstyledPillar) == expected
 
 
 def test_adapter_without_a_style_passes_the_minion_id_once():
-    pillar = UnstyledPillar((["pillar"], []))
+    pillar = UnstyledPillar()
     pillar.fetch("web1", {}, "SELECT %s, '%%s'")
     assert pillar.cursor.queries == ["SELECT web1, '%s'"]
 
 
 def test_adapter_without_a_style_passes_listed_params():
-    pillar = UnstyledPillar((["pillar"], []))
+    pillar = UnstyledPillar()
     query = {"query": "SELECT %s, %s", "params": ["minion_id", "minion_id"]}
     pillar.fetch("web1", {}, query)
     assert pillar.cursor.queries == ["SELECT web1, web1"]
 
 
-def test_sqlite_question_mark_is_the_minion_id(database):
+def test_adapter_may_generate_queries_that_have_no_params():
+    pillar = OwnQueriesPillar()
+    pillar.fetch("web1", {}, "SELECT %s, %s", "SELECT %(minion_id)s")
+    assert pillar.cursor.queries == ["SELECT web1, web1", "SELECT web1"]
+
+
+def test_sqlite_question_mark_is_the_minion_id(sqlite_pillar):
     query = "SELECT name, value FROM pillars WHERE mid = ? AND value LIKE '%s'"
-    assert SqlitePillar(database).fetch("web1", {}, query) == {"role": "100%s"}
+    assert sqlite_pillar.fetch("web1", {}, query) == {"role": "100%s"}
 
 
-def test_sqlite_gets_listed_params(database):
+def test_sqlite_gets_listed_params(sqlite_pillar):
     query = {
-        "query": "SELECT name, value FROM pillars WHERE mid = ? OR mid || '' = ?",
-        "params": ["minion_id", "minion_id"],
+        "query": "SELECT name, value FROM pillars WHERE mid = ? AND value = ?",
+        "params": ["minion_id", "grains:os"],
     }
-    assert SqlitePillar(database).fetch("web2", {}, query) == {"role": "web"}
+    assert sqlite_pillar.fetch("web2", {}, query) == {"role": "Debian"}
 
 
-def test_sqlite_gets_named_params(database):
+def test_sqlite_gets_named_params(sqlite_pillar):
     query = {
-        "query": "SELECT name, value FROM pillars WHERE mid = :minion_id",
-        "params": {},
+        "query": "SELECT name, value FROM pillars WHERE value = :os AND mid = :minion_id",
+        "params": {"os": "grains:os"},
     }
-    assert SqlitePillar(database).fetch("web2", {}, query) == {"role": "web"}
+    assert sqlite_pillar.fetch("web2", {}, query) == {"role": "Debian"}
