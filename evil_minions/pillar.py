@@ -26,7 +26,9 @@ class PillarStore:
         """Start with empty pillars for `size` minions."""
         self._empty: dict[str, Any] = {}
         self._pillars: list[dict[str, Any]] = [self._empty] * size
-        self._canon: dict[Any, Any] = {}
+        self._canon: dict[bytes, Any] = {}
+        # one table for each type: keys that name the type would take as much again as the values
+        self._scalars: dict[type, dict[Any, Any]] = {}
         self._sweep_at = _SWEEP_AT_LEAST
         self.version = 0
 
@@ -40,18 +42,19 @@ class PillarStore:
         if canonical is not self._pillars[index]:
             self._pillars[index] = canonical
             self.version += 1
-        if len(self._canon) > self._sweep_at:
+        if self.parts() > self._sweep_at:
             self._sweep()
 
     def parts(self) -> int:
         """Return how many distinct parts are held."""
-        return len(self._canon)
+        return len(self._canon) + sum(map(len, self._scalars.values()))
 
     def _sweep(self) -> None:
         """Drop parts that no pillar has any longer, by interning the living ones anew."""
         self._canon = {}
+        self._scalars = {}
         self._pillars = [self._intern(pillar) for pillar in self._pillars]
-        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self._canon))
+        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * self.parts())
 
     def _intern(self, value: Any) -> Any:  # noqa: ANN401 - whatever a pillar holds
         """Return the one copy of `value`; equal parts of different types (1, True, 1.0) stay apart."""
@@ -66,7 +69,7 @@ class PillarStore:
             return value
         # by its text, as 0.0 equals -0.0
         same = repr(value) if isinstance(value, float) else value
-        return self._canon.setdefault((type(value), same), value)
+        return self._scalars.setdefault(type(value), {}).setdefault(same, value)
 
 
 def _mark(kind: bytes, ids: Iterable[int]) -> bytes:
