@@ -15,17 +15,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import campaign, figures, runs, scenario, serve
-from harness import result as results
+from harness import campaign, figures, serve
+from harness.bed.settings import BedSettings
 from harness.errors import HarnessError, SettingsError
 from harness.progress import Progress
 from harness.report import page
-from harness.settings import BedSettings
+from harness.results import result as results
+from harness.results import runs
+from harness.scenarios import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.result import Result
+    from harness.results.result import Result
 
 OK, MISSED, USAGE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 CODES = (

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import load, machine, result, runs
-from harness import scenario as scenarios
 from harness.errors import HarnessError, SettingsError, disk_error
-from harness.process import PACKAGES
+from harness.load import run as load
+from harness.processes.process import PACKAGES
 from harness.report import page
+from harness.results import machine, result, runs
+from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.progress import Progress
-    from harness.result import Result
+    from harness.results.result import Result
 
 TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
 

@@ -53,7 +53,7 @@ class ClientSample:
 
 @dataclass(frozen=True)
 class ProcessSample:
-    """One process at one time, in `processes.csv`; `cpu_s` is cumulative, see `harness.monitor`."""
+    """One process at one time, in `processes.csv`; `cpu_s` is cumulative, see `harness.processes.monitor`."""
 
     time: float
     role: str

@@ -14,7 +14,7 @@ from harness.bed import Bed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from harness.settings import BedSettings
+    from harness.bed.settings import BedSettings
 
 CHECK_S = 1.0
 RAMP_UP_S = 1800.0

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness import evidence, figures, thresholds
-from harness import result as results
+from harness import figures
 from harness.report import series, spreads, theme, verdict
+from harness.results import evidence
+from harness.results import result as results
+from harness.scenarios import thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.evidence import Evidence
     from harness.figures import Figure
+    from harness.results.evidence import Evidence
 
 FOLDER = Path(__file__).parent
 FILE = "report.html"

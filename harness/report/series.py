@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from harness import cpu
 from harness.report import theme
+from harness.results import cpu
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
 
-    from harness.evidence import Evidence
+    from harness.results.evidence import Evidence
 
 STEPS = 160
 """Points of a curve: more than a column of the page can show makes the file larger only."""

@@ -11,7 +11,7 @@ from harness.report import theme
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.evidence import Evidence
+    from harness.results.evidence import Evidence
     from harness.samples import ClientSample
 
 POINTS = 250

@@ -17,7 +17,7 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from harness import cpu
+from harness.results import cpu
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

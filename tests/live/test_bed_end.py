@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.deadline import Deadline, until
-from harness.ports import is_free
-from harness.process import PACKAGES
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import is_free
+from harness.processes.process import PACKAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,8 @@ pytestmark = pytest.mark.live
 HARNESS = """
 import json, logging, sys
 from pathlib import Path
-from harness import bed, serve
+from harness.bed import bed
+from harness import serve
 
 def describe(found):
     ports = [found.master.request_port, found.master.publish_port, found.api.port, found.postgres.port]

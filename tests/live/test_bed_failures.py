@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness import cluster, settings
-from harness.bed import Bed, BedSettings
+from harness.bed import Bed, BedSettings, settings
+from harness.database import cluster
 from harness.errors import DiskError, PortError, PostgresError, StartError
-from harness.ports import HOST
+from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

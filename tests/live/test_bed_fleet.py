@@ -9,8 +9,8 @@ import pytest
 
 from evil_minions.samples import read_returns, read_starts
 from harness.bed import Bed, BedSettings
-from harness.deadline import Deadline, until
 from harness.errors import LimitError, StartError
+from harness.processes.deadline import Deadline, until
 from harness.samples import read_processes
 
 if TYPE_CHECKING:

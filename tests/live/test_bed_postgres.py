@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from harness import cluster, container, database, sources
-from harness.deadline import Deadline, until
+from harness.database import cluster, container, sources
+from harness.database import schema as database
+from harness.database.postgres import Place, UnavailableError, answers
 from harness.errors import PostgresError
-from harness.ports import Ports
-from harness.postgres import Place, UnavailableError, answers
-from harness.process import Processes
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import Ports
+from harness.processes.process import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from harness.postgres import Postgres
-    from harness.settings import Source
+    from harness.bed.settings import Source
+    from harness.database.postgres import Postgres
 
 pytestmark = pytest.mark.live
 

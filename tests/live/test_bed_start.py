@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.bed import Bed, BedSettings
-from harness.deadline import Deadline, until
+from harness.processes.deadline import Deadline, until
 from harness.samples import ProcessSample, read_processes
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import yaml
 
 from evil_minions.grains import GrainsFactory, load_template
 from harness.bed import Bed, BedSettings
-from harness.deadline import Deadline, until
+from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from harness.fleet import Fleet
+    from harness.bed.fleet import Fleet
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 from harness import __main__ as cli
-from harness import result, runs, samples
-from harness.deadline import Deadline, until
+from harness import samples
+from harness.processes.deadline import Deadline, until
+from harness.results import result, runs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness import calls
-from harness.calls import Answer, ApiCaller, CliCaller
 from harness.errors import HarnessError
-from harness.scenario import Arrival, Clients
+from harness.load import calls
+from harness.load.calls import Answer, ApiCaller, CliCaller
+from harness.scenarios.scenario import Arrival, Clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

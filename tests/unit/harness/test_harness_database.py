@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from harness import content
-from harness.database import Scale, Server, minion_rows, shared_rows
+from harness.database import content
+from harness.database.schema import Scale, Server, minion_rows, shared_rows
 
 SCALE = Scale()
 

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from harness.deadline import Deadline, until
 from harness.errors import StartError
+from harness.processes.deadline import Deadline, until
 
 
 class Clock:

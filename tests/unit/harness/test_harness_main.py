@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import __main__ as cli
-from harness import scenario
+from harness.scenarios import scenario
 
 RUN = Path(__file__).parent / "data" / "run"
 

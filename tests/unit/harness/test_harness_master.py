@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from harness import master, minion
-from harness.api import Api
-from harness.fleet import Order
-from harness.master import Master
-from harness.tree import Tree
+from harness.bed import master, minion
+from harness.bed.api import Api
+from harness.bed.fleet import Order
+from harness.bed.master import Master
+from harness.bed.tree import Tree
 
 if TYPE_CHECKING:
     import pytest

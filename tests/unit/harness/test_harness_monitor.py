@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.deadline import Deadline, until
-from harness.monitor import Accounts, Reading, title_role
-from harness.process import PACKAGES, Command, Processes
+from harness.processes.deadline import Deadline, until
+from harness.processes.monitor import Accounts, Reading, title_role
+from harness.processes.process import PACKAGES, Command, Processes
 from harness.samples import read_processes
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def test_samples_of_real_processes(tmp_path: Path) -> None:
     output = tmp_path / "processes.csv"
     environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
     with Processes(tmp_path) as processes:
-        argv = [sys.executable, "-m", "harness.monitor", "--warden", str(processes.warden)]
+        argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(processes.warden)]
         argv += ["--folder", str(processes.folder), "--output", str(output)]
         monitor = processes.start("monitor", Command("harness", argv, environment, tmp_path / "monitor.out"))
         worker = processes.start("w", Command("worker", [sys.executable, "-c", BURN], environment, tmp_path / "out"))
@@ -162,7 +162,7 @@ def test_monitor_ends_with_the_warden(tmp_path: Path) -> None:
     """The monitor of a warden that is not there ends with one line."""
     with subprocess.Popen(["true"]) as nobody:
         nobody.wait()
-    argv = [sys.executable, "-m", "harness.monitor", "--warden", str(nobody.pid), "--folder", str(tmp_path)]
+    argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(nobody.pid), "--folder", str(tmp_path)]
     result = subprocess.run(
         [*argv, "--output", str(tmp_path / "x.csv")],
         env={**os.environ, "PYTHONPATH": str(PACKAGES)},

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import cluster, sources
-from harness.deadline import Deadline, until
+from harness.database import cluster, sources
+from harness.database.postgres import Place, Postgres
 from harness.errors import PostgresError
-from harness.ports import Ports
-from harness.postgres import Place, Postgres
-from harness.process import PACKAGES, Command, Processes
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import Ports
+from harness.processes.process import PACKAGES, Command, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.settings import Source
+    from harness.bed.settings import Source
 
 POSTGRES = Postgres("a test", "127.0.0.1", 5433, "me", "it's secret", "mine")
 
@@ -200,7 +200,7 @@ def engine(path: Path, images: list[str]) -> Iterator[Engine]:
 def test_container_ends_with_its_holder(tmp_path: Path) -> None:
     """The process that holds a container starts it, and removes it when told to stop."""
     with engine(tmp_path / "d.sock", ["postgres:16"]) as server, Processes(tmp_path) as processes:
-        argv = [sys.executable, "-m", "harness.container", "--image", "postgres:16", "--port", "5432"]
+        argv = [sys.executable, "-m", "harness.database.container", "--image", "postgres:16", "--port", "5432"]
         environment = {
             **os.environ,
             "DOCKER_HOST": f"unix://{tmp_path}/d.sock",

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import figures, result
+from harness import figures
 from harness.errors import SettingsError
 from harness.report import page, theme, verdict
 from harness.report.page import Change
+from harness.results import result
 
 RUN = Path(__file__).parent / "data" / "run"
 VOID = {"meta", "br", "link", "img", "hr", "path", "use", "rect"}

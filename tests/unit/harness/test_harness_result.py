@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import cpu, result, thresholds
 from harness.errors import SettingsError
-from harness.result import Percentiles
+from harness.results import cpu, result
+from harness.results.result import Percentiles
 from harness.samples import ProcessSample
-from harness.thresholds import Threshold, Verdict
+from harness.scenarios import thresholds
+from harness.scenarios.thresholds import Threshold, Verdict
 
 RUN = Path(__file__).parent / "data" / "run"
 NOTHING = {"p50": None, "p95": None, "p99": None}

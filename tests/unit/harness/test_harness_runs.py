@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import runs, scenario
 from harness.errors import SettingsError
 from harness.progress import Progress
+from harness.results import runs
+from harness.scenarios import scenario
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 QUICK = scenario.find("quick")

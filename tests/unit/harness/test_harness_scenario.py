@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import scenario
 from harness.errors import SettingsError
-from harness.scenario import Arrival, Clients, Scenario
-from harness.thresholds import Threshold
+from harness.scenarios import scenario
+from harness.scenarios.scenario import Arrival, Clients, Scenario
+from harness.scenarios.thresholds import Threshold
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from harness import schedule
-from harness.scenario import Arrival, Clients, Scenario
-from harness.schedule import Request
+from harness.scenarios import schedule
+from harness.scenarios.scenario import Arrival, Clients, Scenario
+from harness.scenarios.schedule import Request
 
 
 def _clients(arrival: Arrival, name: str = "some") -> Clients:

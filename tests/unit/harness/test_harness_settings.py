@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness import settings
+from harness.bed import settings
+from harness.bed.settings import BedSettings
 from harness.errors import DiskError, LimitError, SettingsError
-from harness.settings import BedSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import plan as plans
 from harness import samples
-from harness.plan import Plan
+from harness.load import plan as plans
+from harness.load.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,7 @@ def _locust(root: Path, folder: Path, api: Api) -> subprocess.CompletedProcess[s
         "locust",
         "--headless",
         "-f",
-        str(root / "harness" / "users.py"),
+        str(root / "harness" / "load" / "users.py"),
         "-u",
         "2",
         "-r",

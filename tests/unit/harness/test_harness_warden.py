@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.deadline import Deadline, until
 from harness.errors import DiskError, HarnessError, ProcessError, StartError, WardenError
-from harness.process import PACKAGES, Command, Layer, Processes
+from harness.processes.deadline import Deadline, until
+from harness.processes.process import PACKAGES, Command, Layer, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ STUBBORN = "trap '' TERM INT HUP; while true; do sleep 1004; done"
 HARNESS = """
 import json, os, sys
 from pathlib import Path
-from harness.process import Command, Processes
+from harness.processes.process import Command, Processes
 
 with Processes(Path(sys.argv[1])) as processes:
     command = Command("family", ["bash", "-c", sys.argv[2]], dict(os.environ), processes.folder / "out")

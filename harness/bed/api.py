@@ -1,0 +1,116 @@
+"""The bed's salt-api: rest_cherrypy, for load as Salt's API clients make it.
+
+Its user exists in this bed only: Salt's `sharedsecret` takes a secret of the bed's own, so no account of the machine
+is involved.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from harness.bed.master import LOGS
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import HOST
+from harness.processes.process import Command, Layer, Process, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from harness.bed.tree import Tree
+    from harness.processes.process import Processes
+
+READY_S = 60.0
+ANSWER_S = 10.0
+EAUTH = "sharedsecret"
+
+
+@dataclass(frozen=True)
+class Api:
+    """Where salt-api is, and who may use it."""
+
+    port: int
+    home: Path
+    log: Path
+    user: str
+    password: str
+    eauth: str = EAUTH
+
+    @property
+    def url(self) -> str:
+        """Return its address."""
+        return f"http://{HOST}:{self.port}"
+
+    def options(self, api_options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return its part of the master's configuration; `api_options` go into the section of rest_cherrypy."""
+        return {
+            "rest_cherrypy": {"host": HOST, "port": self.port, "disable_ssl": True, **api_options},
+            "api_logfile": str(self.home / LOGS / self.log.name),
+            "api_pidfile": str(self.home / "api.pid"),
+            EAUTH: self.password,
+            "external_auth": {EAUTH: {self.user: [".*", "@wheel", "@runner", "@jobs"]}},
+        }
+
+
+def make(port: int, home: Path, log: Path) -> Api:
+    """Return an API with a user of its own."""
+    return Api(port, home, log, "saltbed", secrets.token_hex(16))
+
+
+def start(api: Api, tree: Tree, config_dir: Path, environment: Mapping[str, str], processes: Processes) -> Process:
+    """Start salt-api."""
+    command = Command(
+        role="api",
+        argv=tree.command("salt-api", config_dir),
+        environment=environment,
+        output=api.log.with_suffix(".out"),
+        layer=Layer.API,
+    )
+    return processes.start("salt-api", command)
+
+
+def login(api: Api) -> str:
+    """Return a token of the API's user; raise OSError or HTTPException if the API does not answer as it should."""
+    connection = http.client.HTTPConnection(HOST, api.port, timeout=ANSWER_S)
+    form = {"username": api.user, "password": api.password, "eauth": api.eauth}
+    try:
+        connection.request(
+            "POST",
+            "/login",
+            urlencode(form),
+            {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"},
+        )
+        response = connection.getresponse()
+        body = response.read()
+        if response.status != http.HTTPStatus.OK:
+            raise http.client.HTTPException(f"{response.status} {response.reason}")
+        return str(json.loads(body)["return"][0]["token"])
+    finally:
+        connection.close()
+
+
+def wait_ready(api: Api, process: Process, seconds: float = READY_S) -> None:
+    """Wait until the API lets its user in."""
+    reasons: list[str] = []
+
+    def ready() -> bool:
+        process.check(api.log)
+        try:
+            return bool(login(api))
+        except (OSError, http.client.HTTPException) as error:
+            reasons[:] = [str(error)]
+            return False
+
+    until(
+        ready,
+        Deadline(seconds),
+        lambda: (
+            f"salt-api does not answer at {api.url} after {seconds:g} s ({' '.join(reasons)}); the last lines of "
+            f"{api.log} are:\n{tail(api.log)}"
+        ),
+    )

@@ -1,0 +1,251 @@
+"""The bed: a real salt-master, salt-api and PostgreSQL of its own, and whatever is started beside them.
+
+    with Bed(BedSettings(tree=Path("build/stock"), folder=Path("build/runs/mine"))) as bed:
+        print(bed.salt(["*", "test.ping"]).stdout)
+
+Everything answers when the context is entered and is gone when it is left. What must end is a process of the warden,
+see `harness.processes.warden`; what must go lies in one temporary folder; what stays, logs and samples, lies in
+`settings.folder`.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import logging
+import os
+import shutil
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from random import SystemRandom
+from typing import TYPE_CHECKING, Self
+
+import psycopg2
+
+from harness.bed import api, fleet, master, minion, settings
+from harness.bed.settings import BedSettings
+from harness.bed.tree import Tree
+from harness.database import schema as database
+from harness.database import sources
+from harness.database.postgres import Place, first_line
+from harness.errors import DiskError, StartError, disk_error, is_full
+from harness.processes.ports import Ports
+from harness.processes.process import PACKAGES, Command, Process, Processes
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from harness.bed.api import Api
+    from harness.bed.fleet import Fleet
+    from harness.bed.master import Master
+    from harness.database.postgres import Postgres
+
+__all__ = ["Bed", "BedSettings", "Monitor"]
+
+LOG = logging.getLogger(__name__)
+SCALE = database.Scale()
+CLI_S = 60.0
+FULL_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """The process that writes samples of all processes, and its file: see `harness.processes.monitor`."""
+
+    process: Process
+    path: Path
+
+
+class Bed:
+    """One test bed; a context manager.
+
+    settings, folder, logs, temporary: what was asked for, and the folders (the temporary one goes at the end)
+    master, api, postgres: where they are; `api` and `postgres` are there unless the settings leave them out
+    environment: the environment of Salt's commands
+    """
+
+    master: Master
+    api: Api
+    postgres: Postgres
+    monitor: Monitor
+    temporary: Path
+
+    def __init__(self, settings: BedSettings) -> None:
+        """Take the settings; nothing is started before the context is entered."""
+        self.settings = settings
+        self.folder = settings.folder.absolute()
+        self.logs = self.folder / "logs"
+        self.samples = self.folder / "samples"
+        self.tree = Tree(settings.tree)
+        self.environment = self.tree.environment(os.environ)
+        self._numbers = itertools.count(1)
+        self._services: list[Process] = []
+
+    def __enter__(self) -> Self:
+        """Start everything and wait until it answers.
+
+        Raises SettingsError for settings that can't work here, and StartError, with the end of the log, for what does
+        not start.
+        """
+        settings.check(self.settings)
+        with ExitStack() as stack:
+            try:
+                self._start(stack)
+            except psycopg2.Error as error:
+                self._check_room()
+                raise StartError(f"The bed's database can't be filled: {first_line(error)}") from error
+            except OSError as error:
+                if is_full(error) or error.filename:
+                    raise disk_error(error, error.filename or self.folder) from error
+                raise
+            except DiskError:
+                raise
+            except StartError:
+                # a full disk shows in many ways, most of which do not say so
+                self._check_room()
+                raise
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop everything and remove what does not stay."""
+        self._stack.__exit__(kind, error, traceback)
+
+    def _check_room(self) -> None:
+        """Raise DiskError if a disk that the bed writes to is full."""
+        for folder in (self.settings.temporary_parent(), self.folder):
+            if shutil.disk_usage(folder).free < FULL_BYTES:
+                raise disk_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder)
+
+    def _start(self, stack: ExitStack) -> None:
+        """Start the bed's parts; what has been started is stopped by `stack`."""
+        for folder in (self.logs, self.samples):
+            folder.mkdir(parents=True, exist_ok=True)
+        settings.check_room(self.folder, settings.DISK_LOGS_MB)
+        ports = stack.enter_context(Ports(SystemRandom()))
+        wanted = self.settings
+        request_port = ports.take("request", wanted.request_port)
+        publish_port = ports.take("publish", wanted.publish_port)
+        api_port = ports.take("API", wanted.api_port) if wanted.api else 0
+        self._processes = stack.enter_context(Processes(wanted.temporary_parent(), keep=wanted.keep))
+        self.temporary = self._processes.folder
+        self.monitor = self._start_monitor()
+        self.master = master.Master(self.temporary / "master", self.logs / "master.log", request_port, publish_port)
+        options: dict[str, object] = {}
+        if wanted.postgres != "none":
+            place = Place(self._processes, ports, self.logs, os.environ, wanted.postgres_port)
+            self.postgres = sources.start(place, wanted.postgres)
+            self._services += [self.postgres.process] if self.postgres.process else []
+            options |= master.pillar_options(self.postgres.salt_options()) if wanted.pillar == "sql" else {}
+        if wanted.api:
+            self.api = api.make(api_port, self.master.home, self.logs / "api.log")
+            options |= self.api.options(wanted.api_options)
+        master.write(self.master, {**options, **wanted.master_options})
+        master_process = master.start(self.master, self.tree, self.environment, self._processes)
+        self._services.append(master_process)
+        if wanted.api:
+            api_process = api.start(self.api, self.tree, self.master.config_dir, self.environment, self._processes)
+            self._services.append(api_process)
+        if wanted.postgres != "none":
+            # while the master starts
+            database.install(self.postgres.dsn)
+            database.fill(self.postgres.dsn, wanted.minion_ids(), wanted.seed, SCALE)
+        master.wait_ready(self.master, master_process)
+        if wanted.api:
+            api.wait_ready(self.api, api_process)
+        LOG.info("The master answers on port %d", request_port)
+
+    def _start_monitor(self) -> Monitor:
+        """Start the process that samples the others."""
+        path = self.samples / "processes.csv"
+        argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(self._processes.warden)]
+        argv += ["--folder", str(self.temporary), "--output", str(path)]
+        return Monitor(self.spawn("monitor", argv, role="harness"), path)
+
+    def command(self, name: str) -> list[str]:
+        """Return the start of a command line of Salt's, such as "salt" or "salt-run", for this bed's master."""
+        return self.tree.command(name, self.master.config_dir)
+
+    def run(self, name: str, arguments: Sequence[str], timeout: float = CLI_S) -> subprocess.CompletedProcess[str]:
+        """Run one of Salt's commands to its end; raise ProcessError, and end it, after `timeout` seconds."""
+        number = next(self._numbers)
+        command = Command(
+            role="cli",
+            argv=[*self.command(name), *arguments],
+            environment=self.environment,
+            output=self.temporary / f"{name}-{number}.out",
+            errors=self.temporary / f"{name}-{number}.err",
+            cwd=self.temporary,
+        )
+        return self._processes.run(name, command, timeout)
+
+    def salt(self, arguments: Sequence[str], timeout: float = CLI_S) -> subprocess.CompletedProcess[str]:
+        """Run `salt` with these arguments; `timeout` (seconds) is that of the command, not Salt's own."""
+        return self.run("salt", arguments, timeout)
+
+    def salt_run(self, arguments: Sequence[str], timeout: float = CLI_S) -> subprocess.CompletedProcess[str]:
+        """Run `salt-run` with these arguments."""
+        return self.run("salt-run", arguments, timeout)
+
+    def salt_key(self, arguments: Sequence[str], timeout: float = CLI_S) -> subprocess.CompletedProcess[str]:
+        """Run `salt-key` with these arguments."""
+        return self.run("salt-key", arguments, timeout)
+
+    def spawn(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        role: str | None = None,
+    ) -> Process:
+        """Start a further process that ends with the bed at the latest.
+
+        name: its output goes to `logs/<name>.out`
+        env: variables added to the harness's own environment, in which Python finds the project's packages
+        role: its name in the samples, `name` by default
+        """
+        command = Command(
+            role=role or name,
+            argv=argv,
+            environment={**self._own_environment(), **(env or {})},
+            output=self.logs / f"{name}.out",
+            cwd=cwd or self.temporary,
+        )
+        return self._processes.start(name, command)
+
+    def start_minion(self, minion_id: str) -> Process:
+        """Start a real salt-minion of the bed's tree, with pillars in the database, and wait until it takes jobs."""
+        if self.settings.pillar == "sql":
+            database.add_minion(self.postgres.dsn, minion_id, self.settings.seed, SCALE)
+        home = self.temporary / f"minion-{next(self._numbers)}"
+        log = self.logs / f"{minion_id}.log"
+        return minion.start(minion_id, home, log, self.master, self.tree, self.environment, self._processes)
+
+    def start_fleet(self, minions: int | None = None, extra: Sequence[str] = (), name: str = "fleet") -> Fleet:
+        """Start simulated minions, as many as the settings say by default.
+
+        `extra` are further options of their command. The fleet answers when this returns, but is not ready yet, see
+        `Fleet.wait_ready`.
+        """
+        wanted = self.settings
+        count = wanted.minions if minions is None else minions
+        settings.check_files(count)
+        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, tuple(extra), name)
+        return fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
+
+    def _own_environment(self) -> dict[str, str]:
+        """Return the harness's environment, in which Python finds the project's packages."""
+        return {**os.environ, "PYTHONPATH": str(PACKAGES)}
+
+    def check(self) -> None:
+        """Raise StartError, with the end of its log, if a service of the bed has ended."""
+        for process in self._services:
+            process.check()

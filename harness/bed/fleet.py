@@ -1,0 +1,133 @@
+"""The simulated minions, as a bed starts them: the command `python -m evil_minions run`.
+
+The bed knows them by their command, their control socket and their sample files alone.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evil_minions import control
+from harness.errors import StartError
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import HOST, listens
+from harness.processes.process import Command, Layer, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from evil_minions.control import Status
+    from harness.bed.master import Master
+    from harness.processes.process import Processes
+
+START_S = 60.0
+STOP_S = 20.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked of the fleet's command: `minions` of them from number `first` on, and any options in `extra`."""
+
+    minions: int
+    first: int
+    id_format: str
+    seed: int
+    extra: Sequence[str] = ()
+    name: str = "fleet"
+
+    def arguments(self, folder: Path, request_port: int) -> list[str]:
+        """Return the command's arguments."""
+        return [
+            "run",
+            f"--master={HOST}",
+            f"--request-port={request_port}",
+            f"--minions={self.minions}",
+            f"--first={self.first}",
+            f"--id-format={self.id_format}",
+            f"--seed={self.seed}",
+            f"--folder={folder}",
+            *self.extra,
+        ]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Simulated minions at work; `folder` holds their samples, `control` is a client of `evil_minions.control`."""
+
+    minions: int
+    folder: Path
+    control: control.Control
+    process: Process
+
+    def status(self) -> Status:
+        """Return the fleet's state; raise StartError if it has ended."""
+        self.process.check()
+        return self.control.status()
+
+    def wait_ready(self, seconds: float, progress: Callable[[Status], None] | None = None) -> Status:
+        """Wait until every minion is ready and return the state; `progress` is called with each state on the way.
+
+        Raises StartError if the fleet ends, or is not ready after `seconds`.
+        """
+        seen: list[Status] = []
+
+        def ready() -> Status | None:
+            seen[:] = [self.status()]
+            if progress:
+                progress(seen[0])
+            return seen[0] if seen[0].ready >= self.minions else None
+
+        return until(
+            ready,
+            Deadline(seconds),
+            lambda: (
+                f"Of {self.minions:,} simulated minions {seen[0].ready:,} are ready after {seconds:g} s, "
+                f"{seen[0].connected:,} are connected: see {self.process.log} and the master's log beside it."
+            ),
+        )
+
+    def stop(self) -> None:
+        """End the fleet; its samples are complete when this returns."""
+        self.control.close()
+        self.process.stop(STOP_S)
+
+
+def start(
+    order: Order, master: Master, samples: Path, logs: Path, environment: Mapping[str, str], processes: Processes
+) -> Fleet:
+    """Start a fleet whose samples go below `samples`, and wait until it answers."""
+    (samples / order.name).mkdir(parents=True, exist_ok=True)
+    # the short way to it: the control socket's path has to fit into a hundred bytes
+    folder = processes.folder / order.name
+    try:
+        folder.symlink_to(samples / order.name)
+    except FileExistsError as error:
+        raise StartError(f"This bed has a fleet {order.name!r} already: give the other one another name.") from error
+    command = Command(
+        role="fleet",
+        argv=[sys.executable, "-m", "evil_minions", *order.arguments(folder, master.request_port)],
+        environment=environment,
+        output=logs / f"{order.name}.out",
+        cwd=processes.folder,
+        layer=Layer.CLIENT,
+    )
+    process = processes.start(order.name, command)
+    path = control.socket_path(folder)
+
+    def ready() -> bool:
+        process.check()
+        return path.exists() and listens(socket.AF_UNIX, str(path))
+
+    until(
+        ready,
+        Deadline(START_S),
+        lambda: (
+            f"The fleet does not answer at {path} after {START_S:g} s; the last lines of {process.log} are:\n"
+            f"{process.tail()}"
+        ),
+    )
+    return Fleet(order.minions, folder, control.connect(folder), process)

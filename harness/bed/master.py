@@ -1,0 +1,169 @@
+"""The bed's salt-master.
+
+Real, with everything of its own: configuration, keys, caches, sockets, ports. Every option that the bed does not need
+keeps Salt's default, so that what is measured is what a user would see.
+"""
+
+from __future__ import annotations
+
+import getpass
+import resource
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+from zmq.constants import SocketType
+from zmq.sugar.context import Context
+
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import HOST, listens
+from harness.processes.process import Command, Layer, Process, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from harness.bed.tree import Tree
+    from harness.processes.process import Processes
+
+STATES = Path(__file__).resolve().parent / "states"
+READY_S = 60.0
+# Salt puts every path below root_dir, so logs get there through a link
+LOGS = "log"
+# {"enc": "clear", "load": {"cmd": "ping"}, "version": 3} as Salt's messages are encoded (msgpack)
+PING = b"\x83\xa3enc\xa5clear\xa4load\x81\xa3cmd\xa4ping\xa7version\x03"
+CLIENTS = ("local", "local_async", "local_batch", "local_subset", "runner", "runner_async", "wheel", "wheel_async")
+PILLAR_QUERY = "SELECT suse_minion_pillars(%s)"
+
+
+@dataclass(frozen=True)
+class Master:
+    """Where the master is; every path but the log lies in the temporary folder."""
+
+    home: Path
+    log: Path
+    request_port: int
+    publish_port: int
+
+    @property
+    def config_dir(self) -> Path:
+        """Return the folder of its configuration, as the option -c of Salt's commands takes it."""
+        return self.home / "etc"
+
+    @property
+    def cache_dir(self) -> Path:
+        """Return its cache folder."""
+        return self.home / "cache"
+
+    @property
+    def job_cache(self) -> Path:
+        """Return its cache of jobs and their returns."""
+        return self.cache_dir / "jobs"
+
+    @property
+    def pki_dir(self) -> Path:
+        """Return the folder of its keys."""
+        return self.home / "pki"
+
+    @property
+    def sock_dir(self) -> Path:
+        """Return the folder of its Unix sockets."""
+        return self.home / "run"
+
+    def options(self) -> dict[str, Any]:
+        """Return what the configuration needs for this to be a master apart from any other on the machine."""
+        return {
+            "root_dir": str(self.home),
+            "user": getpass.getuser(),
+            "interface": HOST,
+            "publish_port": self.publish_port,
+            "ret_port": self.request_port,
+            "pki_dir": str(self.pki_dir),
+            "cachedir": str(self.cache_dir),
+            "sock_dir": str(self.sock_dir),
+            "pidfile": str(self.home / "master.pid"),
+            "log_file": str(self.home / LOGS / self.log.name),
+            "key_logfile": str(self.home / LOGS / "key.log"),
+            "log_level": "error",
+            "log_level_logfile": "warning",
+            "auto_accept": True,
+            # the highest that this process may have; Salt complains of its own default
+            "max_open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+            "presence_events": False,
+            "netapi_enable_clients": list(CLIENTS),
+            "file_roots": {"base": [str(STATES)]},
+        }
+
+
+def pillar_options(database: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that fetch pillars by the function of the RFC, in the RFC's own words."""
+    return {"postgres": dict(database), "ext_pillar": [{"postgres": [{"query": PILLAR_QUERY, "as_json": True}]}]}
+
+
+def write(master: Master, options: Mapping[str, Any]) -> None:
+    """Write the master's configuration, in which `options` take precedence."""
+    master.config_dir.mkdir(parents=True)
+    (master.home / LOGS).symlink_to(master.log.parent)
+    text = yaml.safe_dump({**master.options(), **options}, sort_keys=False)
+    (master.config_dir / "master").write_text(text, encoding="utf-8")
+
+
+def start(master: Master, tree: Tree, environment: Mapping[str, str], processes: Processes) -> Process:
+    """Start the master whose configuration is written."""
+    command = Command(
+        role="master",
+        argv=tree.command("salt-master", master.config_dir),
+        environment=environment,
+        output=master.log.with_suffix(".out"),
+        layer=Layer.MASTER,
+    )
+    return processes.start("salt-master", command)
+
+
+class Ping:
+    """A question to the master's request server that goes through its queue to a worker and back."""
+
+    def __init__(self, port: int) -> None:
+        """Ask the server on this port, as soon as there is one."""
+        self._context = Context()
+        self._socket = self._context.socket(SocketType.REQ)
+        self._socket.connect(f"tcp://{HOST}:{port}")
+        self._socket.send(PING)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the socket, whether it was answered or not."""
+        self._context.destroy(linger=0)
+
+    def answered(self) -> bool:
+        """Say whether the answer has come."""
+        return bool(self._socket.poll(0))
+
+
+def wait_ready(master: Master, process: Process, seconds: float = READY_S) -> None:
+    """Wait until the master answers requests, publishes, and lets Salt's commands listen to its events."""
+    with Ping(master.request_port) as ping:
+
+        def ready() -> bool:
+            process.check(master.log)
+            return (
+                ping.answered()
+                and listens(socket.AF_INET, (HOST, master.publish_port))
+                and listens(socket.AF_UNIX, str(master.sock_dir / "master_event_pub.ipc"))
+            )
+
+        until(
+            ready,
+            Deadline(seconds),
+            lambda: (
+                f"The master does not answer on port {master.request_port} after {seconds:g} s; the last lines of "
+                f"{master.log} are:\n{tail(master.log)}"
+            ),
+        )

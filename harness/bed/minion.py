@@ -1,0 +1,87 @@
+"""A real salt-minion in the bed, of the same tree as the master.
+
+The yardstick for the simulated ones. Like every part of a bed it keeps to its own folder and touches nothing of the
+machine.
+"""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from harness.bed.master import LOGS
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import HOST
+from harness.processes.process import Command, Layer, Process, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from harness.bed.master import Master
+    from harness.bed.tree import Tree
+    from harness.processes.process import Processes
+
+READY_S = 90.0
+# it takes ten seconds to stop when asked to, and has nothing to lose
+STOP_S = 1.0
+READY_LINE = "Minion is ready to receive requests!"
+
+
+def options(minion: str, home: Path, log: Path, request_port: int) -> dict[str, Any]:
+    """Return the minion's configuration; its timers and all else keep Salt's defaults."""
+    return {
+        "id": minion,
+        "master": HOST,
+        "master_port": request_port,
+        "user": getpass.getuser(),
+        "root_dir": str(home),
+        "pki_dir": str(home / "pki"),
+        "cachedir": str(home / "cache"),
+        "sock_dir": str(home / "run"),
+        "pidfile": str(home / "minion.pid"),
+        "log_file": str(home / LOGS / log.name),
+        "log_level": "error",
+        # readiness is read from the log
+        "log_level_logfile": "info",
+    }
+
+
+def start(
+    minion: str,
+    home: Path,
+    log: Path,
+    master: Master,
+    tree: Tree,
+    environment: Mapping[str, str],
+    processes: Processes,
+) -> Process:
+    """Start a minion in its folder `home` and wait until the master has accepted it and it takes jobs."""
+    (home / "etc").mkdir(parents=True)
+    (home / LOGS).symlink_to(log.parent)
+    text = yaml.safe_dump(options(minion, home, log, master.request_port), sort_keys=False)
+    (home / "etc" / "minion").write_text(text, encoding="utf-8")
+    # an earlier minion of this name may have left its log in the folder, and readiness is read from it
+    log.unlink(missing_ok=True)
+    command = Command(
+        role="minion",
+        argv=tree.command("salt-minion", home / "etc"),
+        environment=environment,
+        output=log.with_suffix(".out"),
+        layer=Layer.MINION,
+        patience=STOP_S,
+    )
+    process = processes.start(minion, command)
+
+    def ready() -> bool:
+        process.check(log)
+        return log.exists() and READY_LINE in log.read_text(errors="replace")
+
+    until(
+        ready,
+        Deadline(READY_S),
+        lambda: f"The minion {minion} is not ready after {READY_S:g} s; the last lines of {log} are:\n{tail(log)}",
+    )
+    return process

@@ -1,0 +1,42 @@
+"""A Salt tree: the commands of one version of Salt, and the environment that they run in.
+
+Every Salt process of a bed runs from the tree's own scripts with the tree first in Python's search path, so that stock
+and patched Salt share one virtual environment.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.processes.process import PACKAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+# Compiled modules halve the start of each of Salt's commands. They are kept out of the trees, whose content is checked.
+COMPILED = PACKAGES / "build" / "pycache"
+# a caller's Salt must not leak into the bed, nor what would change how Python behaves there
+DROPPED = ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME", "PYTHONWARNINGS", "SALT_MASTER_CONFIG", "SALT_MINION_CONFIG")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One version of Salt: a folder that holds the package `salt` and the folder `scripts`."""
+
+    path: Path
+
+    def command(self, name: str, config_dir: Path) -> list[str]:
+        """Return the start of a command line; `name` is one of Salt's, such as salt, salt-run or salt-master."""
+        return [sys.executable, str(self.path.absolute() / "scripts" / name), f"--config-dir={config_dir}"]
+
+    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return `environment` changed so that Python finds this tree's Salt, and no other."""
+        kept = {name: value for name, value in environment.items() if name not in DROPPED}
+        return kept | {
+            "PYTHONPATH": str(self.path.absolute()),
+            "PYTHONPYCACHEPREFIX": str(COMPILED),
+            "PYTHONUNBUFFERED": "1",
+        }

@@ -1,0 +1,125 @@
+"""PostgreSQL in a container of the Docker engine.
+
+A container is the engine's child and not the bed's, so a process of the bed holds it: it starts the container and
+removes it when the bed ends, even if the harness is killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import signal
+import socket
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
+from harness.errors import StartError
+from harness.processes.ports import HOST, listens
+from harness.processes.process import PACKAGES, Command, Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from docker import DockerClient
+
+IMAGE_VARIABLE = "HARNESS_PG_IMAGE"
+IMAGE = "postgres:16-alpine"
+PASSWORD_VARIABLE = "POSTGRES_PASSWORD"  # noqa: S105 - the name of a variable
+SOCKET = "/var/run/docker.sock"
+UNIX = "unix://"
+ENGINE_S = 5
+# of which pulling the image takes most
+READY_S = 180.0
+SERVER_OPTIONS = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "max_connections=200")
+
+
+def engine(environment: Mapping[str, str]) -> DockerClient:
+    """Return a client of the Docker engine that answers; raise UnavailableError if there is none."""
+    host = environment.get("DOCKER_HOST") or f"{UNIX}{SOCKET}"
+    if host.startswith(UNIX) and not listens(socket.AF_UNIX, host.removeprefix(UNIX)):
+        raise UnavailableError(f"no Docker engine answers at {host}")
+    # slow to import, and most beds do without
+    import docker  # noqa: PLC0415
+    from docker.errors import DockerException  # noqa: PLC0415
+
+    try:
+        client = docker.from_env(timeout=ENGINE_S, environment=dict(environment))
+        client.ping()
+    except (DockerException, OSError) as error:
+        raise UnavailableError(f"no Docker engine answers at {host}") from error
+    return client
+
+
+def start(place: Place) -> Postgres:
+    """Start a server in a container, whose image is pulled if the engine lacks it."""
+    engine(place.environment).close()
+    image = place.environment.get(IMAGE_VARIABLE, IMAGE)
+    port = place.ports.take("PostgreSQL", place.port)
+    postgres = Postgres(f"Docker, image {image}", HOST, port, NAME, secrets.token_hex(16), NAME)
+    log = place.log
+    command = Command(
+        role="postgres",
+        argv=[sys.executable, "-m", "harness.database.container", "--image", image, "--port", str(port)],
+        environment={**place.environment, "PYTHONPATH": str(PACKAGES), PASSWORD_VARIABLE: postgres.password},
+        output=log,
+        layer=Layer.DATABASE,
+    )
+    process = place.processes.start("container", command)
+    try:
+        wait_ready(postgres, process, READY_S)
+    except StartError as error:
+        process.stop()
+        raise UnavailableError(f"Docker brings no server of the image {image}: {process.tail(1) or error}") from error
+    return replace(postgres, process=process)
+
+
+def hold(client: DockerClient, image: str, port: int, password: str) -> None:
+    """Run the server's container until told to stop."""
+    from docker.errors import ImageNotFound  # noqa: PLC0415
+
+    try:
+        client.images.get(image)
+    except ImageNotFound:
+        print(f"pulling {image}", flush=True)
+        client.images.pull(image)
+    # only now: until here there is nothing to remove, and a pull may be interrupted
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
+    container = client.containers.create(
+        image,
+        list(SERVER_OPTIONS),
+        environment={"POSTGRES_USER": NAME, "POSTGRES_DB": NAME, PASSWORD_VARIABLE: password},
+        labels={NAME: str(os.getpid())},
+        ports={"5432/tcp": (HOST, port)},
+        shm_size="256m",
+    )
+    try:
+        container.start()
+        signal.sigwait([signal.SIGTERM, signal.SIGINT])
+    finally:
+        container.remove(force=True, v=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Hold a container until SIGTERM."""
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.database.container", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--image", required=True, help="the image to run")
+    parser.add_argument("--port", type=int, required=True, help=f"the port on {HOST}")
+    options = parser.parse_args(argv)
+    import docker  # noqa: PLC0415
+    from docker.errors import DockerException  # noqa: PLC0415
+
+    try:
+        hold(docker.from_env(), options.image, options.port, os.environ[PASSWORD_VARIABLE])
+    except DockerException as error:
+        print(f"{options.image} can't be run: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

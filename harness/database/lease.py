@@ -1,0 +1,91 @@
+"""A database of the bed's own on somebody's server: `HARNESS_PG_DSN`.
+
+A process of the bed creates the database and drops it when the bed ends, so that it goes even if the harness is
+killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import signal
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import psycopg2
+from psycopg2 import sql
+from psycopg2.extensions import parse_dsn
+
+from harness.database.postgres import NAME, Place, Postgres, UnavailableError, first_line, wait_ready
+from harness.errors import PostgresError
+from harness.processes.process import PACKAGES, Command, Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VARIABLE = "HARNESS_PG_DSN"
+READY_S = 30.0
+DEFAULT_PORT = 5432
+
+
+def start(place: Place) -> Postgres:
+    """Create a database on the server that `HARNESS_PG_DSN` names."""
+    dsn = place.environment.get(VARIABLE, "")
+    if not dsn:
+        raise UnavailableError(f"{VARIABLE} is not set")
+    try:
+        with psycopg2.connect(dsn, connect_timeout=5) as connection:
+            known = connection.info
+            parts = parse_dsn(dsn)
+            name = f"{NAME}_{secrets.token_hex(8)}"
+            host = parts.get("host", known.host or "localhost")
+            postgres = Postgres(f"{VARIABLE}, {host}", host, known.port, known.user, known.password, name)
+        connection.close()
+    except psycopg2.Error as error:
+        raise PostgresError(
+            f"The server of {VARIABLE} does not answer: {first_line(error)}; correct or unset it."
+        ) from error
+    command = Command(
+        role="postgres",
+        argv=[sys.executable, "-m", "harness.database.lease", name],
+        environment={**place.environment, "PYTHONPATH": str(PACKAGES)},
+        output=place.log,
+        layer=Layer.DATABASE,
+    )
+    process = place.processes.start("lease", command)
+    wait_ready(postgres, process, READY_S)
+    return replace(postgres, process=process)
+
+
+def hold(dsn: str, name: str) -> None:
+    """Create the database, wait to be told to stop, and drop it."""
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        signal.sigwait([signal.SIGTERM, signal.SIGINT])
+        cursor.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    connection.close()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Hold a database until SIGTERM."""
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.database.lease", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("name", help="database to create, and to drop at the end")
+    options = parser.parse_args(argv)
+    # blocked first: a signal between the creation and the wait must not skip the drop
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
+    try:
+        hold(os.environ[VARIABLE], options.name)
+    except psycopg2.Error as error:
+        print(f"The database {options.name} can't be made or dropped: {first_line(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+"""A PostgreSQL database of the bed's own.
+
+What the sources of PostgreSQL share: where they start what they start, what they give to the bed, and how they are
+waited for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import psycopg2
+from psycopg2.extensions import make_dsn
+
+from harness.errors import PostgresError
+from harness.processes.deadline import Deadline, until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from harness.processes.ports import Ports
+    from harness.processes.process import Process, Processes
+
+NAME = "saltbed"
+
+
+class UnavailableError(PostgresError):
+    """This machine lacks what a source of PostgreSQL needs."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a source starts what it starts; `port` is the one that the user wants, if any."""
+
+    processes: Processes
+    ports: Ports
+    logs: Path
+    environment: Mapping[str, str]
+    port: int | None = None
+
+    @property
+    def log(self) -> Path:
+        """Return the server's log."""
+        return self.logs / "postgres.log"
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A database of the bed's own; `source` says where it comes from, `process` is what the bed runs for it."""
+
+    source: str
+    host: str
+    port: int
+    user: str
+    password: str
+    database: str
+    process: Process | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def dsn(self) -> str:
+        """Return the connection string, as libpq takes it."""
+        return str(
+            make_dsn(host=self.host, port=self.port, user=self.user, password=self.password, dbname=self.database)
+        )
+
+    def salt_options(self) -> dict[str, Any]:
+        """Return the section `postgres` of the master's configuration, see salt.pillar.postgres."""
+        return {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "pass": self.password,
+            "db": self.database,
+        }
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error, which libpq likes to spread over several."""
+    return str(error).strip().partition("\n")[0]
+
+
+def answers(postgres: Postgres) -> bool:
+    """Say whether the database takes connections."""
+    try:
+        psycopg2.connect(postgres.dsn, connect_timeout=2).close()
+    except psycopg2.OperationalError:
+        return False
+    return True
+
+
+def wait_ready(postgres: Postgres, process: Process, seconds: float) -> None:
+    """Wait until the database that `process` brings takes connections; raise StartError with the end of its log."""
+
+    def ready() -> bool:
+        process.check()
+        return answers(postgres)
+
+    until(
+        ready,
+        Deadline(seconds),
+        lambda: (
+            f"PostgreSQL on port {postgres.port} does not answer after {seconds:g} s; the last lines of "
+            f"{process.log} are:\n{process.tail()}"
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Load runs: from a scenario to raw samples. Nothing is computed here."""

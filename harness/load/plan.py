@@ -1,0 +1,73 @@
+"""What the load generator is told: the scenario, where the bed is and what a complete answer holds.
+
+It travels in one environment variable, because it holds the password of the bed's API and files stay behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.scenarios import scenario as scenarios
+
+VARIABLE = "SALTBED_PLAN"
+# how long a user waits to be stopped; far beyond any run
+FOREVER_S = 1_000_000.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The load of one tree's run.
+
+    `scenario_file`, `minions` and `seed` give the scenario; `expected` is the number of minions that each block of
+    clients targets, by its name; `samples` is the folder for raw samples; `url`, `user`, `password` and `eauth` belong
+    to salt-api; `command` starts Salt's `salt` with `command_environment`.
+    """
+
+    scenario_file: Path
+    minions: int
+    seed: int
+    expected: dict[str, int]
+    samples: Path
+    url: str
+    user: str
+    password: str
+    eauth: str
+    command: tuple[str, ...]
+    command_environment: dict[str, str]
+
+    @property
+    def scenario(self) -> scenarios.Scenario:
+        """Return the scenario."""
+        return scenarios.load(self.scenario_file).changed(minions=self.minions, seed=self.seed)
+
+
+def to_environment(plan: Plan) -> dict[str, str]:
+    """Return the environment variable that carries `plan`."""
+    values = {**vars(plan), "scenario_file": str(plan.scenario_file), "samples": str(plan.samples)}
+    return {VARIABLE: json.dumps(values)}
+
+
+def from_environment() -> Plan:
+    """Return the plan of this process, and forget it, so that no child inherits the password."""
+    values = json.loads(os.environ.pop(VARIABLE))
+    values["scenario_file"] = Path(values["scenario_file"])
+    values["samples"] = Path(values["samples"])
+    values["command"] = tuple(values["command"])
+    return Plan(**values)
+
+
+def write_zero(samples: Path, zero: float) -> None:
+    """Tell whoever watches the load when the schedule's zero is, in seconds since the epoch."""
+    (samples / "zero").write_text(f"{zero:.6f}\n", encoding="utf-8")
+
+
+def read_zero(samples: Path) -> float | None:
+    """Return the schedule's zero, or None while the clients are not ready yet."""
+    try:
+        text = (samples / "zero").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    return float(text) if text.endswith("\n") else None

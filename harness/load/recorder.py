@@ -1,0 +1,69 @@
+"""Takes samples of the fleet while a load runs, and tells its progress."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Self
+
+from harness.samples import FleetSample, SampleFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.bed.fleet import Fleet
+    from harness.progress import Progress
+
+
+class Recorder:
+    """Takes a sample of the fleet every second, writes it and shows the run's progress."""
+
+    def __init__(self, fleet: Fleet, folder: Path, progress: Progress, name: str) -> None:
+        """Sample `fleet` into a file in `folder`; `name` is that of the tree."""
+        self._fleet = fleet
+        self._file = SampleFile(folder / "fleet.csv", FleetSample)
+        self._progress = progress
+        self._name = name
+
+    def __enter__(self) -> Self:
+        """Return the recorder."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the file of samples."""
+        self._file.close()
+
+    def sample(self, phase: str, clients: str = "") -> FleetSample:
+        """Take a sample now; `phase` and `clients` go into the line of progress."""
+        sample = fleet_sample(self._fleet, time.time())
+        self._file.write(sample)
+        minions = f"{sample.connected:,} connected, {sample.ready:,} of {sample.minions:,} ready"
+        sent = (
+            f"{sample.publications:,} jobs, {sample.return_sends:,} returns sent, {sample.returns_acked:,} acknowledged"
+        )
+        self._progress.show(
+            f"{self._name}: {phase}: {minions if phase == 'ramp-up' else ', '.join(filter(None, [clients, sent]))}"
+        )
+        return sample
+
+
+def fleet_sample(fleet: Fleet, when: float) -> FleetSample:
+    """Return the fleet's state as a sample taken at `when`, in seconds since the epoch."""
+    status = fleet.status()
+    counters = status.counters
+    return FleetSample(
+        time=when,
+        minions=status.minions,
+        connected=status.connected,
+        authenticated=status.authenticated,
+        ready=status.ready,
+        rss_kb=sum(process.rss_kb for process in status.processes),
+        base_rss_kb=sum(process.base_rss_kb for process in status.processes),
+        cpu_s=sum(process.cpu_s for process in status.processes),
+        publications=counters.publications,
+        executions=counters.executions,
+        find_jobs=counters.find_jobs,
+        returns=counters.returns,
+        return_sends=counters.return_sends,
+        returns_acked=counters.returns_acked,
+        returns_given_up=counters.returns_given_up,
+    )

@@ -1,0 +1,1 @@
+"""Results: from raw samples to figures, and the folders of runs."""

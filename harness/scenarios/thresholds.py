@@ -1,0 +1,128 @@
+"""Thresholds: what a scenario asks of its results, and whether they meet it.
+
+A run that only draws curves leaves the verdict to whoever looks; with limits in the scenario the exit code says it, so
+that a continuous build can stop on it. A limit of a field that the result lacks counts as missed: a typing error must
+not pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.errors import ScenarioError
+from harness.figures import BY_NAME, BY_ROLE, known
+from harness.scenarios.table import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.scenarios.table import Table
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Limits of one field of a tree's result; `field` may be dotted, as in `client_latency_s.p95`.
+
+    `trees` names the trees it applies to.
+    """
+
+    field: str
+    minimum: float | None = None
+    maximum: float | None = None
+    trees: tuple[str, ...] = ("stock", "patched")
+
+    @property
+    def text(self) -> str:
+        """Return the threshold in words."""
+        return f"{self.field} {_limits(self.minimum, self.maximum)} ({', '.join(self.trees)})"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One threshold applied to one tree: the value found (None where there is none) and whether it passed."""
+
+    tree: str
+    field: str
+    minimum: float | None
+    maximum: float | None
+    value: float | None
+    passed: bool
+
+    @property
+    def text(self) -> str:
+        """Return the verdict in words."""
+        found = "missing" if self.value is None else f"{self.value:g}"
+        return f"{self.field} is {found}, has to be {_limits(self.minimum, self.maximum)}"
+
+
+def read_thresholds(table: Table, prefix: str = "") -> list[Threshold]:
+    """Return the thresholds of a scenario: a table of fields, each with a table such as `{max = 0}`.
+
+    A dotted field may be written with quotes or without; TOML makes tables within tables of the latter.
+    """
+    found = []
+    for key in table:
+        entry, field = table.table(key), f"{prefix}{key}"
+        if not prefix and not known(field) and not entry.has("min") and not entry.has("max"):
+            found += read_thresholds(entry, f"{field}.")
+        else:
+            found.append(_threshold(entry, field))
+    return found
+
+
+def _threshold(table: Table, field: str) -> Threshold:
+    if not known(field):
+        hint = nearest(field, [*BY_NAME, *BY_ROLE])
+        advice = f"; the nearest valid one is `{hint}`" if hint else f"; fields are {', '.join(BY_NAME)}"
+        raise ScenarioError(f"{table.source}: `thresholds.{field}` is no field of a result{advice}.")
+    table.allow("min", "max", "trees")
+    if not (table.has("min") or table.has("max")):
+        raise table.error("max", "is missing: a threshold needs `min` or `max`")
+    return Threshold(
+        field=field,
+        minimum=table.number("min") if table.has("min") else None,
+        maximum=table.number("max") if table.has("max") else None,
+        trees=table.texts("trees", ("stock", "patched")),
+    )
+
+
+def judge(thresholds: Iterable[Threshold], trees: Mapping[str, Mapping[str, object]]) -> list[Verdict]:
+    """Return the verdict of each threshold on each tree of `trees` (name of the tree: its result)."""
+    verdicts = []
+    for threshold in thresholds:
+        for tree, result in trees.items():
+            if tree in threshold.trees:
+                value = lookup(result, threshold.field)
+                verdicts.append(
+                    Verdict(
+                        tree, threshold.field, threshold.minimum, threshold.maximum, value, _passed(threshold, value)
+                    )
+                )
+    return verdicts
+
+
+def lookup(result: Mapping[str, object], field: str) -> float | None:
+    """Return the number at the dotted path `field` of a result, or None."""
+    value: object = result
+    for part in field.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return None
+        value = value[part]
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _passed(threshold: Threshold, value: float | None) -> bool:
+    if value is None:
+        return False
+    above = threshold.minimum is None or value >= threshold.minimum
+    below = threshold.maximum is None or value <= threshold.maximum
+    return above and below
+
+
+def _limits(minimum: float | None, maximum: float | None) -> str:
+    words = [
+        f"at least {minimum:g}" if minimum is not None else "",
+        f"at most {maximum:g}" if maximum is not None else "",
+    ]
+    return " and ".join(filter(None, words))
