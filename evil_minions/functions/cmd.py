@@ -100,7 +100,16 @@ def _command(text: str, grains: dict[str, Any]) -> Outcome:
     if not words:
         return Outcome()
     run = _COMMANDS.get(words[0])
-    return run(words, grains) if run else Outcome(f"/bin/bash: line 1: {words[0]}: command not found", NOT_FOUND)
+    return run(words, grains) if run else Outcome(_unknown(words[0], str(grains.get("shell", "/bin/sh"))), NOT_FOUND)
+
+
+def _unknown(command: str, shell: str) -> str:
+    """Return what a minion's shell says of a command that isn't there; other shells than bash say it as dash does."""
+    return (
+        f"{shell}: line 1: {command}: command not found"
+        if shell.endswith("bash")
+        else f"{shell}: 1: {command}: not found"
+    )
 
 
 async def run(cmd: str, **kwargs: object) -> str:
