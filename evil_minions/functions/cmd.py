@@ -66,6 +66,7 @@ _COMMANDS: Final[dict[str, Callable[[list[str], dict[str, Any]], Outcome]]] = {
     "sleep": _sleep,
     "true": lambda _words, _grains: Outcome(),
     "uname": _uname,
+    "uptime": lambda _words, _grains: Outcome(" 12:00:00 up 9 days,  3:07,  0 users,  load average: 0.08, 0.03, 0.01"),
     "whoami": lambda _words, _grains: Outcome("root"),
 }
 
