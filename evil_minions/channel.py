@@ -7,7 +7,6 @@ Source: salt/transport/zeromq.py (RequestClient) and salt/channel/client.py of S
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evil_minions import zmtp
@@ -42,7 +41,8 @@ class RequestChannel(Link):
         super().__init__(endpoint, rng)
         self.owner = owner
         self._current: Request | None = None
-        self._queue: deque[Request] | None = None
+        # a list: deques start at 600 bytes, and most queues have one request or none
+        self._queue: list[Request] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._pending: bytes | None = None
         self._reauthenticated = False
@@ -59,7 +59,7 @@ class RequestChannel(Link):
         elif self._current is None:
             self._begin(request)
         elif self._queue is None:
-            self._queue = deque((request,))
+            self._queue = [request]
         else:
             self._queue.append(request)
 
@@ -183,7 +183,7 @@ class RequestChannel(Link):
         """Tell who asked, and begin with the next request."""
         request, self._current = self._current, None
         if self._queue:
-            self._begin(self._queue.popleft())
+            self._begin(self._queue.pop(0))
         elif self._queue is not None:
             self._queue = None
         if request is not None:

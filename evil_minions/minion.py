@@ -215,17 +215,13 @@ class Minion(Session):
                 self._executions = None
         if self.channel is None:
             return
-        publication = execution.publication
         self.context.counters.returns += 1
+        timer, tries = self._retry_timer(), defaults.RETURN_RETRY_TRIES
+        self.channel.submit(ReturnRequest(load, timer, tries, self._returned, execution.publication))
 
-        def done(request: Request, _answer: object) -> None:
-            self._returned(publication, request)
-
-        self.channel.submit(ReturnRequest(load, self._retry_timer(), defaults.RETURN_RETRY_TRIES, done))
-
-    def _returned(self, publication: Publication, request: Request) -> None:
+    def _returned(self, request: ReturnRequest, _answer: object) -> None:
         """Count and write down what became of a return."""
-        context = self.context
+        context, publication = self.context, request.publication
         if request.failed:
             context.counters.returns_given_up += 1
         else:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evil_minions.counters import Counters
     from evil_minions.envelope import Load
     from evil_minions.keys import MasterKey, MinionKey
+    from evil_minions.publication import Publication
 
 
 class Sender(Protocol):
@@ -39,7 +40,7 @@ class Request:
 
     __slots__ = ("attempts", "done", "failed", "load", "since", "timeout", "tries")
 
-    def __init__(self, load: Load, timeout: float, tries: int, done: Callable[[Request, Any], None]) -> None:
+    def __init__(self, load: Load, timeout: float, tries: int, done: Callable[[Any, Any], None]) -> None:
         """Prepare; a channel sends it."""
         self.load = load
         self.timeout = timeout
@@ -97,9 +98,21 @@ class PillarRequest(SealedRequest):
 
 
 class ReturnRequest(SealedRequest):
-    """The return of a job."""
+    """The return of a job; `publication` is the job's."""
 
-    __slots__ = ()
+    __slots__ = ("publication",)
+
+    def __init__(
+        self,
+        load: Load,
+        timeout: float,
+        tries: int,
+        done: Callable[[ReturnRequest, Any], None],
+        publication: Publication,
+    ) -> None:
+        """Prepare; a channel sends it."""
+        super().__init__(load, timeout, tries, done)
+        self.publication = publication
 
     def count(self, counters: Counters) -> None:
         """Count every send."""
