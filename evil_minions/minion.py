@@ -226,6 +226,9 @@ class Minion(Session):
             context.counters.returns_given_up += 1
         else:
             context.counters.returns_acked += 1
+        if not request.attempts:
+            # the fleet ended before its turn
+            return
         seconds = context.loop.time() - request.since
         row = ReturnRow(
             time.time(), publication.jid, publication.fun, self.id, request.attempts, not request.failed, seconds

@@ -113,7 +113,10 @@ class Targets:
             return self._pcre(expression)
         if kind in ("grain", "grain_pcre") and self._is_shared(target):
             return self._by_family(target)
-        return bytes(self._matches(index, target) for index in range(len(self._ids)))
+        try:
+            return bytes(self._matches(index, target) for index in range(len(self._ids)))
+        finally:
+            self._pillars.relax()
 
     def _glob(self, expression: object) -> bytes:
         """Match a glob on ids."""

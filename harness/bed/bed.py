@@ -239,7 +239,9 @@ class Bed:
         count = wanted.minions if minions is None else minions
         settings.check_files(count)
         order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, tuple(extra), name)
-        return fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
+        started = fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
+        self._stack.callback(started.control.close)
+        return started
 
     def _own_environment(self) -> dict[str, str]:
         """Return the harness's environment, in which Python finds the project's packages."""
