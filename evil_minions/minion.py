@@ -50,9 +50,14 @@ class Minion(Session):
         self._executions: list[Execution] | None = None
 
     @property
+    def subscribed(self) -> bool:
+        """Whether publications reach this minion."""
+        return self.subscription is not None and self.subscription.linked
+
+    @property
     def connected(self) -> bool:
         """Whether both sockets are connected."""
-        return bool(self.channel and self.channel.linked and self.subscription and self.subscription.linked)
+        return self.subscribed and self.channel is not None and self.channel.linked
 
     def close(self) -> None:
         """Hang up, and forget what only a running minion has."""

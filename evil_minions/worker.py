@@ -56,7 +56,7 @@ class Worker:
     def _subscribed(self, index: int) -> bool:
         """Return whether a minion hears of publications and will run them."""
         minion = self.minions[index]
-        return minion.stage >= Stage.TUNED and minion.connected
+        return minion.stage >= Stage.TUNED and minion.subscribed
 
     def _fail(self, error: EvilMinionsError) -> None:
         """End the worker because of `error`."""
