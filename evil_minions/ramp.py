@@ -8,7 +8,7 @@ in before the first pillar is asked for: ten thousand are connected after a minu
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
@@ -18,6 +18,9 @@ from evil_minions.stage import Stage
 if TYPE_CHECKING:
     from evil_minions.context import Context
     from evil_minions.minion import Minion
+
+_SUBSCRIBE_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.2
 
 
 class Ramp:
@@ -34,11 +37,13 @@ class Ramp:
         for minion in minions:
             self._to_sign_in.put_nowait(minion)
         self._unsigned = len(minions)
+        self._tried = asyncio.Event()
         self._everybody = asyncio.Event()
         context.restart = self._restart
 
     def run(self) -> None:
         """Start as many starters as may be under way at once."""
+        self._context.spawn(self._assemble())
         for _ in range(self._context.settings.window):
             self._context.spawn(self._sign_in())
             self._context.spawn(self._tune_in())
@@ -79,13 +84,27 @@ class Ramp:
                 self._to_tune_in.put_nowait((minion, self._context.loop.time() - self._began))
 
     async def _try(self, minion: Minion) -> None:
-        """Sign a minion in; when as many attempts are over as there are minions, pillars may be asked for."""
+        """Sign a minion in, and take note when as many attempts are over as there are minions."""
         try:
             await minion.sign_in()
         finally:
             self._unsigned -= 1
             if not self._unsigned:
-                self._everybody.set()
+                self._tried.set()
+
+    async def _assemble(self) -> None:
+        """Let pillars be asked for when everybody who is signed in is subscribed as well, or after a while.
+
+        A publisher that has to share its core with the compiling of pillars takes few connections in a second.
+        """
+        await self._tried.wait()
+        loop = self._context.loop
+        deadline = loop.time() + _SUBSCRIBE_SECONDS
+        while loop.time() < deadline and not all(  # noqa: ASYNC110 - thousands of minions would set the event
+            minion.subscribed for minion in self._minions if minion.stage >= Stage.AUTHENTICATED
+        ):
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._everybody.set()
 
     async def _tune_in(self) -> None:
         """Bring minions that are signed in to the end of their start, one after the other."""
