@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from evil_minions.cast import cast
+from evil_minions.director import Director
 from evil_minions.minion import Minion
+from evil_minions.samples import DecisionRow, SampleWriter
 from evil_minions.stage import Stage
 from evil_minions.target import Target
 
@@ -24,7 +27,27 @@ class Crowd:
     def __init__(self, context: Context) -> None:
         """Make the minions; none of them does anything yet."""
         self.context = context
+        self._director: Director | None = None
         self.minions = [Minion(context, index) for index in range(len(context.ids))]
+        self._cast(self.minions)
+
+    def _cast(self, minions: Sequence[Minion]) -> None:
+        """Give new minions the behaviours that the fleet started with."""
+        settings = self.context.settings
+        if not settings.behaviours:
+            return
+        numbers = range(minions[0].number, minions[-1].number + 1)
+        roles = cast(settings.behaviours, numbers, range(*settings.whole), settings.seed, "behaviours")
+        for name in dict.fromkeys(roles.values()):
+            self.behave([minion for minion in minions if roles.get(minion.number) == name], name)
+
+    def behave(self, minions: Sequence[Minion], name: str) -> None:
+        """Have minions behave as a preset or a file says."""
+        if self._director is None:
+            settings = self.context.settings
+            self.context.decisions = SampleWriter(settings.folder, DecisionRow, settings.worker)
+            self.context.director = self._director = Director(self.context)
+        self._director.assign(minions, name)
 
     def counts(self) -> dict[str, int]:
         """Return how many minions are in which state."""
@@ -37,11 +60,21 @@ class Crowd:
             "ready": stages.count(Stage.READY),
             "pending": stages.count(Stage.PENDING),
             "dead": stages.count(Stage.DEAD),
-            "rejected": stages.count(Stage.REFUSED),
-            "denied": 0,
+            "rejected": sum(minion.stage == Stage.REFUSED and not self._is_denied(minion) for minion in here),
+            "denied": sum(minion.stage == Stage.REFUSED and self._is_denied(minion) for minion in here),
             "partitioned": len(self.context.partition.cut),
-            "expected": sum(stage not in (Stage.DEAD, Stage.REFUSED) for stage in stages),
+            "expected": sum(map(self._is_expected, here)),
         }
+
+    def _is_denied(self, minion: Minion) -> bool:
+        """Return whether a minion that is turned away has another key than the master knows."""
+        return minion.key is not minion.first_key()
+
+    def _is_expected(self, minion: Minion) -> bool:
+        """Return whether a minion is ready or will be: neither dead nor turned away, nor meant to wait for ever."""
+        if minion.stage == Stage.READY:
+            return True
+        return minion.stage not in (Stage.DEAD, Stage.REFUSED) and minion.number not in self.context.key_states
 
     def here(self) -> list[Minion]:
         """Return the minions that belong to the fleet now."""
@@ -113,8 +146,10 @@ class Crowd:
         missing = [minion for minion in self.minions[:size] if minion.stage == Stage.GONE]
         if size > len(self.minions):
             self.context.grow(size - len(self.minions))
-            new = [Minion(self.context, index) for index in range(len(self.minions), size)]
+            start = len(self.minions)
+            new = [Minion(self.context, index) for index in range(start, size)]
             self.minions.extend(new)
+            self._cast(new)
             missing += new
         self.revive(missing, ramp)
         return len(surplus) + len(missing)
@@ -137,4 +172,6 @@ class Crowd:
                 self.revive(minions, ramp)
             case "partition":
                 self.partition(minions)
+            case "behaviour":
+                self.behave(minions, request["name"])
         return {"minions": len(minions)}

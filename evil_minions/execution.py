@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class ExecutionHost(Host, Protocol):
     """The minion behind an execution."""
 
-    def finished(self, execution: Execution, load: Load) -> None:
-        """Take the load of the return."""
+    def finished(self, execution: Execution, load: Load) -> bool:
+        """Take the load of the return; return whether it is sent."""
 
 
 class Execution:
@@ -45,14 +45,18 @@ class Execution:
         outcome = job.begin(self._host, load, self.pid, load["fun"], load["arg"])
         if inspect.iscoroutine(outcome):
             return self._run_single(outcome)
-        self._host.finished(self, job.single_return(load, self._host.id, outcome))
+        self.finish(job.single_return(load, self._host.id, outcome))
         return None
+
+    def finish(self, load: Load) -> None:
+        """Hand the return over."""
+        self._host.finished(self, load)
 
     async def _run_single(self, outcome: Coroutine[Any, Any, job.Outcome]) -> None:
         """Wait for the function."""
         load = self.publication.load
-        self._host.finished(self, job.single_return(load, self._host.id, await outcome))
+        self.finish(job.single_return(load, self._host.id, await outcome))
 
     async def _run_multiple(self) -> None:
         """Run several functions one after the other."""
-        self._host.finished(self, await job.multiple_return(self._host, self.publication.load, self.pid))
+        self.finish(await job.multiple_return(self._host, self.publication.load, self.pid))

@@ -76,6 +76,13 @@ class Link:
         self._closed = True
         self._hang_up(reset=reset)
 
+    def sever(self) -> None:
+        """Lose the connection, as when the network fails; whoever wants it back opens it."""
+        if self.linked:
+            self.endpoint.counters.disconnects += 1
+        self._hang_up(reset=True)
+        self.on_unlinked()
+
     def swap(self, endpoint: Endpoint, change: Callable[[Wire | None], Wire | None]) -> None:
         """Go on over another endpoint, with what `change` makes of the wire."""
         self.endpoint = endpoint

@@ -8,12 +8,14 @@ Source: salt/minion.py of Salt 3008.5.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions import defaults, job, loads
 from evil_minions.channel import RequestChannel
 from evil_minions.errors import ExchangeError, PendingError
 from evil_minions.execution import Execution
+from evil_minions.keystates import DENIED
 from evil_minions.request import Request, ReturnRequest, SealedRequest
 from evil_minions.samples import ReturnRow
 from evil_minions.session import Session
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from evil_minions.envelope import Load
     from evil_minions.link import Link
     from evil_minions.publication import Publication
+    from evil_minions.target import Target
 
 _MAX_HELD: Final = 1000
 
@@ -90,8 +93,13 @@ class Minion(Session):
             self.stage = Stage.PENDING
             raise
         self._alive(life)
-        self.stage = Stage.AUTHENTICATED
         context = self.context
+        if context.key_states.get(self.number) == DENIED and self.key is self.first_key():
+            # set up anew: the master knows the id, but not the key that comes next
+            self.key = context.keys[(self.number + 1) % len(context.keys)]
+            context.restart(self.index, 0.0, Stage.IDLE)
+        self._alive(life)
+        self.stage = Stage.AUTHENTICATED
         publisher = context.side(self.index, context.publisher(credentials.publish_port))
         self.subscription = Subscription(publisher, self, self)
         self.subscription.open()
@@ -151,6 +159,8 @@ class Minion(Session):
         await done
         if self.stage == Stage.TUNED:
             self.stage = Stage.READY
+            if context.director is not None:
+                context.director.on_ready(self)
         return pillar_time, context.loop.time()
 
     def fire(self, tag: str, data: object, done: Callable[[Request, Any], None] | None = None) -> None:
@@ -208,16 +218,28 @@ class Minion(Session):
         if not publication.chosen or not publication.chosen[self.index] or publication.seen[self.index]:
             return
         publication.seen[self.index] = 1
-        execution = Execution(self, publication, self.context.next_pid())
+        director = self.context.director
+        if director is None or not director.takes(self, publication):
+            execution = Execution(self, publication, self.context.next_pid())
+            self.begin(execution, self.start_delay(publication))
+
+    def begin(self, execution: Execution, seconds: float) -> None:
+        """Start the process of a job, whose function begins after some seconds."""
         if self._executions is None:
             self._executions = []
         self._executions.append(execution)
-        load = publication.load
+        load = execution.publication.load
         if load.get("start_event"):
-            self.fire(f"salt/job/{publication.jid}/start/{self.id}", loads.job_start(self.id, load))
-        self.context.loop.call_later(
-            job.start_delay(load, self.chance_of(publication, START)), self._execute, execution
-        )
+            self.fire(f"salt/job/{execution.publication.jid}/start/{self.id}", loads.job_start(self.id, load))
+        self.context.loop.call_later(seconds, self._execute, execution)
+
+    def start_delay(self, publication: Publication) -> float:
+        """Return the seconds that the process of a job takes to start."""
+        return job.start_delay(publication.load, self.chance_of(publication, START))
+
+    def busy(self) -> int:
+        """Return how many jobs run."""
+        return len(self._executions or ())
 
     def _execute(self, execution: Execution) -> None:
         """Run a job whose process has started by now."""
@@ -240,14 +262,30 @@ class Minion(Session):
             self._executions = None
         return True
 
-    def finished(self, execution: Execution, load: Load) -> None:
-        """Take the job off the list of what runs, and send its return; a job of an earlier life has none."""
+    def finished(self, execution: Execution, load: Load, then: Callable[[], None] | None = None) -> bool:
+        """Take the job off the list of what runs, and send its return; return whether that is so.
+
+        A job of an earlier life has none. `then` is called when the master has the return, or never will.
+        """
         if not self.drop(execution) or self.channel is None:
-            return
+            return False
         self.context.counters.returns += 1
         timer = float(self.chance_of(execution.publication, RETRY).randint(*defaults.RETURN_RETRY_TIMER))
         tries = defaults.RETURN_RETRY_TRIES
-        self.channel.submit(ReturnRequest(load, timer, tries, self._returned, execution.publication))
+        done = self._returned if then is None else partial(self._returned_then, then)
+        self.channel.submit(ReturnRequest(load, timer, tries, done, execution.publication))
+        return True
+
+    def repeat(self, load: Load, life: int) -> None:
+        """Send a return once more, as after a lost acknowledgement, unless the minion has ended since."""
+        if self.life == life and self.channel is not None:
+            self.context.counters.return_copies += 1
+            self.channel.submit(SealedRequest(load, self._retry_timer(), defaults.RETURN_RETRY_TRIES, _ignore))
+
+    def _returned_then(self, then: Callable[[], None], request: ReturnRequest, answer: object) -> None:
+        """Go on after a return."""
+        self._returned(request, answer)
+        then()
 
     def _returned(self, request: ReturnRequest, _answer: object) -> None:
         """Count and write down what became of a return."""
@@ -275,6 +313,15 @@ class Minion(Session):
             if execution.pid == pid:
                 return self.chance_of(execution.publication, WORK)
         return self.rng
+
+    def is_meant(self, target: Target) -> bool:
+        """Return whether a target means this minion."""
+        return bool(self.context.targets.select(target)[self.index])
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the data of every job that waits in the minion's own queue."""
+        director = self.context.director
+        return director.queued(self.index) if director else []
 
     def running(self) -> list[dict[str, Any]]:
         """Return the data of every job that runs now."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from evil_minions.wire import Endpoint, Wire
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evil_minions.link import Link
     from evil_minions.wire import WireOwner
 
@@ -122,6 +124,29 @@ class Partition:
         link.swap(dark.real, healed)
         if wait:
             dark.loop.call_later(wait, link.open)
+
+    def drop(self, index: int, links: Callable[[], list[Link]], seconds: float) -> None:
+        """Break the connections of a minion, and let no new ones through for some seconds.
+
+        Without effect on a minion that is cut off already.
+        """
+        if index in self.cut:
+            return
+        found = links()
+        for link in found:
+            link.sever()
+        self.cut.add(index)
+        for link in found:
+            self.sever(index, link)
+            link.open()
+        if found:
+            found[0].endpoint.loop.call_later(seconds, self._restore, index, links)
+
+    def _restore(self, index: int, links: Callable[[], list[Link]]) -> None:
+        """Give one minion its network back."""
+        self.cut.discard(index)
+        for link in links():
+            self.rejoin(link)
 
     def heal(self) -> None:
         """Let everything through again; connections that were hung up in the dark end now."""

@@ -37,14 +37,14 @@ class Publication:
     `chosen` and `seen` hold one byte for each minion index. `load` is what a real minion's job holds, shared by all.
     """
 
-    __slots__ = ("chosen", "fun", "jid", "load", "lot", "seen", "serial")
+    __slots__ = ("chosen", "fun", "jid", "load", "lot", "nth", "seen", "serial")
 
     def __init__(self, load: Load, serial: int, chosen: bytes) -> None:
         """Keep the load, with what a minion adds before it starts a job."""
         self.load: Load = {**load, "resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
         self.serial = serial
-        # what chance goes by for this job, see evil_minions.chance
-        self.lot = 0
+        # what chance goes by for this job, see evil_minions.chance: it is the nth one of its function
+        self.lot = self.nth = 0
         self.jid: str = load["jid"]
         self.fun: str = load["fun"] if isinstance(load["fun"], str) else ";".join(load["fun"])
         self.chosen = chosen
@@ -134,7 +134,7 @@ class Publications:
         known = self._jobs.get(publication.jid)
         if known is not None:
             publication.seen = known.seen
-            publication.lot = known.lot
+            publication.lot, publication.nth = known.lot, known.nth
             return publication
         self._jobs[publication.jid] = publication
         if len(self._jobs) > _JOBS:

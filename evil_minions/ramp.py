@@ -40,8 +40,12 @@ class Ramp:
 
     def bring_up(self, minions: Iterable[Minion]) -> None:
         """Start minions that aren't under way, when it is their turn."""
+        director = self._context.director
         for minion in minions:
-            self._to_sign_in.put_nowait((minion, minion.life))
+            if director is None or director.is_paced(minion):
+                self._to_sign_in.put_nowait((minion, minion.life))
+            else:
+                self._context.spawn(self._rush(minion, minion.life))
 
     def run(self) -> None:
         """Start as many starters as may be under way at once."""
@@ -56,7 +60,12 @@ class Ramp:
 
     def _later(self, minion: Minion, seconds: float) -> None:
         """Bring a minion up after a while."""
-        self._context.loop.call_later(seconds, self._to_sign_in.put_nowait, (minion, minion.life))
+        self._context.loop.call_later(seconds, self._again, minion, minion.life)
+
+    def _again(self, minion: Minion, life: int) -> None:
+        """Bring a minion up unless it has ended since."""
+        if minion.life == life:
+            self.bring_up([minion])
 
     async def _pace(self) -> None:
         """Wait for the next free slot of the rate."""
@@ -72,43 +81,50 @@ class Ramp:
             if minion.life != life:
                 continue
             await self._pace()
-            if minion.life == life:
-                await self._attempt(minion, life)
+            if minion.life == life and await self._attempt(minion, life):
+                self._to_tune_in.put_nowait(((minion, life), self._context.loop.time() - self._began))
 
-    async def _attempt(self, minion: Minion, life: int) -> None:
-        """Sign a minion in, and see to it that it is tried again if that fails."""
+    async def _rush(self, minion: Minion, life: int) -> None:
+        """Bring a minion up out of turn."""
+        if await self._attempt(minion, life):
+            await self._finish(minion, life, self._context.loop.time() - self._began)
+
+    async def _attempt(self, minion: Minion, life: int) -> bool:
+        """Sign a minion in, and see to it that it is tried again if that fails; return whether it is in."""
         try:
             await minion.sign_in()
         except ExchangeError as error:
             if minion.life != life:
-                return
+                return False
             if isinstance(error, PendingError):
                 self._context.counters.auth_retries += 1
                 self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
-                return
+                return False
             self._context.report(error)
             if isinstance(error, RejectedError):
                 # a real minion ends here, and its service manager starts it again
                 self._restart(minion.index, minion.rng.uniform(*defaults.REJECTED_WAIT), Stage.REFUSED)
             else:
                 self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
-        else:
-            self._to_tune_in.put_nowait(((minion, life), self._context.loop.time() - self._began))
+            return False
+        return minion.life == life
 
     async def _tune_in(self) -> None:
         """Bring minions that are signed in to the end of their start, one after the other."""
         while True:
             (minion, life), signed_in = await self._to_tune_in.get()
-            if minion.life != life:
-                continue
-            try:
-                pillar_time, ready_time = await minion.tune_in()
-            except ExchangeError as error:
-                if minion.life == life:
-                    self._context.report(error)
-                    self._restart(minion.index, defaults.ACCEPTANCE_WAIT_TIME, Stage.IDLE)
-                continue
-            if minion.life != life or minion.stage != Stage.READY:
-                continue
+            if minion.life == life:
+                await self._finish(minion, life, signed_in)
+
+    async def _finish(self, minion: Minion, life: int, signed_in: float) -> None:
+        """Bring a minion that is signed in to the end of its start, and write down how long that took."""
+        try:
+            pillar_time, ready_time = await minion.tune_in()
+        except ExchangeError as error:
+            if minion.life == life:
+                self._context.report(error)
+                self._restart(minion.index, defaults.ACCEPTANCE_WAIT_TIME, Stage.IDLE)
+            return
+        if minion.life == life and minion.stage == Stage.READY:
             row = StartRow(minion.id, signed_in, pillar_time - self._began, ready_time - self._began)
             self._context.sample(self._context.starts, row)

@@ -44,7 +44,7 @@ class Session:
         self.context = context
         self.index = index
         self.id = context.ids[index]
-        self.key: MinionKey = context.keys[(context.settings.first + index) % len(context.keys)]
+        self.key = self.first_key()
         self.session = ""
         self.aes = ""
         self.serial = 0
@@ -64,6 +64,10 @@ class Session:
     def number(self) -> int:
         """The number of the minion in its fleet, of all workers."""
         return self.context.settings.first + self.index
+
+    def first_key(self) -> MinionKey:
+        """Return the key that the minion starts with."""
+        return self.context.keys[self.number % len(self.context.keys)]
 
     @property
     def rng(self) -> Dice:

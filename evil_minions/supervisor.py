@@ -7,8 +7,10 @@ import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from evil_minions import control, keys
+from evil_minions import control, keys, keystates
+from evil_minions.behaviour import library
 from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, UsageError
+from evil_minions.population import load_population
 from evil_minions.selection import Selection
 from evil_minions.status import Status, combine
 from evil_minions.workerlink import WorkerLink
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from evil_minions.settings import FleetSettings
 
-_SAMPLES: Final = ("jobs.*.csv", "returns.*.csv", "starts.*.csv")
+_SAMPLES: Final = ("jobs.*.csv", "returns.*.csv", "starts.*.csv", "decisions.*.csv")
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "status": (),
     "flush": (),
@@ -46,6 +48,10 @@ class Supervisor:
 
         """
         settings.check()
+        for part in settings.behaviours:
+            library.load(part.role)
+        if settings.population:
+            load_population(settings.population)
         self.settings = settings
         self.stopping = asyncio.Event()
         self._workers: list[WorkerLink] = []
@@ -69,6 +75,10 @@ class Supervisor:
                 for old in folder.glob(pattern):
                     old.unlink()
             keys.load_pool(folder)
+            if self.settings.keys:
+                keystates.write(
+                    replace(self.settings, whole=(self.settings.first, self.settings.first + self.settings.minions))
+                )
             for share in self.settings.shares():
                 await self._start(share)
         except OSError as error:
@@ -155,12 +165,15 @@ class Supervisor:
         if do == "heal":
             return await self._sum({"do": "heal"})
         selection = Selection.of(request)
+        more = {"name": str(library.find(str(request["name"])))} if do == "behaviour" else {}
+        if more:
+            library.load(more["name"])
         target = {} if selection.tgt is None else selection.to_dict()
         found = await self._all({"do": "candidates", "order": do, **target})
         candidates = sorted(number for reply in found for number in reply["numbers"])
         self._turns += selection.share is not None
         picked = selection.pick(candidates, self.settings.seed, self._turns)
-        return await self._sum({"do": do, "numbers": picked})
+        return await self._sum({"do": do, "numbers": picked, **more})
 
     async def _sum(self, request: dict[str, Any]) -> int:
         """Ask all workers the same, and add up how many minions each of them changed."""

@@ -52,6 +52,7 @@ _MATCHERS: Final[dict[str, Callable[..., Any]]] = {
     "range": salt.matchers.range_match.match,
     "resource": salt.matchers.resource_match.match,
 }
+KINDS: Final = tuple(sorted(_MATCHERS))
 # what salt.loader.matchers would put there
 salt.matchers.compound_match.__context__ = {"matchers": {f"{name}_match.match": fun for name, fun in _MATCHERS.items()}}
 

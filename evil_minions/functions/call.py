@@ -30,6 +30,9 @@ class Host(Protocol):
     def running(self) -> list[dict[str, Any]]:
         """Return the data of every job that runs now."""
 
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the data of every job that waits in the minion's own queue."""
+
     async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
         """Have the master compile the pillar anew; what is kept for targets stays as it is."""
 

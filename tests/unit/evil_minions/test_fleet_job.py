@@ -54,6 +54,10 @@ class Host:
         """Return the jobs that the test put there, this one among them."""
         return self.jobs
 
+    def queued(self) -> list[dict[str, Any]]:
+        """Return no job."""
+        return []
+
     async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return a pillar."""
         self.asked.append("_pillar")
