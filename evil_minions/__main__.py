@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from evil_minions import control
+from evil_minions import control, keystates, orders, shelf
+from evil_minions.cast import Part, part_of
 from evil_minions.errors import EvilMinionsError, UsageError
 from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
 from evil_minions.supervisor import Supervisor
@@ -57,6 +58,15 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, default=1, help="source of all chance (default 1)")
     run.add_argument("--auth-rate", type=float, default=300.0, help="most sign-ins begun a second (default 300)")
     run.add_argument("--grains", type=Path, help="another template for grains")
+    run.add_argument("--population", type=Path, help="a TOML file of systems, roles and sites in shares")
+    run.add_argument(
+        "--behaviour",
+        action="append",
+        default=[],
+        metavar="NAME[=SHARE]",
+        help="a preset or a TOML file, for all or a share such as 10%%; may be given several times",
+    )
+    run.add_argument("--keys", metavar="STATE=SHARE,…", help="pending, denied, rejected: e.g. pending=10%%,denied=5%%")
     run.add_argument("--until-ready", type=float, metavar="SECONDS", help="end with 3 if not all are ready by then")
     run.add_argument("--json", action="store_true", help="print the state as JSON lines")
     for name, text in (("status", "print the state of a fleet"), ("stop", "end a fleet")):
@@ -65,6 +75,8 @@ def parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
         command.add_argument("--json", action="store_true", help="print JSON")
+    orders.add_parsers(commands)
+    shelf.add_parser(commands)
     return top
 
 
@@ -84,9 +96,10 @@ def resolve(host: str) -> str:
 def line(status: Status) -> str:
     """Return the state of a fleet as one line."""
     counters = status.counters
-    pending = f", {status.pending} pending" if status.pending else ""
+    others = ("pending", "rejected", "denied", "dead", "partitioned")
+    rest = "".join(f", {getattr(status, name)} {name}" for name in others if getattr(status, name))
     return (
-        f"{status.minions} minions: {status.connected} connected, {status.ready} ready{pending} · "
+        f"{status.minions} minions: {status.connected} connected, {status.ready} ready{rest} · "
         f"{counters.publications} jobs, {counters.returns} returns, {counters.returns_acked} acknowledged · "
         f"{status.kb_per_minion:.1f} KB each"
     )
@@ -99,6 +112,12 @@ def reporter(*, as_json: bool) -> tuple[Callable[[Status], None], float]:
     if sys.stdout.isatty():
         return lambda status: print(f"\r\033[K{line(status)}", end="", flush=True), _LINE_SECONDS
     return lambda status: print(line(status), flush=True), _PIPE_SECONDS
+
+
+def behaviour(text: str) -> Part:
+    """Return a behaviour and its share, as `--behaviour` gives them; a file with its whole path."""
+    part = part_of(text, "--behaviour")
+    return Part(orders.name_of(part.role), part.share)
 
 
 async def run_fleet(options: argparse.Namespace) -> None:
@@ -115,6 +134,9 @@ async def run_fleet(options: argparse.Namespace) -> None:
         seed=options.seed,
         auth_rate=options.auth_rate,
         grains=options.grains.absolute() if options.grains else None,
+        population=options.population.absolute() if options.population else None,
+        behaviours=tuple(behaviour(text) for text in options.behaviour),
+        keys=keystates.parts_of(options.keys) if options.keys else (),
     )
     report, every = reporter(as_json=options.json)
     async with Supervisor(settings) as supervisor:
@@ -138,6 +160,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "run":
             asyncio.run(run_fleet(options))
+        elif options.command in orders.NAMES:
+            orders.run(options)
+        elif options.command == "behaviours":
+            return shelf.run(options)
         else:
             ask(options)
     except EvilMinionsError as error:

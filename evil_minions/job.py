@@ -137,6 +137,20 @@ def single_return(load: Load, minion_id: str, outcome: Outcome) -> Load:
     return result
 
 
+def literal_return(load: Load, minion_id: str, outcome: Outcome) -> Load:
+    """Return the load of a job whose functions all have the same outcome, without being run."""
+    if not is_multiple(load):
+        return single_return(load, minion_id, outcome)
+    same = single_return({**load, "fun": load["fun"][0]}, minion_id, outcome)
+    return {
+        **same,
+        "fun": load["fun"],
+        "return": dict.fromkeys(load["fun"], outcome.value),
+        "retcode": dict.fromkeys(load["fun"], outcome.retcode),
+        "success": dict.fromkeys(load["fun"], outcome.retcode == 0),
+    }
+
+
 async def multiple_return(host: Host, load: Load, pid: int) -> Load:
     """Run the functions of a job one after the other, and return its load."""
     values: dict[str, Any] = {}

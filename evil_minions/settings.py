@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from evil_minions.cast import Part, check
 from evil_minions.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ID_FORMAT: Final = "minion-{:05d}"
 _PORTS: Final = range(1, 65536)
+_PATHS: Final = ("folder", "grains", "population")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class FleetSettings:
     """One fleet, or a worker's share of it.
 
     `address` is the master's IP address, `first` the number of the first minion, `auth_rate` the most sign-ins that
-    are begun in a second at the start, `window` the most that are under way then.
+    are begun in a second at the start, `window` the most that are under way then. `behaviours` and `keys` are shares
+    of the fleet as it starts, which has the numbers from `whole[0]` up to `whole[1]`.
     """
 
     master: str
@@ -37,6 +40,10 @@ class FleetSettings:
     window: int = 48
     grains: Path | None = None
     worker: int = 0
+    behaviours: tuple[Part, ...] = ()
+    keys: tuple[Part, ...] = ()
+    population: Path | None = None
+    whole: tuple[int, int] = (0, 0)
 
     def check(self) -> None:
         """Raise UsageError if a value can't be used."""
@@ -46,6 +53,9 @@ class FleetSettings:
             raise UsageError(f"{self.request_port} is no port: give one between 1 and 65535.")
         if self.auth_rate <= 0:
             raise UsageError("--auth-rate must be more than 0.")
+        if self.grains and self.population:
+            raise UsageError("--grains and --population exclude each other: leave one out.")
+        check(self.behaviours, "--behaviour")
         try:
             distinct = self.id_format.format(0) != self.id_format.format(1)
         except (IndexError, KeyError, ValueError):
@@ -62,12 +72,14 @@ class FleetSettings:
     def shares(self) -> Iterator[FleetSettings]:
         """Return the settings of each worker: as few as needed, of equal size."""
         count = -(-self.minions // self.per_process)
+        whole = (self.first, self.first + self.minions)
         first = self.first
         for worker in range(count):
             minions = self.minions // count + (worker < self.minions % count)
             yield replace(
                 self,
                 worker=worker,
+                whole=whole,
                 first=first,
                 minions=minions,
                 auth_rate=self.auth_rate / count,
@@ -78,14 +90,17 @@ class FleetSettings:
     def to_json(self) -> str:
         """Return the settings as one line."""
         data: dict[str, Any] = asdict(self)
-        data["folder"] = str(self.folder)
-        data["grains"] = str(self.grains) if self.grains else None
+        for name in _PATHS:
+            data[name] = str(data[name]) if data[name] else None
         return json.dumps(data)
 
     @classmethod
     def from_json(cls, text: str) -> FleetSettings:
         """Return the settings that `to_json` wrote."""
         data = json.loads(text)
-        data["folder"] = Path(data["folder"])
-        data["grains"] = Path(data["grains"]) if data["grains"] else None
+        for name in _PATHS:
+            data[name] = Path(data[name]) if data[name] else None
+        for name in ("behaviours", "keys"):
+            data[name] = tuple(Part(**part) for part in data[name])
+        data["whole"] = tuple(data["whole"])
         return cls(**data)

@@ -19,13 +19,19 @@ class Host(Protocol):
 
     @property
     def rng(self) -> random.Random:
-        """The source of chance."""
+        """The source of chance for what belongs to no job."""
+
+    def chance(self, pid: int) -> random.Random:
+        """Return the source of chance of the job with this process id; draw at once."""
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
 
     def running(self) -> list[dict[str, Any]]:
         """Return the data of every job that runs now."""
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the data of every job that waits in the minion's own queue."""
 
     async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
         """Have the master compile the pillar anew; what is kept for targets stays as it is."""
@@ -45,6 +51,11 @@ class Call:
     load: Mapping[str, Any]
     pid: int
     retcode: int = 0
+
+    @property
+    def rng(self) -> random.Random:
+        """This job's source of chance, the same in each run with the same seed; draw at once, and ask only once."""
+        return self.host.chance(self.pid)
 
     def others(self) -> list[dict[str, Any]]:
         """Return the data of the jobs that run beside this one."""

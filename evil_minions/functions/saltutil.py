@@ -26,8 +26,9 @@ def is_running(fun: str) -> list[dict[str, Any]]:
 
 
 def find_job(jid: str) -> dict[str, Any]:
-    """Return the running job with this id, or nothing."""
-    return next((data for data in CURRENT.get().others() if data["jid"] == jid), {})
+    """Return the running job with this id, or the waiting one, or nothing."""
+    call = CURRENT.get()
+    return next((data for data in (*call.others(), *call.host.queued()) if data["jid"] == jid), {})
 
 
 async def sync_all(

@@ -42,6 +42,10 @@ class Host:
         self.overrides: list[Any] = []
         self.refreshed: list[bool] = []
 
+    def chance(self, pid: int) -> random.Random:  # noqa: ARG002 - a minion's signature
+        """Return chance that is the same every time."""
+        return self.rng
+
     def grains(self) -> dict[str, Any]:
         """Return the grains of the built-in template."""
         return GrainsFactory(load_template(), 1, "127.0.0.1").build(self.id, 1)
@@ -49,6 +53,10 @@ class Host:
     def running(self) -> list[dict[str, Any]]:
         """Return the jobs that the test put there, this one among them."""
         return self.jobs
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return no job."""
+        return []
 
     async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return a pillar."""
