@@ -14,6 +14,7 @@ from evil_minions import control
 from evil_minions.errors import EvilMinionsError, UsageError
 from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
 from evil_minions.supervisor import Supervisor
+from evil_minions.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,6 +58,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, default=1, help="source of all chance (default 1)")
     run.add_argument("--auth-rate", type=float, default=300.0, help="most sign-ins begun a second (default 300)")
     run.add_argument("--grains", type=Path, help="another template for grains")
+    run.add_argument(
+        "--transport", choices=list(TRANSPORTS), default="zeromq", help="the master's `transport` (default zeromq)"
+    )
     run.add_argument("--until-ready", type=float, metavar="SECONDS", help="end with 3 if not all are ready by then")
     run.add_argument("--json", action="store_true", help="print the state as JSON lines")
     for name, text in (("status", "print the state of a fleet"), ("stop", "end a fleet")):
@@ -115,6 +119,7 @@ async def run_fleet(options: argparse.Namespace) -> None:
         seed=options.seed,
         auth_rate=options.auth_rate,
         grains=options.grains.absolute() if options.grains else None,
+        transport=options.transport,
     )
     report, every = reporter(as_json=options.json)
     async with Supervisor(settings) as supervisor:

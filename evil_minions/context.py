@@ -16,6 +16,7 @@ from evil_minions.pillar import PillarStore
 from evil_minions.publication import Publication, Publications
 from evil_minions.samples import JobRow, ReturnRow, SampleWriter, StartRow
 from evil_minions.target import Targets
+from evil_minions.transports.transport import TRANSPORTS
 from evil_minions.wire import Endpoint
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Coroutine
 
+    from evil_minions.channel import ChannelOwner, RequestChannel
     from evil_minions.settings import FleetSettings
+    from evil_minions.subscription import Subscriber, Subscription
 
 _FIRST_PID: Final = 2000
 _PIDS: Final = 30000
@@ -54,7 +57,9 @@ class Context:
         self.jobs = SampleWriter(settings.folder, JobRow, settings.worker)
         self.returns = SampleWriter(settings.folder, ReturnRow, settings.worker)
         self.starts = SampleWriter(settings.folder, StartRow, settings.worker)
-        self.requests = Endpoint(loop, (settings.address, settings.request_port), b"REQ", self.counters)
+        self.transport = TRANSPORTS[settings.transport]
+        address = (settings.address, settings.request_port)
+        self.requests = Endpoint(loop, address, self.transport.request_wire, self.counters)
         self.subscribed: Callable[[int], bool] = lambda _index: True
         self.fatal: Callable[[EvilMinionsError], None] = lambda _error: None
         self.restart: Callable[[int, float], None] = lambda _index, _seconds: None
@@ -70,11 +75,19 @@ class Context:
             self._aes = aes
         return self._aes
 
+    def channel(self, owner: ChannelOwner) -> RequestChannel:
+        """Return a new connection to the request port, not yet open."""
+        return self.transport.channel(self.requests, self.rng, owner)
+
+    def subscription(self, port: int, subscriber: Subscriber) -> Subscription:
+        """Return a new connection to the publish port that the master told, not yet open."""
+        return self.transport.subscription(self.publisher(port), self.rng, subscriber)
+
     def publisher(self, port: int) -> Endpoint:
         """Return the endpoint of the publish port that the master told."""
         if port not in self._publishers:
             address = (self.settings.address, port)
-            self._publishers[port] = Endpoint(self.loop, address, b"SUB", self.counters)
+            self._publishers[port] = Endpoint(self.loop, address, self.transport.publish_wire, self.counters)
         return self._publishers[port]
 
     def next_pid(self) -> int:

@@ -7,7 +7,7 @@ The tree is drawn once, so that a caller can catch as much or as little as it ne
     ├── NotReadyError           exit code 3: the fleet wasn't ready in time
     ├── ControlError            no fleet answers on the control socket
     ├── SampleError             sample files that can't be written or read
-    ├── WireError               bytes that break ZMTP: the connection is dropped
+    ├── WireError               bytes that break the transport's protocol: the connection is dropped
     ├── SealError               a message that fails its HMAC, signature or nonce: signing in anew may help
     └── ExchangeError           no use in waiting for the answer any longer
         ├── NoAnswerError       every try of a request timed out
@@ -44,7 +44,7 @@ class SampleError(EvilMinionsError):
 
 
 class WireError(EvilMinionsError):
-    """The peer sent bytes that ZMTP 3.0 doesn't allow."""
+    """The peer sent bytes that the transport doesn't allow."""
 
 
 class SealError(EvilMinionsError):

@@ -11,22 +11,22 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions import defaults, job, loads
-from evil_minions.channel import RequestChannel
 from evil_minions.errors import ExchangeError, PendingError
 from evil_minions.execution import Execution
 from evil_minions.request import Request, ReturnRequest, SealedRequest
 from evil_minions.samples import ReturnRow
 from evil_minions.session import Session
 from evil_minions.stage import Stage
-from evil_minions.subscription import Subscription
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from evil_minions.channel import RequestChannel
     from evil_minions.context import Context
     from evil_minions.envelope import Load
     from evil_minions.publication import Publication
+    from evil_minions.subscription import Subscription
 
 _MAX_HELD: Final = 1000
 
@@ -84,9 +84,9 @@ class Minion(Session):
             raise
         self.stage = Stage.AUTHENTICATED
         context = self.context
-        self.subscription = Subscription(context.publisher(credentials.publish_port), context.rng, self)
+        self.subscription = context.subscription(credentials.publish_port, self)
         self.subscription.open()
-        self.channel = RequestChannel(context.requests, context.rng, self)
+        self.channel = context.channel(self)
         self.channel.open()
 
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
@@ -127,14 +127,25 @@ class Minion(Session):
 
         if self.channel is None:
             raise ExchangeError(f"{self.id} was stopped during its start.")
-        started = f"Minion {self.id} started at {time.asctime()}"
-        self.fire("minion_start", started)
-        self.channel.submit(self._registration())
-        self.fire(f"salt/minion/{self.id}/start", started, finish)
+        self._announce(finish)
         await done
         if self.stage == Stage.TUNED:
             self.stage = Stage.READY
         return pillar_time, context.loop.time()
+
+    def on_return(self) -> None:
+        """Announce the start again, as minions do whose transport tells them that the master was gone."""
+        if self.stage >= Stage.TUNED:
+            self._announce(_ignore)
+
+    def _announce(self, done: Callable[[Request, Any], None]) -> None:
+        """Fire the start events and register the resources."""
+        if self.channel is None:
+            return
+        started = f"Minion {self.id} started at {time.asctime()}"
+        self.fire("minion_start", started)
+        self.channel.submit(self._registration())
+        self.fire(f"salt/minion/{self.id}/start", started, done)
 
     def fire(self, tag: str, data: object, done: Callable[[Request, Any], None] | None = None) -> None:
         """Send an event to the master's bus."""

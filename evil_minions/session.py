@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from evil_minions import auth, defaults, loads
-from evil_minions.channel import RequestChannel
+from evil_minions import auth, defaults, envelope, loads
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
 from evil_minions.request import AuthRequest, PillarRequest, Request, SealedRequest
 
@@ -67,6 +66,10 @@ class Session:
         self.context.counters.auth_ok += 1
         return credentials
 
+    def introduction(self) -> bytes:
+        """Return the message that tells a publish port who listens."""
+        return envelope.introduction(self.id, self.key, self.aes)
+
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
         """Sign in anew, then call `then` with whether that went well."""
 
@@ -111,7 +114,7 @@ class Session:
 
     async def _ask_apart(self, kind: type[Request], load: Load, timeout: float, tries: int) -> Any:  # noqa: ANN401, ASYNC109 - the protocol's timeout
         """Ask over a connection of its own, as a real minion does for keys, pillars and files."""
-        channel = RequestChannel(self.context.requests, self.rng, self)
+        channel = self.context.channel(self)
         try:
             return await channel.ask(kind, load, timeout, tries)
         finally:
@@ -142,7 +145,7 @@ class Session:
 
         """
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
-        channel = RequestChannel(self.context.requests, self.rng, self)
+        channel = self.context.channel(self)
         try:
             return [await channel.ask(SealedRequest, dict(load), timeout, tries) for load in questions]
         finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.errors import UsageError
+from evil_minions.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,7 @@ class FleetSettings:
     window: int = 48
     grains: Path | None = None
     worker: int = 0
+    transport: str = "zeromq"
 
     def check(self) -> None:
         """Raise UsageError if a value can't be used."""
@@ -44,6 +46,8 @@ class FleetSettings:
             raise UsageError("A fleet has at least one minion, one minion for each process, and no negative numbers.")
         if self.request_port not in _PORTS:
             raise UsageError(f"{self.request_port} is no port: give one between 1 and 65535.")
+        if self.transport not in TRANSPORTS:
+            raise UsageError(f"There is no transport {self.transport!r}: give one of {', '.join(TRANSPORTS)}.")
         if self.auth_rate <= 0:
             raise UsageError("--auth-rate must be more than 0.")
         try:

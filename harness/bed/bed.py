@@ -136,7 +136,8 @@ class Bed:
         self._processes = stack.enter_context(Processes(wanted.temporary_parent(), keep=wanted.keep))
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
-        self.master = master.Master(self.temporary / "master", self.logs / "master.log", request_port, publish_port)
+        home, log = self.temporary / "master", self.logs / "master.log"
+        self.master = master.Master(home, log, request_port, publish_port, wanted.transport)
         options: dict[str, object] = {}
         if wanted.postgres != "none":
             place = Place(self._processes, ports, self.logs, os.environ, wanted.postgres_port)
@@ -238,7 +239,8 @@ class Bed:
         wanted = self.settings
         count = wanted.minions if minions is None else minions
         settings.check_files(count)
-        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, tuple(extra), name)
+        extra = (f"--transport={wanted.transport}", *extra)
+        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, extra, name)
         started = fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
         self._stack.callback(started.control.close)
         return started

@@ -91,6 +91,7 @@ class Scenario:
     pillar: Literal["sql", "none"] = "sql"
     ready_s: float = 300.0
     settle_s: float = 60.0
+    transport: Literal["zeromq", "tcp", "ws"] = "zeromq"
     master: dict[str, object] = field(default_factory=dict)
     tree_master: dict[str, dict[str, object]] = field(default_factory=dict)
     thresholds: tuple[Threshold, ...] = ()
@@ -168,6 +169,7 @@ def _scenario(table: Table, name: str) -> Scenario:
         "pillar",
         "ready_s",
         "settle_s",
+        "transport",
         "master",
         "trees",
         "clients",
@@ -185,6 +187,9 @@ def _scenario(table: Table, name: str) -> Scenario:
         pillar=cast("Literal['sql', 'none']", table.choice("pillar", ("sql", "none"), "sql")),
         ready_s=table.number("ready_s", 300.0, low=1),
         settle_s=table.number("settle_s", 60.0),
+        transport=cast(
+            "Literal['zeromq', 'tcp', 'ws']", table.choice("transport", ("zeromq", "tcp", "ws"), "zeromq")
+        ),
         master=table.take("master", dict, {}),
         tree_master=tree_master,
         clients=_named(clients, table),
