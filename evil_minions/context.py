@@ -101,6 +101,10 @@ class Context:
         task.add_done_callback(self._finished)
         return task
 
+    def unhandled(self, _loop: asyncio.AbstractEventLoop, details: dict[str, Any]) -> None:
+        """Count and print what the loop says of an exception in a callback; a handler of the loop's."""
+        self._fault(details.get("exception") or RuntimeError(details.get("message")))
+
     def _finished(self, task: asyncio.Task[Any]) -> None:
         """Forget a task; print what it died of, but not for ever."""
         self._tasks.discard(task)
@@ -109,6 +113,10 @@ class Context:
         error = task.exception()
         if error is None:
             return
+        self._fault(error)
+
+    def _fault(self, error: BaseException) -> None:
+        """Count and print an exception that no real minion would have had."""
         self.counters.errors += 1
         if self.counters.errors <= _MAX_TRACES:
             traceback.print_exception(error, file=sys.stderr)

@@ -9,6 +9,7 @@ The tree is drawn once, so that a caller can catch as much or as little as it ne
     ├── SampleError             sample files that can't be written or read
     ├── WireError               bytes that break the transport's protocol: the connection is dropped
     ├── SealError               a message that fails its HMAC, signature or nonce: signing in anew may help
+    │   └── ForgeryError        a publication that no other key would open: it is ignored
     └── ExchangeError           no use in waiting for the answer any longer
         ├── NoAnswerError       every try of a request timed out
         └── SignInError         the master didn't let the minion in
@@ -49,6 +50,10 @@ class WireError(EvilMinionsError):
 
 class SealError(EvilMinionsError):
     """A message doesn't authenticate: wrong HMAC, signature, nonce or padding."""
+
+
+class ForgeryError(SealError):
+    """A publication that isn't signed by the master, or isn't one at all."""
 
 
 class ExchangeError(EvilMinionsError):
