@@ -7,7 +7,6 @@ fetched here; its own figures, 2 MB for each minion and about 1,000 minions a co
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -67,7 +66,7 @@ class Raw:
             status.counters.returns_acked,
             sum(process.cpu_s for process in status.processes),
             status.kb_per_minion,
-            sum(len(os.listdir(f"/proc/{process.pid}/fd")) for process in status.processes),
+            sum(len(list(Path(f"/proc/{process.pid}/fd").iterdir())) for process in status.processes),
         )
 
 
@@ -121,7 +120,10 @@ def run(options: Options) -> Outcome:
             place = bed.temporary / "pyzmq"
             place.mkdir()
             with Pyzmq(bed.master.request_port, options.minions, place) as pyzmq:
-                contenders: dict[str, tuple[str, Measured]] = {"raw": ("minion-*", Raw(fleet)), "pyzmq": ("zmq-*", pyzmq)}
+                contenders: dict[str, tuple[str, Measured]] = {
+                    "raw": ("minion-*", Raw(fleet)),
+                    "pyzmq": ("zmq-*", pyzmq),
+                }
                 _wait_ready(pyzmq, options.minions)
                 costs: dict[str, list[float]] = {name: [] for name in contenders}
                 # the first round fills caches

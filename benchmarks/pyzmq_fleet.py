@@ -42,6 +42,11 @@ def rss_kb() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_KB
 
 
+def descriptors() -> int:
+    """Return how many descriptors this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 class PyzmqFleet:
     """The minions `zmq-00000` and so on of one master."""
 
@@ -73,7 +78,7 @@ class PyzmqFleet:
                 "returns": self.returns,
                 "cpu_s": time.process_time(),
                 "kb_per_minion": (rss_kb() - base) / self.minions,
-                "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+                "descriptors": descriptors(),
             }
             print(json.dumps(state), flush=True)
 

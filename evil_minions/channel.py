@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from evil_minions.wire import Endpoint
 
+
 class ChannelOwner(Sender, Protocol):
     """The minion behind a channel."""
 

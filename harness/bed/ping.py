@@ -1,4 +1,4 @@
-"""A question to the master's request port, over each transport: does it answer yet?
+"""A question to the master's request port, over each transport: whether it answers yet.
 
 It goes through the master's queue to a worker and back, which an open port alone doesn't prove.
 """

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from harness.bed.tree import Tree
 from harness.errors import DiskError, LimitError, SettingsError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ DISK_LOGS_MB = 20
 class BedSettings:
     """Settings of one bed.
 
-    tree: the Salt to run, a folder that holds the package `salt` and the folder `scripts`
+    tree: the Salt to run, see `harness.bed.tree`
     folder: where logs and samples stay
     master_options: merged into the master's configuration
     api_options: merged into its section `rest_cherrypy`
@@ -84,7 +85,7 @@ class BedSettings:
 
 def check(settings: BedSettings) -> None:
     """Raise a SettingsError for the first setting that can't work on this machine."""
-    if not (settings.tree / "scripts" / "salt-master").is_file():
+    if not Tree(settings.tree).found():
         raise SettingsError(f"{settings.tree} holds no Salt: make the trees first with `nox -s apply`.")
     for name, value, choices in (
         ("pillar", settings.pillar, get_args(Pillar)),

@@ -63,7 +63,9 @@ def test_keys_are_accepted(bed: Bed, fleet: Fleet) -> None:
 
 
 @pytest.mark.usefixtures("fleet")
-@pytest.mark.parametrize(("target", "hit"), [(("*",), 30), (("-L", "minion-00003,minion-00007"), 2), (("-G", "os:*"), 30)])
+@pytest.mark.parametrize(
+    ("target", "hit"), [(("*",), 30), (("-L", "minion-00003,minion-00007"), 2), (("-G", "os:*"), 30)]
+)
 def test_targets(bed: Bed, target: tuple[str, ...], hit: int) -> None:
     """A job reaches whom it is for, whether the master or the minion picks them."""
     assert len(answered(bed, *target)) == hit

@@ -16,14 +16,14 @@ import salt.utils.msgpack
 import wsproto
 from wsproto.events import AcceptConnection, BytesMessage, Request
 
-from evil_minions import envelope, zmtp
+from evil_minions import zmtp
 from evil_minions.keys import load_pool
 from evil_minions.settings import FleetSettings
 from evil_minions.supervisor import WorkerLink
 from evil_minions.transports import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 # 10,000 malformed frames over all transports, half of them on each port
@@ -124,7 +124,12 @@ class Forge:
         wrong = salt.crypt.Crypticle.generate_key_string()
         self.jobs = [master.publish({**PING, "jid": f"2{number}"}, number + 1) for number in range(8)]
         self.strangers = [master.publish({**PING, "jid": f"3{number}"}, number + 1, wrong) for number in range(8)]
-        odd: tuple[Any, ...] = ({"fun": 3}, {**PING, "jid": 7}, {**PING, "tgt": {"a": [1]}, "jid": "5"}, {"tgt_type": []})
+        odd: tuple[Any, ...] = (
+            {"fun": 3},
+            {**PING, "jid": 7},
+            {**PING, "tgt": {"a": [1]}, "jid": "5"},
+            {"tgt_type": []},
+        )
         odd += tuple({**PING, "jid": f"6{kind}", "tgt": tgt, "tgt_type": kind} for kind in ("pcre", "compound", "x")
                      for tgt in ("(", "G@ and (", "and", ""))  # fmt: skip
         self.odd = [master.publish(load, 99) for load in odd]
@@ -188,7 +193,9 @@ class Forge:
 
     def huge_header(self) -> bytes:
         """Return a header of something with billions of entries, or many of them within each other."""
-        header = self.rng.choice((b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xdc\xff\xff"))
+        header = self.rng.choice(
+            (b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xdc\xff\xff")
+        )
         return header * self.rng.choice((1, 2, 600)) + self.rng.randbytes(20)
 
     def nested(self) -> bytes:
@@ -296,15 +303,19 @@ class Master:
 
 
 @pytest.fixture
-def errors(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[[], str]]:
+def errors(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
     """Return what the worker has printed."""
-    yield lambda: capfd.readouterr().err
+    return lambda: capfd.readouterr().err
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("transport", SPEAKERS)
 def test_hostile_master(
-    transport: str, master: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, errors: Callable[[], str]  # noqa: ANN401
+    transport: str,
+    master: Any,  # noqa: ANN401 - a fixture of conftest
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    errors: Callable[[], str],
 ) -> None:
     """Thousands of malformed frames leave the worker as it was: same process, same size, no exception, good returns."""
     load_pool(tmp_path)

@@ -113,7 +113,7 @@ def test_large_frames_are_not_kept(master: Any, reader: Reader) -> None:  # noqa
     """What a hostile master sends doesn't fill the memory: a few thousand usual frames are kept, and no large ones."""
     for number in range(6):
         reader.publications.open(bytes([number]) * 400_000, master.aes)
-    assert sum(len(frame) for frame, _ in reader.publications._frames) <= 2**20  # noqa: SLF001 - what is kept
+    assert sum(len(frame) for frame, _ in reader.publications._frames) <= 2**20
 
 
 @pytest.mark.parametrize(

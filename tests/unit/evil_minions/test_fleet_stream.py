@@ -33,7 +33,7 @@ def test_at_rest_nothing_is_kept() -> None:
     """Between frames a connection holds no buffer."""
     decoder = Decoder()
     decoder.feed(FRAMES[0])
-    assert decoder._partial is None  # noqa: SLF001 - what is kept
+    assert decoder._partial is None
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,9 @@ def test_messages_both_ways(peer: Peer, size: int) -> None:
 def test_pieces(size: int) -> None:
     """Handshake, fragments and control frames between them come out whole and in order, however they are cut."""
     peer = Peer()
-    data = peer.handshake + peer.server.send(BytesMessage(b"one", message_finished=False)) + peer.server.send(Ping(b"p"))
+    data = (
+        peer.handshake + peer.server.send(BytesMessage(b"one", message_finished=False)) + peer.server.send(Ping(b"p"))
+    )
     data += peer.server.send(BytesMessage(b"two")) + peer.server.send(CloseConnection(1000))
     found = [event for start in range(0, len(data), size) for event in peer.decoder.feed(data[start : start + size])]
     assert found == [Upgrade.SEEN, Other(Opcode.PING, b"p"), b"onetwo", Other(Opcode.CLOSE, b"\x03\xe8")]
