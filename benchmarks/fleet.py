@@ -45,7 +45,7 @@ def run(options: Options) -> Outcome:
                     raise BenchmarkError(
                         f"{answered} of {options.minions} minions answered; the master may be too slow for so many."
                     )
-                costs.append(_cost_ms(earlier, fleet.control.status()))
+                costs.append(cost_ms(earlier, fleet.control.status()))
                 options.progress(turn + 1, options.rounds)
             return Outcome(
                 "fleet",
@@ -66,7 +66,7 @@ def _cpu_s(status: Status) -> float:
     return sum(process.cpu_s for process in status.processes)
 
 
-def _cost_ms(before: Status, after: Status) -> float:
+def cost_ms(before: Status, after: Status) -> float:
     """Return the CPU time in ms that each return of one round took."""
     returns = after.counters.returns - before.counters.returns
     if not returns:

@@ -15,6 +15,7 @@ from evil_minions.cast import Part, part_of
 from evil_minions.errors import EvilMinionsError, UsageError
 from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
 from evil_minions.supervisor import Supervisor
+from evil_minions.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,6 +68,9 @@ def parser() -> argparse.ArgumentParser:
         help="a preset or a TOML file, for all or a share such as 10%%; may be given several times",
     )
     run.add_argument("--keys", metavar="STATE=SHARE,…", help="pending, denied, rejected: e.g. pending=10%%,denied=5%%")
+    run.add_argument(
+        "--transport", choices=list(TRANSPORTS), default="zeromq", help="the master's `transport` (default zeromq)"
+    )
     run.add_argument("--until-ready", type=float, metavar="SECONDS", help="end with 3 if not all are ready by then")
     run.add_argument("--json", action="store_true", help="print the state as JSON lines")
     for name, text in (("status", "print the state of a fleet"), ("stop", "end a fleet")):
@@ -137,6 +141,7 @@ async def run_fleet(options: argparse.Namespace) -> None:
         population=options.population.absolute() if options.population else None,
         behaviours=tuple(behaviour(text) for text in options.behaviour),
         keys=keystates.parts_of(options.keys) if options.keys else (),
+        transport=options.transport,
     )
     report, every = reporter(as_json=options.json)
     async with Supervisor(settings) as supervisor:

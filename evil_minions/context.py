@@ -10,7 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evil_minions import keystates
-from evil_minions.chance import Dice, lot
+from evil_minions.chance import Chance, Dice, lot
+from evil_minions.channel import ChannelOwner
 from evil_minions.counters import Counters
 from evil_minions.errors import EvilMinionsError
 from evil_minions.grains import GrainsFactory, load_template
@@ -20,19 +21,35 @@ from evil_minions.pillar import PillarStore
 from evil_minions.population import load_population
 from evil_minions.publication import Publication, Publications
 from evil_minions.samples import DecisionRow, JobRow, ReturnRow, SampleWriter, StartRow
+from evil_minions.subscription import Subscriber
 from evil_minions.target import Targets
+from evil_minions.transports.transport import TRANSPORTS
 from evil_minions.wire import Endpoint
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
 
+    from evil_minions.channel import RequestChannel
     from evil_minions.settings import FleetSettings
     from evil_minions.stage import Stage
+    from evil_minions.subscription import Subscription
 
 _FIRST_PID: Final = 2000
 _PIDS: Final = 30000
 _MAX_TRACES: Final = 20
+
+
+class Speaker(ChannelOwner, Chance, Protocol):
+    """The minion behind a channel, as this module sees it."""
+
+    index: int
+
+
+class Listener(Subscriber, Chance, Protocol):
+    """The minion behind a subscription, as this module sees it."""
+
+    index: int
 
 
 class Direction(Protocol):
@@ -80,7 +97,9 @@ class Context:
         self.jobs = SampleWriter(settings.folder, JobRow, settings.worker)
         self.returns = SampleWriter(settings.folder, ReturnRow, settings.worker)
         self.starts = SampleWriter(settings.folder, StartRow, settings.worker)
-        self.requests = Endpoint(loop, (settings.address, settings.request_port), b"REQ", self.counters)
+        self.transport = TRANSPORTS[settings.transport]
+        address = (settings.address, settings.request_port)
+        self.requests = Endpoint(loop, address, self.transport.request_wire, self.counters)
         self.subscribed: Callable[[int], bool] = lambda _index: True
         self.fatal: Callable[[EvilMinionsError], None] = lambda _error: None
         self.restart: Callable[[int, float, Stage], None] = lambda _index, _seconds, _stage: None
@@ -99,11 +118,19 @@ class Context:
             self._aes = aes
         return self._aes
 
+    def channel(self, minion: Speaker) -> RequestChannel:
+        """Return a new connection to the request port, not yet open."""
+        return self.transport.channel(self.side(minion.index, self.requests), minion, minion)
+
+    def subscription(self, port: int, minion: Listener) -> Subscription:
+        """Return a new connection to the publish port that the master told, not yet open."""
+        return self.transport.subscription(self.side(minion.index, self.publisher(port)), minion, minion)
+
     def publisher(self, port: int) -> Endpoint:
         """Return the endpoint of the publish port that the master told."""
         if port not in self._publishers:
             address = (self.settings.address, port)
-            self._publishers[port] = Endpoint(self.loop, address, b"SUB", self.counters)
+            self._publishers[port] = Endpoint(self.loop, address, self.transport.publish_wire, self.counters)
         return self._publishers[port]
 
     def side(self, index: int, endpoint: Endpoint) -> Endpoint:
@@ -130,6 +157,10 @@ class Context:
         task.add_done_callback(self._finished)
         return task
 
+    def unhandled(self, _loop: asyncio.AbstractEventLoop, details: dict[str, Any]) -> None:
+        """Count and print what the loop says of an exception in a callback; a handler of the loop's."""
+        self._fault(details.get("exception") or RuntimeError(details.get("message")))
+
     def _finished(self, task: asyncio.Task[Any]) -> None:
         """Forget a task; print what it died of, but not for ever."""
         self._tasks.discard(task)
@@ -138,6 +169,10 @@ class Context:
         error = task.exception()
         if error is None:
             return
+        self._fault(error)
+
+    def _fault(self, error: BaseException) -> None:
+        """Count and print an exception that no real minion would have had."""
         self.counters.errors += 1
         if self.counters.errors <= _MAX_TRACES:
             traceback.print_exception(error, file=sys.stderr)

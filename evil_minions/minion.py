@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions import defaults, job, loads
-from evil_minions.channel import RequestChannel
 from evil_minions.errors import ExchangeError, PendingError
 from evil_minions.execution import Execution
 from evil_minions.keystates import DENIED
@@ -20,17 +19,18 @@ from evil_minions.request import Request, ReturnRequest, SealedRequest
 from evil_minions.samples import ReturnRow
 from evil_minions.session import Session
 from evil_minions.stage import Stage
-from evil_minions.subscription import Subscription
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
     from evil_minions.chance import Dice
+    from evil_minions.channel import RequestChannel
     from evil_minions.context import Context
     from evil_minions.envelope import Load
     from evil_minions.link import Link
     from evil_minions.publication import Publication
+    from evil_minions.subscription import Subscription
     from evil_minions.target import Target
 
 _MAX_HELD: Final = 1000
@@ -105,10 +105,9 @@ class Minion(Session):
             context.restart(self.index, 0.0, Stage.IDLE)
         self._alive(life)
         self.stage = Stage.AUTHENTICATED
-        publisher = context.side(self.index, context.publisher(credentials.publish_port))
-        self.subscription = Subscription(publisher, self, self)
+        self.subscription = context.subscription(credentials.publish_port, self)
         self.subscription.open()
-        self.channel = RequestChannel(context.side(self.index, context.requests), self, self)
+        self.channel = context.channel(self)
         self.channel.open()
 
     def _alive(self, life: int) -> None:
@@ -157,16 +156,27 @@ class Minion(Session):
 
         if self.channel is None:
             raise ExchangeError(f"{self.id} was stopped during its start.")
-        started = f"Minion {self.id} started at {time.asctime()}"
-        self.fire("minion_start", started)
-        self.channel.submit(self._registration())
-        self.fire(f"salt/minion/{self.id}/start", started, finish)
+        self._announce(finish)
         await done
         if self.stage == Stage.TUNED:
             self.stage = Stage.READY
             if context.director is not None:
                 context.director.on_ready(self)
         return pillar_time, context.loop.time()
+
+    def on_return(self) -> None:
+        """Announce the start again, as minions do whose transport tells them that the master was gone."""
+        if self.stage >= Stage.TUNED:
+            self._announce(_ignore)
+
+    def _announce(self, done: Callable[[Request, Any], None]) -> None:
+        """Fire the start events and register the resources."""
+        if self.channel is None:
+            return
+        started = f"Minion {self.id} started at {time.asctime()}"
+        self.fire("minion_start", started)
+        self.channel.submit(self._registration())
+        self.fire(f"salt/minion/{self.id}/start", started, done)
 
     def fire(self, tag: str, data: object, done: Callable[[Request, Any], None] | None = None) -> None:
         """Send an event to the master's bus."""

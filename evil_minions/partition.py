@@ -39,11 +39,11 @@ class DarkWire(Wire):
         if behind is not None:
             behind.pause()
 
-    def send(self, data: bytes) -> None:
+    def send(self, message: bytes) -> None:
         """Keep what the system would keep."""
-        if self._behind is not None and self._kept_bytes + len(data) <= _KEPT_BYTES:
-            self._kept.append(data)
-            self._kept_bytes += len(data)
+        if self._behind is not None and self._kept_bytes + len(message) <= _KEPT_BYTES:
+            self._kept.append(message)
+            self._kept_bytes += len(message)
 
     def close(self, *, reset: bool = False) -> None:  # noqa: ARG002 - a wire's signature
         """Hang up on this side; the other side hears of it when the network heals."""
@@ -59,8 +59,8 @@ class DarkWire(Wire):
             return None, next((at for at in _TRIES if at > waited), _GIVES_UP) - waited
         if not wire.resume():
             return None, _TRIES[0]
-        for data in self._kept:
-            wire.send(data)
+        for message in self._kept:
+            wire.send(message)
         return wire, 0.0
 
 
@@ -69,7 +69,7 @@ class Dark(Endpoint):
 
     def __init__(self, real: Endpoint) -> None:
         """Stand in for `real`."""
-        super().__init__(real.loop, real.address, real.socket_type, real.counters)
+        super().__init__(real.loop, real.address, real.kind, real.counters)
         self.buffer = real.buffer
         self.real = real
         self.abandoned: list[Wire] = []

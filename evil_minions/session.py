@@ -6,8 +6,7 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from evil_minions import auth, defaults, loads
-from evil_minions.channel import RequestChannel
+from evil_minions import auth, defaults, envelope, loads
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
 from evil_minions.request import AuthRequest, PillarRequest, Request, SealedRequest
 from evil_minions.stage import Stage
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from evil_minions.chance import Dice
+    from evil_minions.channel import RequestChannel
     from evil_minions.context import Context
     from evil_minions.envelope import Load
     from evil_minions.keys import MasterKey, MinionKey
@@ -100,6 +100,10 @@ class Session:
         self.context.counters.auth_ok += 1
         return credentials
 
+    def introduction(self) -> bytes:
+        """Return the message that tells a publish port who listens."""
+        return envelope.introduction(self.id, self.key, self.aes)
+
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
         """Sign in anew, then call `then` with whether that went well."""
 
@@ -149,7 +153,7 @@ class Session:
     @contextmanager
     def _channel_apart(self) -> Iterator[RequestChannel]:
         """Give a connection of its own, as a real minion has for keys, pillars and files."""
-        channel = RequestChannel(self.context.side(self.index, self.context.requests), self, self)
+        channel = self.context.channel(self)
         self._apart = [*(self._apart or ()), channel]
         try:
             yield channel

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.cast import Part, check
 from evil_minions.errors import UsageError
+from evil_minions.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,7 @@ class FleetSettings:
     keys: tuple[Part, ...] = ()
     population: Path | None = None
     whole: tuple[int, int] = (0, 0)
+    transport: str = "zeromq"
 
     def check(self) -> None:
         """Raise UsageError if a value can't be used."""
@@ -51,6 +53,8 @@ class FleetSettings:
             raise UsageError("A fleet has at least one minion, one minion for each process, and no negative numbers.")
         if self.request_port not in _PORTS:
             raise UsageError(f"{self.request_port} is no port: give one between 1 and 65535.")
+        if self.transport not in TRANSPORTS:
+            raise UsageError(f"There is no transport {self.transport!r}: give one of {', '.join(TRANSPORTS)}.")
         if self.auth_rate <= 0:
             raise UsageError("--auth-rate must be more than 0.")
         if self.grains and self.population:

@@ -51,6 +51,7 @@ class Worker:
         self.stopping = asyncio.Event()
         self.error: EvilMinionsError | None = None
         self.context.fatal = self._fail
+        loop.set_exception_handler(self.context.unhandled)
 
     def _subscribed(self, index: int) -> bool:
         """Return whether a minion hears of publications and will run them."""

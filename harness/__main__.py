@@ -61,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
     trees = scenario.TREES if options.tree == "both" else (options.tree,)
-    order = campaign.Order(options.scenario, trees, options.folder, _command(options), options.minions, options.seed)
+    changes = (options.minions, options.seed, options.transport)
+    order = campaign.Order(options.scenario, trees, options.folder, _command(options), *changes)
     outcome = campaign.run(order, Progress(sys.stderr), datetime.now(UTC))
     return _tell(outcome.folder, outcome.result, as_json=options.json)
 
@@ -96,9 +97,10 @@ def scenarios(options: argparse.Namespace) -> int:
 
 def up(options: argparse.Namespace) -> int:
     """Start a bed that stays until Ctrl-C."""
-    tree = campaign.TREES[options.tree]
+    _, tree = campaign.find(options.tree)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    serve.serve(BedSettings(tree, options.folder.parent / "beds" / stamp, minions=options.minions))
+    folder = options.folder.parent / "beds" / stamp
+    serve.serve(BedSettings(tree, folder, minions=options.minions, transport=options.transport))
     return OK
 
 
@@ -134,8 +136,12 @@ def parser() -> argparse.ArgumentParser:
         "--scenario", default="default", help="name of a scenario, or a TOML file (default: %(default)s)"
     )
     entry.add_argument(
-        "--tree", choices=[*scenario.TREES, "both"], default="both", help="which Salt (default: %(default)s)"
+        "--tree",
+        default="both",
+        help="which Salt: stock, patched, both, or a folder with another tree or a virtual environment with Salt in it "
+        "(default: %(default)s)",
     )
+    entry.add_argument("--transport", choices=scenario.TRANSPORTS, help="another transport than the scenario's")
     entry.add_argument("--minions", type=_count, help="another number of minions than the scenario's")
     entry.add_argument("--seed", type=_count, help="another seed than the scenario's")
 
@@ -152,7 +158,10 @@ def parser() -> argparse.ArgumentParser:
     entry = command(scenarios, "list the scenarios, or describe some", "python -m harness scenarios burst")
     entry.add_argument("names", nargs="*", metavar="NAME", help="name of a scenario, or a TOML file")
     entry = command(up, "start a bed that stays up until Ctrl-C", "python -m harness up --tree stock --minions 100")
-    entry.add_argument("--tree", choices=scenario.TREES, default="patched", help="which Salt (default: %(default)s)")
+    entry.add_argument("--tree", default="patched", help="which Salt, as for `load` (default: %(default)s)")
+    entry.add_argument(
+        "--transport", choices=scenario.TRANSPORTS, default="zeromq", help="Salt's transport (default: %(default)s)"
+    )
     entry.add_argument("--minions", type=_count, default=100, help="simulated minions (default: %(default)s)")
     return top
 
@@ -167,7 +176,7 @@ def _count(text: str) -> int:
 def _command(options: argparse.Namespace) -> str:
     """Return the command line that repeats a load run."""
     words = ["python", "-m", "harness", "load", "--scenario", options.scenario, "--tree", options.tree]
-    for name in ("minions", "seed"):
+    for name in ("minions", "seed", "transport"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
     return shlex.join(words)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.bed.tree import Tree
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
 from harness.processes.process import PACKAGES
@@ -28,7 +29,8 @@ TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
 class Order:
     """What a user asked for: a scenario by name or file, the trees, changes to it, and where run folders go.
 
-    `command` is the command line that repeats it.
+    `trees` are those with a name, and any folder with another Salt, which results call "other". `command` is the
+    command line that repeats it.
     """
 
     scenario: str
@@ -37,6 +39,7 @@ class Order:
     command: str
     minions: int | None = None
     seed: int | None = None
+    transport: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,20 @@ class Outcome:
     result: Result
 
 
+def find(tree: str) -> tuple[str, Path]:
+    """Return the name that results have for a tree, and its folder; `tree` is a name of ours or a folder.
+
+    Raises SettingsError if there is no Salt.
+    """
+    name, path = (tree, TREES[tree]) if tree in TREES else ("other", Path(tree))
+    if not Tree(path).found():
+        advice = (
+            "make both trees with `nox -s apply`" if name == tree else "give stock, patched, both, or such a folder"
+        )
+        raise SettingsError(f"{path} is neither a tree of Salt nor an environment with Salt in it: {advice}.")
+    return name, path
+
+
 def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     """Run a scenario on each tree, one after the other, each on a bed of its own; `when` is now, in UTC.
 
@@ -54,12 +71,9 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     left stays in its folder, whose `run.json` says so.
     """
     file = scenarios.find(order.scenario)
-    scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed)
-    trees = {name: TREES[name] for name in order.trees}
-    for name, tree in trees.items():
-        if not (tree / "salt").is_dir():
-            raise SettingsError(f"The {name} tree is not in {tree}: make both trees with `nox -s apply`.")
-    folder = runs.create(order.folder, when, scenario, file, order.trees, order.command)
+    scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed, transport=order.transport)
+    trees = dict(find(tree) for tree in order.trees)
+    folder = runs.create(order.folder, when, scenario, file, tuple(trees), order.command)
     facts = json.dumps(machine.facts(trees), indent=1)
     (folder / "environment.json").write_text(facts + "\n", encoding="utf-8")
     progress.say(f"{scenario.name}: {scenario.description}")

@@ -49,6 +49,7 @@ __all__ = ["Bed", "BedSettings", "Monitor"]
 LOG = logging.getLogger(__name__)
 SCALE = database.Scale()
 CLI_S = 60.0
+STOP_S = 20.0
 FULL_BYTES = 2**20
 
 
@@ -136,7 +137,8 @@ class Bed:
         self._processes = stack.enter_context(Processes(wanted.temporary_parent(), keep=wanted.keep))
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
-        self.master = master.Master(self.temporary / "master", self.logs / "master.log", request_port, publish_port)
+        home, log = self.temporary / "master", self.logs / "master.log"
+        self.master = master.Master(home, log, request_port, publish_port, wanted.transport)
         options: dict[str, object] = {}
         if wanted.postgres != "none":
             place = Place(self._processes, ports, self.logs, os.environ, wanted.postgres_port)
@@ -147,8 +149,8 @@ class Bed:
             self.api = api.make(api_port, self.master.home, self.logs / "api.log")
             options |= self.api.options(wanted.api_options)
         master.write(self.master, {**options, **wanted.master_options})
-        master_process = master.start(self.master, self.tree, self.environment, self._processes)
-        self._services.append(master_process)
+        self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
+        self._services.append(self._master_process)
         if wanted.api:
             api_process = api.start(self.api, self.tree, self.master.config_dir, self.environment, self._processes)
             self._services.append(api_process)
@@ -156,7 +158,7 @@ class Bed:
             # while the master starts
             database.install(self.postgres.dsn)
             database.fill(self.postgres.dsn, wanted.minion_ids(), wanted.seed, SCALE)
-        master.wait_ready(self.master, master_process)
+        master.wait_ready(self.master, self._master_process)
         if wanted.api:
             api.wait_ready(self.api, api_process)
         LOG.info("The master answers on port %d", request_port)
@@ -238,7 +240,8 @@ class Bed:
         wanted = self.settings
         count = wanted.minions if minions is None else minions
         settings.check_files(count)
-        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, tuple(extra), name)
+        extra = (f"--transport={wanted.transport}", *extra)
+        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, extra, name)
         started = fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
         self._stack.callback(started.control.close)
         return started
@@ -246,6 +249,14 @@ class Bed:
     def _own_environment(self) -> dict[str, str]:
         """Return the harness's environment, in which Python finds the project's packages."""
         return {**os.environ, "PYTHONPATH": str(PACKAGES)}
+
+    def restart_master(self) -> None:
+        """Stop the master, start it again with the same configuration, and wait until it answers."""
+        old = self._master_process
+        old.stop(STOP_S)
+        self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
+        self._services[self._services.index(old)] = self._master_process
+        master.wait_ready(self.master, self._master_process)
 
     def check(self) -> None:
         """Raise StartError, with the end of its log, if a service of the bed has ended."""

@@ -67,6 +67,7 @@ def run(job: Job, progress: Progress) -> None:
         folder=job.folder,
         master_options=job.scenario.master_options(job.name),
         pillar=job.scenario.pillar,
+        transport=job.scenario.transport,
         minions=job.scenario.minions,
         seed=job.scenario.seed,
     )

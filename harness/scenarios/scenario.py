@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 TREES = ("stock", "patched")
+TRANSPORTS = ("zeromq", "tcp", "ws")
 TARGET_TYPES = (
     "glob", "list", "pcre", "grain", "grain_pcre", "pillar", "pillar_pcre", "pillar_exact", "compound", "nodegroup",
     "ipcidr",
@@ -91,6 +92,7 @@ class Scenario:
     pillar: Literal["sql", "none"] = "sql"
     ready_s: float = 300.0
     settle_s: float = 60.0
+    transport: Literal["zeromq", "tcp", "ws"] = "zeromq"
     master: dict[str, object] = field(default_factory=dict)
     tree_master: dict[str, dict[str, object]] = field(default_factory=dict)
     thresholds: tuple[Threshold, ...] = ()
@@ -109,11 +111,10 @@ class Scenario:
         """Return when the last request arrives, in seconds after the load phase begins."""
         return max(clients.arrival.start_s + clients.arrival.duration_s for clients in self.clients)
 
-    def changed(self, *, minions: int | None = None, seed: int | None = None) -> Scenario:
-        """Return the scenario with another number of minions or another seed."""
-        changes: dict[str, Any] = {
-            key: value for key, value in (("minions", minions), ("seed", seed)) if value is not None
-        }
+    def changed(self, *, minions: int | None = None, seed: int | None = None, transport: str | None = None) -> Scenario:
+        """Return the scenario with another number of minions, another seed or another transport."""
+        given = {"minions": minions, "seed": seed, "transport": transport}
+        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         return dataclasses.replace(self, **changes)
 
 
@@ -168,6 +169,7 @@ def _scenario(table: Table, name: str) -> Scenario:
         "pillar",
         "ready_s",
         "settle_s",
+        "transport",
         "master",
         "trees",
         "clients",
@@ -185,6 +187,7 @@ def _scenario(table: Table, name: str) -> Scenario:
         pillar=cast("Literal['sql', 'none']", table.choice("pillar", ("sql", "none"), "sql")),
         ready_s=table.number("ready_s", 300.0, low=1),
         settle_s=table.number("settle_s", 60.0),
+        transport=cast("Literal['zeromq', 'tcp', 'ws']", table.choice("transport", TRANSPORTS, "zeromq")),
         master=table.take("master", dict, {}),
         tree_master=tree_master,
         clients=_named(clients, table),

@@ -121,7 +121,7 @@ def test_seeded_run_repeats_itself(stage: Callable[..., Stage0], tmp_path: Path,
     path = tmp_path / "mixed.toml"
     path.write_text(MIXED)
 
-    def run(name: str, seed: int, polls: int, shuffle: int) -> tuple[list[object], list[object]]:
+    def run(name: str, seed: int, polls: int, shuffle: int) -> tuple[list[Any], list[Any]]:
         own = type(clock)()
         play = stage(str(path), 40, seed, name, own)
         order = list(range(40))
@@ -147,7 +147,7 @@ def test_seeded_run_repeats_itself(stage: Callable[..., Stage0], tmp_path: Path,
     assert run("two", 1, polls=3, shuffle=2) == first
     assert run("three", 2, polls=0, shuffle=1) != first
     assert len(first[0]) > 40 * 3
-    assert len({event[1] for event in first[1]}) == 40  # type: ignore[index]
+    assert len({event[1] for event in first[1]}) == 40
 
 
 def test_duplicates(stage: Callable[..., Stage0], clock: Any) -> None:  # noqa: ANN401

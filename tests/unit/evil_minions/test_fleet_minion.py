@@ -10,7 +10,7 @@ import salt.crypt
 import salt.master
 import salt.payload
 
-from evil_minions import job, zmtp
+from evil_minions import job
 from evil_minions.context import Context
 from evil_minions.errors import PendingError
 from evil_minions.minion import Minion
@@ -37,19 +37,14 @@ class Line:
         self.open = True
 
     def send(self, data: bytes) -> None:
-        """Have the master answer a request; a subscription needs no answer."""
-        if data != zmtp.SUBSCRIBE_ALL:
-            self.town.spawn(self._answer(data))
+        """Have the master answer a request."""
+        self.town.spawn(self._answer(data))
 
     async def _answer(self, data: bytes) -> None:
         """Pass a request to the master and its reply back."""
-        decoder = zmtp.Decoder()
-        decoder.feed(zmtp.GREETING)
-        parts = decoder.feed(data)[0]
-        assert isinstance(parts, list)
-        reply = await self.town.handle(salt.payload.loads(parts[-1]))
+        reply = await self.town.handle(salt.payload.loads(data))
         if self.open:
-            self.owner.wire_message([b"", salt.payload.dumps(reply)])
+            self.owner.wire_message(salt.payload.dumps(reply))
 
     def close(self, *, reset: bool = False) -> None:  # noqa: ARG002 - a wire's signature
         """Hang up."""
@@ -94,7 +89,7 @@ class Town:
         """Publish a job to every subscriber."""
         frame = self.master.publish(LOAD | load, serial)
         for line in self.subscribers:
-            line.owner.wire_message([frame])
+            line.owner.wire_message(frame)
 
     def loads(self, cmd: str) -> list[dict[str, Any]]:
         """Return what the master got of one kind."""

@@ -10,10 +10,10 @@ import pytest
 from evil_minions import __main__ as command
 from evil_minions.chance import Dice, lot, portion, ranked
 from evil_minions.errors import ControlError
-from evil_minions.link import Backoff, Link
+from evil_minions.link import Link
 from evil_minions.partition import DarkWire, Partition
 from evil_minions.selection import Selection, share_of
-from evil_minions.wire import Endpoint
+from evil_minions.wire import Endpoint, Wire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,13 +101,23 @@ class Telephone(Link):
 
     __slots__ = ("heard",)
 
-    def backoff(self) -> Backoff:
+    def pause(self, *, established: bool) -> float:  # noqa: ARG002 - a link's signature
         """Wait for a second."""
-        return Backoff(1.0, 1.0)
+        return 1.0
 
-    def on_message(self, parts: list[bytes]) -> None:
+    def on_message(self, message: bytes) -> None:
         """Keep a message."""
-        self.heard = parts
+        self.heard = message
+
+
+class Plain(Wire):
+    """A wire without frames."""
+
+    __slots__ = ()
+
+    def send(self, message: bytes) -> None:
+        """Write a message as it is."""
+        self.write(message)
 
 
 class Socket:
@@ -160,7 +170,7 @@ class Road(Endpoint):
 @pytest.fixture
 def road(clock: Any, endpoint: Any) -> Road:  # noqa: ANN401 - fixtures
     """Return an endpoint."""
-    return Road(clock, ("127.0.0.1", 1), b"REQ", endpoint.counters)
+    return Road(clock, ("127.0.0.1", 1), Plain, endpoint.counters)
 
 
 @pytest.fixture
@@ -206,7 +216,7 @@ def test_new_connections_hang_in_a_partition(link: Telephone, clock: Any) -> Non
     found: list[object] = [link._wire]
     clock.advance(0.2)
     found.append(link._wire)
-    assert [type(wire).__name__ for wire in found] == ["NoneType", "Wire"]
+    assert [type(wire).__name__ for wire in found] == ["NoneType", "Plain"]
 
 
 def test_order_without_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
