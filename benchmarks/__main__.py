@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # name: (module below benchmarks, what it measures, default minions, default rounds)
 BENCHMARKS = {
     "pillar": ("pillar", "fetch of a pillar from PostgreSQL, stock against patched", 1000, 400),
+    "replay": ("replay", "times of replayed highstates against the recorded ones", 1000, 20),
     "fleet": ("fleet", "memory and CPU of simulated minions on a real master", 1000, 5),
 }
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ID_FORMAT: Final = "minion-{:05d}"
 _PORTS: Final = range(1, 65536)
-_PATHS: Final = ("folder", "grains", "population")
+_PATHS: Final = ("folder", "grains", "population", "recording")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,10 @@ class FleetSettings:
 
     `address` is the master's IP address, `first` the number of the first minion, `auth_rate` the most sign-ins that
     are begun in a second at the start, `window` the most that are under way then. `behaviours` and `keys` are shares
-    of the fleet as it starts, which has the numbers from `whole[0]` up to `whole[1]`.
+    of the fleet as it starts, which has the numbers from `whole[0]` up to `whole[1]`. `recording` is what the minions
+    replay, `slowdown` what its times are multiplied by, `jitter` the spread of a log-normal factor on top.
+    `states` is the number of states of a highstate, `beacon_interval` the seconds between two beacon events of a
+    minion, `connects_from` an address that all minions report beside their own.
     """
 
     master: str
@@ -39,6 +42,12 @@ class FleetSettings:
     auth_rate: float = 300.0
     window: int = 48
     grains: Path | None = None
+    recording: Path | None = None
+    slowdown: float = 1.0
+    jitter: float = 0.1
+    states: int | None = None
+    beacon_interval: float = 0.0
+    connects_from: str | None = None
     worker: int = 0
     behaviours: tuple[Part, ...] = ()
     keys: tuple[Part, ...] = ()
@@ -56,6 +65,12 @@ class FleetSettings:
         if self.grains and self.population:
             raise UsageError("--grains and --population exclude each other: leave one out.")
         check(self.behaviours, "--behaviour")
+        if self.slowdown < 0 or self.jitter < 0:
+            raise UsageError("--slowdown and --jitter must not be negative.")
+        if self.states is not None and self.states < 1:
+            raise UsageError("--states must be at least 1.")
+        if self.beacon_interval < 0:
+            raise UsageError("--beacon-interval must not be negative.")
         try:
             distinct = self.id_format.format(0) != self.id_format.format(1)
         except (IndexError, KeyError, ValueError):
