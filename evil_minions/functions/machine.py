@@ -39,7 +39,7 @@ def uptime() -> dict[str, Any]:
 
 def loadavg() -> dict[str, float]:
     """Return the load averages."""
-    rng = CURRENT.get().host.rng
+    rng = CURRENT.get().rng
     return {f"{minutes}-min": round(rng.lognormvariate(-1.5, 0.8), 2) for minutes in (1, 5, 15)}
 
 

@@ -181,6 +181,14 @@ class FakeHost:
         """Return the pillar that is kept."""
         return self.kept
 
+    def chance(self, pid: int) -> random.Random:
+        """Return the chance of a job."""
+        return random.Random(pid)  # noqa: S311 - no secret
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the jobs that wait: none."""
+        return []
+
     def running(self) -> list[dict[str, Any]]:
         """Return the jobs."""
         return self.jobs
