@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import json
 import socket
 import sys
@@ -27,6 +28,8 @@ example:
   python -m evil_minions run --master 127.0.0.1 --request-port 4506 --minions 1000 --folder /tmp/fleet
   python -m evil_minions status --folder /tmp/fleet
   python -m evil_minions stop --folder /tmp/fleet
+  python -m evil_minions record --minion web1 --output web1.json --jobs 5
+  python -m evil_minions run --recording web1.json --master 127.0.0.1 --minions 1000 --folder /tmp/fleet
 
 exit codes: 0 as asked, 1 the fleet failed, 2 options that can't be used, 3 not ready in time
 """
@@ -71,8 +74,33 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--transport", choices=list(TRANSPORTS), default="zeromq", help="the master's `transport` (default zeromq)"
     )
+    run.add_argument("--recording", type=Path, help="answer as this recording does, see `record`")
+    run.add_argument("--slowdown", type=float, default=1.0, help="what recorded times are multiplied by (default 1)")
+    run.add_argument("--jitter", type=float, default=0.1, help="spread of recorded times by chance (default 0.1)")
+    run.add_argument("--states", type=int, help="how many states a highstate has (default: those of data/states.json)")
+    run.add_argument(
+        "--beacon-interval", type=float, default=0.0, metavar="SECONDS", help="between two beacon events of a minion"
+    )
+    run.add_argument(
+        "--connects-from", metavar="ADDRESS", help="address the master sees, for the grains: makes minions present"
+    )
     run.add_argument("--until-ready", type=float, metavar="SECONDS", help="end with 3 if not all are ready by then")
     run.add_argument("--json", action="store_true", help="print the state as JSON lines")
+    record = commands.add_parser(
+        "record",
+        help="learn from a real minion, on its master, what it answers",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    record.add_argument("--minion", required=True, help="id of a real minion of the master that runs here")
+    record.add_argument("--output", type=Path, required=True, help="the recording to write")
+    record.add_argument("--config", type=Path, default=Path("/etc/salt/master"), help="the master's configuration")
+    record.add_argument("--jobs", type=int, help="end after so many returns (default: Ctrl-C ends)")
+    record.add_argument("--seconds", type=float, help="end after so long")
+    record.add_argument(
+        "--public", action="append", default=[], metavar="PATH", help="part of the pillar that is no secret: 'roles:*'"
+    )
+    record.add_argument("--json", action="store_true", help="print what was recorded as JSON")
     for name, text in (("status", "print the state of a fleet"), ("stop", "end a fleet")):
         command = commands.add_parser(
             name, help=text, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -142,6 +170,12 @@ async def run_fleet(options: argparse.Namespace) -> None:
         behaviours=tuple(behaviour(text) for text in options.behaviour),
         keys=keystates.parts_of(options.keys) if options.keys else (),
         transport=options.transport,
+        recording=options.recording.absolute() if options.recording else None,
+        slowdown=options.slowdown,
+        jitter=options.jitter,
+        states=options.states,
+        beacon_interval=options.beacon_interval,
+        connects_from=options.connects_from,
     )
     report, every = reporter(as_json=options.json)
     async with Supervisor(settings) as supervisor:
@@ -159,6 +193,25 @@ def ask(options: argparse.Namespace) -> None:
         print(json.dumps(status.to_dict()) if options.json else line(status))
 
 
+def learn(options: argparse.Namespace) -> None:
+    """Record a real minion."""
+    # Salt's client, pillar and file server would cost every fleet 30 MB
+    recorder = importlib.import_module("evil_minions.record")
+    recording = recorder.record(
+        options.config,
+        options.minion,
+        options.output,
+        jobs=options.jobs,
+        seconds=options.seconds,
+        public=options.public,
+    )
+    answers, events = len(recording.answers), len(recording.events)
+    if options.json:
+        print(json.dumps({"minion": recording.minion, "answers": answers, "events": events}))
+    else:
+        print(f"{options.output}: {answers} answers and {events} further events of {recording.minion}.")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     options = parser().parse_args(arguments)
@@ -169,6 +222,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             orders.run(options)
         elif options.command == "behaviours":
             return shelf.run(options)
+        elif options.command == "record":
+            learn(options)
         else:
             ask(options)
     except EvilMinionsError as error:

@@ -14,16 +14,20 @@ from evil_minions.chance import Chance, Dice, lot
 from evil_minions.channel import ChannelOwner
 from evil_minions.counters import Counters
 from evil_minions.errors import EvilMinionsError
-from evil_minions.grains import GrainsFactory, load_template
+from evil_minions.grains import GrainsFactory, load_template, template_of
 from evil_minions.keys import MasterKey, load_pool
 from evil_minions.partition import Partition
 from evil_minions.pillar import PillarStore
 from evil_minions.population import load_population
 from evil_minions.publication import Publication, Publications
+from evil_minions.recording import load
+from evil_minions.replay import Pace, Replay
 from evil_minions.samples import DecisionRow, JobRow, ReturnRow, SampleWriter, StartRow
 from evil_minions.subscription import Subscriber
 from evil_minions.target import Targets
+from evil_minions.traffic import Traffic
 from evil_minions.transports.transport import TRANSPORTS
+from evil_minions.tree import make_states
 from evil_minions.wire import Endpoint
 
 if TYPE_CHECKING:
@@ -79,6 +83,7 @@ class Context:
 
         """
         self.settings = settings
+        self._tasks: set[asyncio.Task[Any]] = set()
         self.loop = loop
         self.dice = Dice()
         self.lot = lot(settings.seed, "minion")
@@ -87,9 +92,17 @@ class Context:
         self.keys = load_pool(settings.folder)
         self.master = MasterKey(settings.folder)
         self.ids = settings.ids()
-        population = settings.population
-        template = load_population(population) if population else load_template(settings.grains)
-        self.factory = GrainsFactory(template, settings.seed, settings.master)
+        recording = load(settings.recording) if settings.recording else None
+        self.states = make_states(settings.states, settings.seed)
+        self.replay = Replay(recording, settings.seed, Pace(settings.slowdown, settings.jitter)) if recording else None
+        if settings.population:
+            template = load_population(settings.population)
+        elif recording and settings.grains is None:
+            template = template_of(recording.grains)
+        else:
+            template = load_template(settings.grains)
+        self.factory = GrainsFactory(template, settings.seed, settings.master, settings.connects_from)
+        self.traffic = Traffic(self.spawn, settings.beacon_interval, self.replay)
         self.key_states = keystates.states(settings)
         self.pillars = PillarStore(settings.minions)
         self.targets = Targets(self.ids, settings.first, self.factory, self.pillars)
@@ -107,7 +120,6 @@ class Context:
         self.decisions: SampleWriter | None = None
         self._publishers: dict[int, Endpoint] = {}
         self._pids = itertools.cycle(range(_FIRST_PID, _PIDS))
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._aes = ""
         self._reported: set[type] = set()
         self._funs: Counter[str] = Counter()

@@ -162,6 +162,7 @@ class Minion(Session):
             self.stage = Stage.READY
             if context.director is not None:
                 context.director.on_ready(self)
+        context.traffic.begin(self)
         return pillar_time, context.loop.time()
 
     def on_return(self) -> None:
@@ -250,7 +251,7 @@ class Minion(Session):
 
     def start_delay(self, publication: Publication) -> float:
         """Return the seconds that the process of a job takes to start."""
-        return job.start_delay(publication.load, self.chance_of(publication, START))
+        return job.start_delay(publication.load, self.chance_of(publication, START), self.replay)
 
     def busy(self) -> int:
         """Return how many jobs run."""
@@ -267,6 +268,13 @@ class Minion(Session):
         coroutine = execution.run()
         if coroutine is not None:
             self.context.spawn(coroutine)
+
+    def stop_job(self, jid: str) -> int | None:
+        """End a job for good, without a return; return the process id that it had, None if it doesn't run."""
+        for execution in self._executions or ():
+            if execution.publication.jid == jid and self.drop(execution):
+                return execution.pid
+        return None
 
     def drop(self, execution: Execution) -> bool:
         """Take a job off the list of what runs; return whether it was there."""

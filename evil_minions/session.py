@@ -12,13 +12,15 @@ from evil_minions.request import AuthRequest, PillarRequest, Request, SealedRequ
 from evil_minions.stage import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from evil_minions.chance import Dice
     from evil_minions.channel import RequestChannel
     from evil_minions.context import Context
     from evil_minions.envelope import Load
     from evil_minions.keys import MasterKey, MinionKey
+    from evil_minions.replay import Replay
+    from evil_minions.tree import State
 
 
 class Session:
@@ -78,6 +80,20 @@ class Session:
     def random(self) -> float:
         """Return a number from 0 up to 1 out of this minion's chance."""
         return self.rng.random()
+
+    @property
+    def replay(self) -> Replay | None:
+        """What was recorded, if the fleet replays something."""
+        return self.context.replay
+
+    @property
+    def states(self) -> Sequence[State]:
+        """The states of the simulated tree."""
+        return self.context.states
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept; don't change it."""
+        return self.context.pillars.get(self.index)
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
@@ -182,6 +198,23 @@ class Session:
             raise ExchangeError(f"The master gave {type(pillar).__name__} as the pillar of {self.id}.")
         self.context.counters.pillar_ok += 1
         return pillar
+
+    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+        """Ask the master for things that depend on the answer before, over a connection of their own.
+
+        Raises:
+            ExchangeError: if the master doesn't answer one of them.
+
+        """
+        timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
+        answer: Any = None
+        with self._channel_apart() as channel:
+            while True:
+                try:
+                    load = questions.send(answer)
+                except StopIteration as end:
+                    return end.value
+                answer = await channel.ask(SealedRequest, dict(load), timeout, tries)
 
     async def errands(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Ask the master for several things one after the other, over a connection of their own.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ID_FORMAT: Final = "minion-{:05d}"
 _PORTS: Final = range(1, 65536)
-_PATHS: Final = ("folder", "grains", "population")
+_PATHS: Final = ("folder", "grains", "population", "recording")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,10 @@ class FleetSettings:
 
     `address` is the master's IP address, `first` the number of the first minion, `auth_rate` the most sign-ins that
     are begun in a second at the start, `window` the most that are under way then. `behaviours` and `keys` are shares
-    of the fleet as it starts, which has the numbers from `whole[0]` up to `whole[1]`.
+    of the fleet as it starts, which has the numbers from `whole[0]` up to `whole[1]`. `recording` is what the minions
+    replay, `slowdown` what its times are multiplied by, `jitter` the spread of a log-normal factor on top.
+    `states` is the number of states of a highstate, `beacon_interval` the seconds between two beacon events of a
+    minion, `connects_from` an address that all minions report beside their own.
     """
 
     master: str
@@ -40,6 +43,12 @@ class FleetSettings:
     auth_rate: float = 300.0
     window: int = 48
     grains: Path | None = None
+    recording: Path | None = None
+    slowdown: float = 1.0
+    jitter: float = 0.1
+    states: int | None = None
+    beacon_interval: float = 0.0
+    connects_from: str | None = None
     worker: int = 0
     behaviours: tuple[Part, ...] = ()
     keys: tuple[Part, ...] = ()
@@ -60,6 +69,7 @@ class FleetSettings:
         if self.grains and self.population:
             raise UsageError("--grains and --population exclude each other: leave one out.")
         check(self.behaviours, "--behaviour")
+        self._check_traffic()
         try:
             distinct = self.id_format.format(0) != self.id_format.format(1)
         except (IndexError, KeyError, ValueError):
@@ -68,6 +78,15 @@ class FleetSettings:
             raise UsageError(
                 f"--id-format {self.id_format!r} must hold a place for a number, such as 'minion-{{:05d}}'."
             )
+
+    def _check_traffic(self) -> None:
+        """Raise UsageError if a value of what minions answer and send can't be used."""
+        if self.slowdown < 0 or self.jitter < 0:
+            raise UsageError("--slowdown and --jitter must not be negative.")
+        if self.states is not None and self.states < 1:
+            raise UsageError("--states must be at least 1.")
+        if self.beacon_interval < 0:
+            raise UsageError("--beacon-interval must not be negative.")
 
     def ids(self) -> list[str]:
         """Return the ids of the minions."""

@@ -15,14 +15,16 @@ from evil_minions.grains import GrainsFactory, load_template
 from evil_minions.pillar import PillarStore
 from evil_minions.settings import DEFAULT_ID_FORMAT
 from evil_minions.target import Targets
+from evil_minions.tree import load_states
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from evil_minions.behaviour.behaviour import Behaviour
     from evil_minions.behaviour.example import Example
     from evil_minions.behaviour.stage import Stage
+    from evil_minions.functions.call import Answers
     from evil_minions.target import Target
 
 SEED: Final = 1
@@ -51,6 +53,8 @@ class Actor:
         """Stand for the minion with this number."""
         self.id = DEFAULT_ID_FORMAT.format(number)
         self.number = number
+        self.replay: Answers | None = None
+        self.states = load_states()
         self._index = index
         self._place = place
 
@@ -71,6 +75,17 @@ class Actor:
         """Return the grains."""
         return self._place.factory.build(self.id, self.number)
 
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept: nothing."""
+        return {}
+
+    def stop_job(self, jid: str) -> int | None:  # noqa: ARG002 - a minion's signature
+        """Find no such job."""
+        return None
+
+    def fire(self, tag: str, data: object) -> None:
+        """Send an event to nobody."""
+
     def running(self) -> list[dict[str, Any]]:
         """Return the jobs that run: none."""
         return []
@@ -86,6 +101,15 @@ class Actor:
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:  # noqa: ARG002 - a minion's signature
         """Do nothing."""
         return asyncio.create_task(asyncio.sleep(0))
+
+    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+        """Give empty answers."""
+        try:
+            next(questions)
+            while True:
+                questions.send("")
+        except StopIteration as end:
+            return end.value
 
     async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return empty answers."""

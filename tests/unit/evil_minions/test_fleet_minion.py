@@ -111,7 +111,7 @@ class Town:
 @pytest.fixture
 def town(master: Any, key_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:  # noqa: ANN401 - a fixture
     """Return what runs a scenario in a town of a number of minions whose jobs start at once."""
-    monkeypatch.setattr(job, "start_delay", lambda _load, _rng: 0.0)
+    monkeypatch.setattr(job, "start_delay", lambda *_: 0.0)
     (tmp_path / "keys").symlink_to(key_folder / "keys")
 
     def run(scenario: Callable[[Town], Awaitable[None]], minions: int = 1) -> None:
