@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 BENCHMARKS = {
     "pillar": ("pillar", "fetch of a pillar from PostgreSQL, stock against patched", 1000, 400),
     "density": ("density", "simulated minions with raw sockets against pyzmq's", 500, 5),
-    "fleet-tcp": ("fleet_tcp", "a fleet over tcp on stock Salt: ramp-up, memory, CPU, answers", 3000, 2),
-    "fleet-ws": ("fleet_ws", "a fleet over ws on stock Salt: ramp-up, memory, CPU, answers", 3000, 2),
+    "fleet-tcp": ("fleet_tcp", "a fleet over tcp on stock Salt: ramp-up, memory, CPU, answers", 3000, 1),
+    "fleet-ws": ("fleet_ws", "a fleet over ws on stock Salt: ramp-up, memory, CPU, answers", 3000, 1),
     "replay": ("replay", "times of replayed highstates against the recorded ones", 1000, 20),
     "fleet": ("fleet", "memory and CPU of simulated minions on a real master", 1000, 5),
 }

@@ -1,7 +1,7 @@
 """The client side of a WebSocket without extensions, as bytes in and events out.
 
-No input or output happens here. Written out rather than taken from aiohttp, which Salt uses, because a session of
-aiohttp costs more than ten times the memory of a simulated minion, and this little is all that Salt's masters use.
+No input or output happens here. Written out rather than taken from aiohttp, which Salt uses, because a connection of
+aiohttp costs 9 KB, 12 KB with a session of its own, and one of these 1 KB; and this little is all that masters use.
 Source: RFC 6455.
 """
 

@@ -220,3 +220,10 @@ def test_missing_file() -> None:
     assert str(caught.value) == (
         f"There is no scenario file no/such.toml: give the path of a TOML file or one of {names}."
     )
+
+
+def test_transport(tmp_path: Path) -> None:
+    """A scenario names a transport of Salt's; a command may name another one."""
+    found = _load(tmp_path, 'transport = "ws"\n' + SMALL)
+    assert (found.transport, found.changed(transport="tcp").transport) == ("ws", "tcp")
+    assert "transport" in _problem(tmp_path, 'transport = "udp"\n' + SMALL)
