@@ -71,10 +71,10 @@ class Crowd:
         return minion.key is not minion.first_key()
 
     def _is_expected(self, minion: Minion) -> bool:
-        """Return whether a minion is ready or will be: neither dead nor turned away, nor meant to wait for ever."""
+        """Return whether a minion is ready or should be: neither dead nor meant to be turned away or to wait."""
         if minion.stage == Stage.READY:
             return True
-        return minion.stage not in (Stage.DEAD, Stage.REFUSED) and minion.number not in self.context.key_states
+        return minion.stage != Stage.DEAD and minion.number not in self.context.key_states
 
     def here(self) -> list[Minion]:
         """Return the minions that belong to the fleet now."""

@@ -13,6 +13,7 @@ from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, U
 from evil_minions.population import load_population
 from evil_minions.selection import Selection
 from evil_minions.status import Status, combine
+from evil_minions.target import KINDS
 from evil_minions.workerlink import WorkerLink
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ class Supervisor:
         more = {"name": str(library.find(str(request["name"])))} if do == "behaviour" else {}
         if more:
             library.load(more["name"])
-        target = {} if selection.tgt is None else selection.to_dict()
+        target = selection.to_dict() if selection.tgt is not None else {}
+        if target and selection.tgt_type not in KINDS:
+            raise ControlError(f"`tgt_type` is {selection.tgt_type!r}, but has to be one of {', '.join(KINDS)}.")
         found = await self._all({"do": "candidates", "order": do, **target})
         candidates = sorted(number for reply in found for number in reply["numbers"])
         self._turns += selection.share is not None

@@ -51,6 +51,7 @@ SCALE = database.Scale()
 CLI_S = 60.0
 STOP_S = 20.0
 FULL_BYTES = 2**20
+FLEET = "fleet"
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,8 @@ class Bed:
         if wanted.api:
             self.api = api.make(api_port, self.master.home, self.logs / "api.log")
             options |= self.api.options(wanted.api_options)
+        if wanted.keys:
+            options |= master.key_options(self.master, self.samples / FLEET)
         master.write(self.master, {**options, **wanted.master_options})
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
         self._services.append(self._master_process)
@@ -231,7 +234,7 @@ class Bed:
         log = self.logs / f"{minion_id}.log"
         return minion.start(minion_id, home, log, self.master, self.tree, self.environment, self._processes)
 
-    def start_fleet(self, minions: int | None = None, extra: Sequence[str] = (), name: str = "fleet") -> Fleet:
+    def start_fleet(self, minions: int | None = None, extra: Sequence[str] = (), name: str = FLEET) -> Fleet:
         """Start simulated minions, as many as the settings say by default.
 
         `extra` are further options of their command. The fleet answers when this returns, but is not ready yet, see
@@ -240,7 +243,8 @@ class Bed:
         wanted = self.settings
         count = wanted.minions if minions is None else minions
         settings.check_files(count)
-        extra = (f"--transport={wanted.transport}", *extra)
+        keys = [f"--keys={wanted.keys}"] if wanted.keys and name == FLEET else []
+        extra = (f"--transport={wanted.transport}", *keys, *extra)
         order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, extra, name)
         started = fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
         self._stack.callback(started.control.close)

@@ -69,8 +69,9 @@ class Fleet:
         return self.control.status()
 
     def wait_ready(self, seconds: float, progress: Callable[[Status], None] | None = None) -> Status:
-        """Wait until every minion is ready and return the state; `progress` is called with each state on the way.
+        """Wait until every minion that is to get ready is, and return the state.
 
+        `progress` is called with each state on the way.
         Raises StartError if the fleet ends, or is not ready after `seconds`.
         """
         seen: list[Status] = []
@@ -79,7 +80,9 @@ class Fleet:
             seen[:] = [self.status()]
             if progress:
                 progress(seen[0])
-            return seen[0] if seen[0].ready >= self.minions else None
+            # those whose keys the master is not to accept never get ready
+            waiting = seen[0].minions - seen[0].expected
+            return seen[0] if seen[0].ready >= self.minions - waiting else None
 
         return until(
             ready,

@@ -100,6 +100,15 @@ def pillar_options(database: Mapping[str, Any]) -> dict[str, Any]:
     return {"postgres": dict(database), "ext_pillar": [{"postgres": [{"query": PILLAR_QUERY, "as_json": True}]}]}
 
 
+def key_options(master: Master, folder: Path) -> dict[str, Any]:
+    """Return the options by which the master accepts keys as the files of the fleet in `folder` say."""
+    link = master.home / "fleet"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(folder)
+    files = {f"auto{verb}_file": str(link / f"auto{verb}.txt") for verb in ("sign", "reject")}
+    return {"auto_accept": False, **files}
+
+
 def write(master: Master, options: Mapping[str, Any]) -> None:
     """Write the master's configuration, in which `options` take precedence."""
     master.config_dir.mkdir(parents=True)

@@ -43,6 +43,7 @@ class BedSettings:
     api_options: merged into its section `rest_cherrypy`
     pillar: "sql" for pillars from the bed's PostgreSQL, "none" for none
     minions, first, id_format: the minions whose pillars are in the database
+    keys: shares of the fleet's keys that the master doesn't accept, such as "pending=10%,denied=5%"
     api: whether salt-api is started
     postgres: where PostgreSQL comes from; "auto" tries the others in this order; "none" for a bed without
     transport: what Salt's own option is called; the master, the fleet and real minions speak it
@@ -60,6 +61,7 @@ class BedSettings:
     minions: int = 0
     first: int = 0
     id_format: str = "minion-{:05d}"
+    keys: str = ""
     api: bool = True
     postgres: Source = "auto"
     transport: Transport = "zeromq"

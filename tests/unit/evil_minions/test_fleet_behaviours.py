@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -350,3 +351,15 @@ def test_population_that_can_not_be(write: Path, text: str, message: str) -> Non
     with pytest.raises(UsageError) as caught:
         load_population(write)
     assert str(caught.value).startswith(f"{write}: {message}")
+
+
+def test_files_in_the_documentation(write: Path, root: Path) -> None:
+    """The behaviour and the population that the user's page shows can be used as they are."""
+    blocks = re.findall(r"```toml\n(.*?)```", (root / "docs" / "evil-minions.md").read_text(), re.DOTALL)
+    behaviours = [block for block in blocks if "[[stages]]" in block]
+    populations = [block for block in blocks if "[systems]" in block]
+    assert (len(behaviours), len(populations)) == (1, 1)
+    write.write_text(behaviours[0])
+    assert trial.failures(library.load(write)) == []
+    write.write_text(populations[0])
+    assert load_population(write).custom
