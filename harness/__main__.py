@@ -61,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
     trees = scenario.TREES if options.tree == "both" else (options.tree,)
-    order = campaign.Order(options.scenario, trees, options.folder, _command(options), options.minions, options.seed)
+    changes = (options.minions, options.seed, options.workers)
+    order = campaign.Order(options.scenario, trees, options.folder, _command(options), *changes)
     outcome = campaign.run(order, Progress(sys.stderr), datetime.now(UTC))
     return _tell(outcome.folder, outcome.result, as_json=options.json)
 
@@ -138,6 +139,9 @@ def parser() -> argparse.ArgumentParser:
     )
     entry.add_argument("--minions", type=_count, help="another number of minions than the scenario's")
     entry.add_argument("--seed", type=_count, help="another seed than the scenario's")
+    entry.add_argument(
+        "--workers", type=_count, default=1, help="processes that share the sending of requests (default: %(default)s)"
+    )
 
     definitions = "\n".join(f"  {figure.name}: {figure.definition}" for figure in figures.FIGURES)
     entry = command(
@@ -170,6 +174,8 @@ def _command(options: argparse.Namespace) -> str:
     for name in ("minions", "seed"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
+    if options.workers > 1:
+        words += ["--workers", str(options.workers)]
     return shlex.join(words)
 
 

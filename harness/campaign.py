@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
+from harness.load.stage import Job
 from harness.processes.process import PACKAGES
 from harness.report import page
 from harness.results import machine, result, runs
+from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
 class Order:
     """What a user asked for: a scenario by name or file, the trees, changes to it, and where run folders go.
 
-    `command` is the command line that repeats it.
+    `command` is the command line that repeats it. `workers` is the number of processes that send the requests.
     """
 
     scenario: str
@@ -37,6 +39,7 @@ class Order:
     command: str
     minions: int | None = None
     seed: int | None = None
+    workers: int = 1
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     """
     file = scenarios.find(order.scenario)
     scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed)
+    fleet.resolve(scenario.fleet, file.parent)
     trees = {name: TREES[name] for name in order.trees}
     for name, tree in trees.items():
         if not (tree / "salt").is_dir():
@@ -65,7 +69,9 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     progress.say(f"{scenario.name}: {scenario.description}")
     try:
         for name, tree in trees.items():
-            load.run(load.Job(name, tree, scenario, folder / "scenario.toml", folder / name), progress)
+            copy = folder / "scenario.toml"
+            job = Job(name, tree, scenario, copy, folder / name, file.parent, order.workers)
+            load.run(job, progress)
         progress.show("working out the result and the report")
         found = result.compute(folder)
         result.write(found, folder)

@@ -49,6 +49,7 @@ __all__ = ["Bed", "BedSettings", "Monitor"]
 LOG = logging.getLogger(__name__)
 SCALE = database.Scale()
 CLI_S = 60.0
+RESTART_S = 15.0
 FULL_BYTES = 2**20
 
 
@@ -65,6 +66,7 @@ class Bed:
 
     settings, folder, logs, temporary: what was asked for, and the folders (the temporary one goes at the end)
     master, api, postgres: where they are; `api` and `postgres` are there unless the settings leave them out
+    ports: gives further ports
     environment: the environment of Salt's commands
     """
 
@@ -72,6 +74,7 @@ class Bed:
     api: Api
     postgres: Postgres
     monitor: Monitor
+    ports: Ports
     temporary: Path
 
     def __init__(self, settings: BedSettings) -> None:
@@ -128,7 +131,7 @@ class Bed:
         for folder in (self.logs, self.samples):
             folder.mkdir(parents=True, exist_ok=True)
         settings.check_room(self.folder, settings.DISK_LOGS_MB)
-        ports = stack.enter_context(Ports(SystemRandom()))
+        ports = self.ports = stack.enter_context(Ports(SystemRandom()))
         wanted = self.settings
         request_port = ports.take("request", wanted.request_port)
         publish_port = ports.take("publish", wanted.publish_port)
@@ -148,7 +151,7 @@ class Bed:
             options |= self.api.options(wanted.api_options)
         master.write(self.master, {**options, **wanted.master_options})
         master_process = master.start(self.master, self.tree, self.environment, self._processes)
-        self._services.append(master_process)
+        self._master = master_process
         if wanted.api:
             api_process = api.start(self.api, self.tree, self.master.config_dir, self.environment, self._processes)
             self._services.append(api_process)
@@ -249,5 +252,11 @@ class Bed:
 
     def check(self) -> None:
         """Raise StartError, with the end of its log, if a service of the bed has ended."""
-        for process in self._services:
+        for process in (*self._services, self._master):
             process.check()
+
+    def restart_master(self) -> None:
+        """Stop the master, start it again with the same keys and caches, and wait until it answers."""
+        self._master.stop(RESTART_S)
+        self._master = master.start(self.master, self.tree, self.environment, self._processes)
+        master.wait_ready(self.master, self._master)

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness import figures
-from harness.report import series, spreads, theme, verdict
+from harness.report import moments, series, spreads, theme, verdict
 from harness.results import evidence
 from harness.results import result as results
 from harness.scenarios import thresholds
@@ -94,6 +94,7 @@ def render(folder: Path) -> str:
         "roles": roles,
         "memory_roles": sorted({role for values in trees.values() for role in values["peak_memory_mb"]}),
         "errors": errors(samples),
+        "moments": moments.listed(samples),
         "cpu_rows": cpu_rows(trees, roles),
         "machine": machine,
         "plots": plots(samples, trees, roles, int(machine.get("machine", {}).get("cores", 1))),
@@ -107,7 +108,12 @@ def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list
     top = series.limits(samples)
     master = spreads.master_roles(roles)
     span = max(
-        (row.finished - tree.timeline.load_start for tree in samples.values() for row in tree.clients), default=1.0
+        (
+            moment - tree.timeline.load_start
+            for tree in samples.values()
+            for moment in [*(row.finished for row in tree.clients), *(row.time for row in tree.moments)]
+        ),
+        default=1.0,
     )
     used = {tree: _used(values) for tree, values in trees.items()}
     drawn: dict[str, Any] = {
@@ -123,12 +129,13 @@ def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list
             "seconds to a return's acknowledgement",
             "acknowledgement",
         ),
-        "cpu": {}, "memory": {}, "returns": {}, "requests": {},
+        "cpu": {}, "memory": {}, "returns": {}, "requests": {}, "fleet": {},
     }  # fmt: skip
     for tree, rows in samples.items():
         drawn["cpu"][tree] = series.cpu_over_time(rows, roles, cores, top, f"cpu-{tree}")
         drawn["memory"][tree] = series.memory_over_time(rows, master, top, f"memory-{tree}")
         drawn["returns"][tree] = series.returns_over_time(rows, tree, top, f"returns-{tree}")
+        drawn["fleet"][tree] = series.fleet_over_time(rows, tree, top, f"fleet-{tree}") if rows.moments else ""
         drawn["requests"][tree] = spreads.requests_over_time(rows, f"requests-{tree}", span * 1.02)
     return {
         name: {tree: Markup(svg) for tree, svg in drawing.items()} if isinstance(drawing, dict) else Markup(drawing)  # noqa: S704
