@@ -7,6 +7,7 @@ failed; 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shlex
 import signal
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from harness import campaign, figures, serve
 from harness.bed.settings import BedSettings
+from harness.containers.image import BASE
+from harness.containers.stage import Settings
 from harness.errors import HarnessError, SettingsError
 from harness.progress import Progress
 from harness.report import page
@@ -61,10 +64,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
     trees = scenario.TREES if options.tree == "both" else (options.tree,)
-    changes = (options.minions, options.seed, options.workers)
+    changes = (options.minions, options.seed, options.workers, _docker(options))
     order = campaign.Order(options.scenario, trees, options.folder, _command(options), *changes)
     outcome = campaign.run(order, Progress(sys.stderr), datetime.now(UTC))
     return _tell(outcome.folder, outcome.result, as_json=options.json)
+
+
+def _docker(options: argparse.Namespace) -> Settings | None:
+    """Return how the bed's containers are made, None for a bed of processes; raise SettingsError for half an order."""
+    further = [
+        name for name in ("base", "fleets", "fleet_engine", "master_address") if getattr(options, name) is not None
+    ]
+    if not options.docker:
+        if further:
+            raise SettingsError(f"--{further[0].replace('_', '-')} needs --docker beside it.")
+        return None
+    if bool(options.fleet_engine) != bool(options.master_address):
+        raise SettingsError(
+            "--fleet-engine and --master-address belong together: fleets on other machines need to know where the "
+            "master's machine is."
+        )
+    found = Settings(engines=tuple(options.fleet_engine or ()), master_address=options.master_address or "")
+    return dataclasses.replace(found, base=options.base or found.base, fleets=options.fleets or found.fleets)
 
 
 def result(options: argparse.Namespace) -> int:
@@ -142,6 +163,13 @@ def parser() -> argparse.ArgumentParser:
     entry.add_argument(
         "--workers", type=_count, default=1, help="processes that share the sending of requests (default: %(default)s)"
     )
+    entry.add_argument("--docker", action="store_true", help="make the bed of containers, see docs/docker.md")
+    entry.add_argument("--base", metavar="IMAGE", help=f"image with Python to make them on (default: {BASE})")
+    entry.add_argument("--fleets", type=_count, help="containers with minions on each engine (default: 1)")
+    entry.add_argument(
+        "--fleet-engine", action="append", metavar="URL", help="a further engine for minions; may be repeated"
+    )
+    entry.add_argument("--master-address", metavar="IP", help="where further engines reach the first one's machine")
 
     definitions = "\n".join(f"  {figure.name}: {figure.definition}" for figure in figures.FIGURES)
     entry = command(
@@ -174,9 +202,21 @@ def _command(options: argparse.Namespace) -> str:
     for name in ("minions", "seed"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
+    words += _docker_words(options)
     if options.workers > 1:
         words += ["--workers", str(options.workers)]
     return shlex.join(words)
+
+
+def _docker_words(options: argparse.Namespace) -> list[str]:
+    """Return the part of the command line that is about containers."""
+    if not options.docker:
+        return []
+    words = ["--docker"]
+    for name in ("base", "fleets", "master_address"):
+        if getattr(options, name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
+    return [*words, *(word for url in options.fleet_engine or () for word in ("--fleet-engine", url))]
 
 
 def _tell(folder: Path, found: Result, *, as_json: bool) -> int:

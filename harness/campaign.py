@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.containers.stage import Containers
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
-from harness.load.stage import Job
+from harness.load.stage import Job, Local
 from harness.processes.process import PACKAGES
 from harness.report import page
 from harness.results import machine, result, runs
@@ -18,8 +19,11 @@ from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
+    from harness.containers.stage import Settings
+    from harness.load.stage import Stage
     from harness.progress import Progress
     from harness.results.result import Result
 
@@ -31,6 +35,7 @@ class Order:
     """What a user asked for: a scenario by name or file, the trees, changes to it, and where run folders go.
 
     `command` is the command line that repeats it. `workers` is the number of processes that send the requests.
+    With `docker` the bed is made of containers.
     """
 
     scenario: str
@@ -40,6 +45,7 @@ class Order:
     minions: int | None = None
     seed: int | None = None
     workers: int = 1
+    docker: Settings | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
         for name, tree in trees.items():
             copy = folder / "scenario.toml"
             job = Job(name, tree, scenario, copy, folder / name, file.parent, order.workers)
-            load.run(job, progress)
+            load.run(job, progress, _place(order, progress))
         progress.show("working out the result and the report")
         found = result.compute(folder)
         result.write(found, folder)
@@ -95,6 +101,12 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     runs.end(folder, "finished")
     progress.end()
     return Outcome(folder, found)
+
+
+def _place(order: Order, progress: Progress) -> Callable[[Job], Stage]:
+    """Return what makes the place where a job is run."""
+    settings = order.docker
+    return (lambda job: Containers(job, settings, progress.say)) if settings else Local
 
 
 def shown(path: Path) -> str:

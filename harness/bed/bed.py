@@ -15,7 +15,6 @@ import itertools
 import logging
 import os
 import shutil
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import SystemRandom
@@ -30,6 +29,7 @@ from harness.database import schema as database
 from harness.database import sources
 from harness.database.postgres import Place, first_line
 from harness.errors import DiskError, StartError, disk_error, is_full
+from harness.processes import monitor
 from harness.processes.ports import Ports
 from harness.processes.process import PACKAGES, Command, Process, Processes
 
@@ -166,10 +166,8 @@ class Bed:
 
     def _start_monitor(self) -> Monitor:
         """Start the process that samples the others."""
-        path = self.samples / "processes.csv"
-        argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(self._processes.warden)]
-        argv += ["--folder", str(self.temporary), "--output", str(path)]
-        return Monitor(self.spawn("monitor", argv, role="harness"), path)
+        argv = monitor.command(self._processes.warden, self.temporary, self.samples)
+        return Monitor(self.spawn("monitor", argv, role="harness"), self.samples / monitor.FILE)
 
     def command(self, name: str) -> list[str]:
         """Return the start of a command line of Salt's, such as "salt" or "salt-run", for this bed's master."""
@@ -242,7 +240,9 @@ class Bed:
         count = wanted.minions if minions is None else minions
         settings.check_files(count)
         order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, tuple(extra), name)
-        started = fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
+        started = fleet.start(
+            order, self.master.request_port, self.samples, self.logs, self._own_environment(), self._processes
+        )
         self._stack.callback(started.control.close)
         return started
 

@@ -1,22 +1,18 @@
 """Where a load run takes place: `Stage` says what a run needs of it, `Local` is the bed on this machine.
 
-The other one is made of containers, see `harness.docker.stage`. A run can't tell them apart, so that its figures mean
+The other one is made of containers, see `harness.containers.stage`. A run can't tell them apart: its figures mean
 the same on both.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from evil_minions import control
 from harness.bed import Bed, BedSettings
-from harness.errors import RunError
-from harness.load import clients
+from harness.load import clients, errand
 from harness.load.plan import Plan
-from harness.processes.process import PACKAGES
 from harness.scenarios import fleet as options
 
 if TYPE_CHECKING:
@@ -29,11 +25,6 @@ if TYPE_CHECKING:
     from harness.load.clients import Locust
     from harness.processes.process import Process
     from harness.scenarios.scenario import Scenario
-
-JOB_CACHE_S = 300.0
-ROTATE_S = 90.0
-# what it may take to start a program that imports Salt
-START_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -214,10 +205,8 @@ class Local:
         return clients.start(plan, bed.ports.take("locust"), spawn)
 
     def rotate_keys(self) -> None:
-        """Run the program that asks for it."""
-        self._run_with_salt(
-            "rotate", ["harness.load.rotate", str(self._bed.master.config_dir), str(ROTATE_S)], ROTATE_S
-        )
+        """Ask for it as Salt's own commands do."""
+        errand.rotate_keys(self._bed)
 
     def restart_master(self) -> None:
         """Stop the master and start it again."""
@@ -228,18 +217,4 @@ class Local:
 
     def read_job_cache(self, jids: Sequence[str]) -> None:
         """Read the job cache with the tree's own Salt."""
-        bed = self._bed
-        asked = bed.temporary / "jids"
-        asked.write_text("".join(f"{jid}\n" for jid in jids), encoding="ascii")
-        kept = self._job.samples.resolve() / "kept.csv"
-        argv = ["harness.load.jobcache", str(bed.master.config_dir), str(asked), str(kept)]
-        self._run_with_salt("jobcache", argv, JOB_CACHE_S)
-
-    def _run_with_salt(self, name: str, argv: Sequence[str], seconds: float) -> None:
-        """Run one of our programs that import the tree's Salt to its end; raise RunError if it fails."""
-        bed = self._bed
-        path = os.pathsep.join((bed.environment["PYTHONPATH"], str(PACKAGES)))
-        environment = {**bed.environment, "PYTHONPATH": path}
-        process = bed.spawn(name, [sys.executable, "-m", *argv], env=environment, role="harness")
-        if code := process.wait(seconds + START_S):
-            raise RunError(f"The program {argv[0]} failed (exit code {code}), see {process.log}: {process.tail(1)}")
+        errand.read_job_cache(self._bed, jids, self._job.samples.resolve() / "kept.csv")
