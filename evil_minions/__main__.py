@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from evil_minions import control
+from evil_minions import control, orders
 from evil_minions.errors import EvilMinionsError, UsageError
 from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
 from evil_minions.supervisor import Supervisor
@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
         command.add_argument("--json", action="store_true", help="print JSON")
+    orders.add_parsers(commands)
     return top
 
 
@@ -84,9 +85,10 @@ def resolve(host: str) -> str:
 def line(status: Status) -> str:
     """Return the state of a fleet as one line."""
     counters = status.counters
-    pending = f", {status.pending} pending" if status.pending else ""
+    others = ("pending", "rejected", "denied", "dead", "partitioned")
+    rest = "".join(f", {getattr(status, name)} {name}" for name in others if getattr(status, name))
     return (
-        f"{status.minions} minions: {status.connected} connected, {status.ready} ready{pending} · "
+        f"{status.minions} minions: {status.connected} connected, {status.ready} ready{rest} · "
         f"{counters.publications} jobs, {counters.returns} returns, {counters.returns_acked} acknowledged · "
         f"{status.kb_per_minion:.1f} KB each"
     )
@@ -138,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "run":
             asyncio.run(run_fleet(options))
+        elif options.command in orders.NAMES:
+            orders.run(options)
         else:
             ask(options)
     except EvilMinionsError as error:

@@ -16,9 +16,9 @@ from evil_minions.request import Request, Sender
 
 if TYPE_CHECKING:
     import asyncio
-    import random
     from collections.abc import Callable
 
+    from evil_minions.chance import Chance
     from evil_minions.wire import Endpoint
 
 _BACKOFF: Final = Backoff(first=0.1, ceiling=5.0)
@@ -36,7 +36,7 @@ class RequestChannel(Link):
 
     __slots__ = ("_current", "_pending", "_queue", "_reauthenticated", "_timer", "owner")
 
-    def __init__(self, endpoint: Endpoint, rng: random.Random, owner: ChannelOwner) -> None:
+    def __init__(self, endpoint: Endpoint, rng: Chance, owner: ChannelOwner) -> None:
         """Stay idle until `open` or the first request."""
         super().__init__(endpoint, rng)
         self.owner = owner

@@ -25,24 +25,24 @@ class ExecutionHost(Host, Protocol):
 class Execution:
     """One job on one minion, with a process id as a real one has."""
 
-    __slots__ = ("_host", "_pid", "publication")
+    __slots__ = ("_host", "pid", "publication")
 
     def __init__(self, host: ExecutionHost, publication: Publication, pid: int) -> None:
         """Stand for a process that starts."""
         self._host = host
-        self._pid = pid
+        self.pid = pid
         self.publication = publication
 
     def data(self) -> dict[str, Any]:
         """Return what a real minion writes into its file of running jobs."""
-        return {"pid": self._pid, **self.publication.load}
+        return {"pid": self.pid, **self.publication.load}
 
     def run(self) -> Coroutine[Any, Any, None] | None:
         """Run the function; a coroutine comes back if that takes time."""
         load = self.publication.load
         if job.is_multiple(load):
             return self._run_multiple()
-        outcome = job.begin(self._host, load, self._pid, load["fun"], load["arg"])
+        outcome = job.begin(self._host, load, self.pid, load["fun"], load["arg"])
         if inspect.iscoroutine(outcome):
             return self._run_single(outcome)
         self._host.finished(self, job.single_return(load, self._host.id, outcome))
@@ -55,4 +55,4 @@ class Execution:
 
     async def _run_multiple(self) -> None:
         """Run several functions one after the other."""
-        self._host.finished(self, await job.multiple_return(self._host, self.publication.load, self._pid))
+        self._host.finished(self, await job.multiple_return(self._host, self.publication.load, self.pid))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import random
+    from collections.abc import Callable
 
+    from evil_minions.chance import Chance
     from evil_minions.wire import Endpoint, Wire
 
 
@@ -24,7 +25,7 @@ class Backoff:
     first: float
     ceiling: float
 
-    def delay(self, failures: int, rng: random.Random) -> float:
+    def delay(self, failures: int, rng: Chance) -> float:
         """Return the wait in seconds after so many failures in a row (at least one)."""
         doubled: float = self.first * 2.0 ** min(failures - 1, 16)
         return min(doubled, max(self.ceiling, self.first)) + rng.random() * self.first
@@ -35,7 +36,7 @@ class Link:
 
     __slots__ = ("_closed", "_failures", "_wire", "endpoint", "linked", "rng")
 
-    def __init__(self, endpoint: Endpoint, rng: random.Random) -> None:
+    def __init__(self, endpoint: Endpoint, rng: Chance) -> None:
         """Stay idle until `open`."""
         self.endpoint = endpoint
         self.rng = rng
@@ -74,6 +75,11 @@ class Link:
         """Hang up for good; `reset` leaves no TIME_WAIT behind."""
         self._closed = True
         self._hang_up(reset=reset)
+
+    def swap(self, endpoint: Endpoint, change: Callable[[Wire | None], Wire | None]) -> None:
+        """Go on over another endpoint, with what `change` makes of the wire."""
+        self.endpoint = endpoint
+        self._wire = change(self._wire)
 
     def transmit(self, data: bytes) -> None:
         """Write framed bytes to the wire, if there is one."""

@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from evil_minions.chance import Dice
     from evil_minions.context import Context
     from evil_minions.envelope import Load
+    from evil_minions.link import Link
     from evil_minions.publication import Publication
 
 _MAX_HELD: Final = 1000
+
+# what a minion draws about a job
+START, RETRY, WORK = 0, 1, 2
 
 
 def _ignore(_request: Request, _answer: object) -> None:
@@ -54,14 +59,19 @@ class Minion(Session):
         """Whether both sockets are connected."""
         return bool(self.channel and self.channel.linked and self.subscription and self.subscription.linked)
 
-    def close(self) -> None:
-        """Hang up, and forget what only a running minion has."""
-        for link in (self.channel, self.subscription):
-            if link is not None:
-                link.close()
-        self.channel = self.subscription = None
+    def links(self) -> list[Link]:
+        """Return the connections that there are."""
+        return [link for link in (self.channel, self.subscription, *(self._apart or ())) if link is not None]
+
+    def close(self, stage: Stage = Stage.IDLE) -> None:
+        """End as a process that is killed: hang up, and forget what only a running minion has."""
+        self.life += 1
+        links = self.links()
+        self.channel = self.subscription = self._apart = None
         self._held = self._executions = None
-        self.stage = Stage.IDLE
+        self.stage = stage
+        for link in links:
+            link.close()
 
     # signing in
 
@@ -72,17 +82,26 @@ class Minion(Session):
             ExchangeError: if the master doesn't answer or doesn't let the minion in.
 
         """
+        life = self.life
         try:
             credentials = await self.exchange_keys()
         except PendingError:
+            self._alive(life)
             self.stage = Stage.PENDING
             raise
+        self._alive(life)
         self.stage = Stage.AUTHENTICATED
         context = self.context
-        self.subscription = Subscription(context.publisher(credentials.publish_port), context.rng, self)
+        publisher = context.side(self.index, context.publisher(credentials.publish_port))
+        self.subscription = Subscription(publisher, self, self)
         self.subscription.open()
-        self.channel = RequestChannel(context.requests, context.rng, self)
+        self.channel = RequestChannel(context.side(self.index, context.requests), self, self)
         self.channel.open()
+
+    def _alive(self, life: int) -> None:
+        """Raise ExchangeError unless the minion still is in this life."""
+        if self.life != life:
+            raise ExchangeError(f"{self.id} has ended.")
 
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
         """Fetch the pillar that is kept for targets, then register resources, in the background."""
@@ -108,7 +127,10 @@ class Minion(Session):
 
         """
         context = self.context
-        context.pillars.put(self.index, await self.fetch_pillar())
+        life = self.life
+        pillar = await self.fetch_pillar()
+        self._alive(life)
+        context.pillars.put(self.index, pillar)
         pillar_time = context.loop.time()
         self.stage = Stage.TUNED
         held, self._held = self._held, None
@@ -193,11 +215,13 @@ class Minion(Session):
         load = publication.load
         if load.get("start_event"):
             self.fire(f"salt/job/{publication.jid}/start/{self.id}", loads.job_start(self.id, load))
-        self.context.loop.call_later(job.start_delay(load, self.rng), self._execute, execution)
+        self.context.loop.call_later(
+            job.start_delay(load, self.chance_of(publication, START)), self._execute, execution
+        )
 
     def _execute(self, execution: Execution) -> None:
         """Run a job whose process has started by now."""
-        if self.channel is None:
+        if self._executions is None or execution not in self._executions:
             return
         counters = self.context.counters
         counters.executions += 1
@@ -207,16 +231,22 @@ class Minion(Session):
         if coroutine is not None:
             self.context.spawn(coroutine)
 
+    def drop(self, execution: Execution) -> bool:
+        """Take a job off the list of what runs; return whether it was there."""
+        if self._executions is None or execution not in self._executions:
+            return False
+        self._executions.remove(execution)
+        if not self._executions:
+            self._executions = None
+        return True
+
     def finished(self, execution: Execution, load: Load) -> None:
-        """Take the job off the list of what runs, and send its return."""
-        if self._executions is not None and execution in self._executions:
-            self._executions.remove(execution)
-            if not self._executions:
-                self._executions = None
-        if self.channel is None:
+        """Take the job off the list of what runs, and send its return; a job of an earlier life has none."""
+        if not self.drop(execution) or self.channel is None:
             return
         self.context.counters.returns += 1
-        timer, tries = self._retry_timer(), defaults.RETURN_RETRY_TRIES
+        timer = float(self.chance_of(execution.publication, RETRY).randint(*defaults.RETURN_RETRY_TIMER))
+        tries = defaults.RETURN_RETRY_TRIES
         self.channel.submit(ReturnRequest(load, timer, tries, self._returned, execution.publication))
 
     def _returned(self, request: ReturnRequest, _answer: object) -> None:
@@ -234,6 +264,17 @@ class Minion(Session):
             time.time(), publication.jid, publication.fun, self.id, request.attempts, not request.failed, seconds
         )
         context.sample(context.returns, row)
+
+    def chance_of(self, publication: Publication, what: int) -> Dice:
+        """Return this minion's chance for one decision about one job; draw at once."""
+        return self.context.dice.at(self.number, publication.lot + what)
+
+    def chance(self, pid: int) -> Dice:
+        """Return the chance of the job that runs with this process id; draw at once."""
+        for execution in self._executions or ():
+            if execution.pid == pid:
+                return self.chance_of(execution.publication, WORK)
+        return self.rng
 
     def running(self) -> list[dict[str, Any]]:
         """Return the data of every job that runs now."""

@@ -50,6 +50,11 @@ class PillarStore:
         if len(self._parts) > self._sweep_at:
             self._sweep()
 
+    def grow(self, count: int) -> None:
+        """Make room for more minions."""
+        self._pillars += [self._only(_pack({}))] * count
+        self.version += 1
+
     def parts(self) -> int:
         """Return how many distinct parts are held."""
         return len(self._parts)

@@ -37,12 +37,14 @@ class Publication:
     `chosen` and `seen` hold one byte for each minion index. `load` is what a real minion's job holds, shared by all.
     """
 
-    __slots__ = ("chosen", "fun", "jid", "load", "seen", "serial")
+    __slots__ = ("chosen", "fun", "jid", "load", "lot", "seen", "serial")
 
     def __init__(self, load: Load, serial: int, chosen: bytes) -> None:
         """Keep the load, with what a minion adds before it starts a job."""
         self.load: Load = {**load, "resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
         self.serial = serial
+        # what chance goes by for this job, see evil_minions.chance
+        self.lot = 0
         self.jid: str = load["jid"]
         self.fun: str = load["fun"] if isinstance(load["fun"], str) else ";".join(load["fun"])
         self.chosen = chosen
@@ -132,6 +134,7 @@ class Publications:
         known = self._jobs.get(publication.jid)
         if known is not None:
             publication.seen = known.seen
+            publication.lot = known.lot
             return publication
         self._jobs[publication.jid] = publication
         if len(self._jobs) > _JOBS:
@@ -139,3 +142,12 @@ class Publications:
         self._counters.publications += 1
         self._on_new(publication)
         return publication
+
+    def grow(self, count: int) -> None:
+        """Have the jobs so far be for nobody of `count` more minions."""
+        known = [publication for publication in self._frames.values() if publication is not None]
+        seen = {id(publication.seen): publication.seen for publication in (*known, *self._jobs.values())}
+        for marks in seen.values():
+            marks.extend(bytes(count))
+        for publication in {id(found): found for found in (*known, *self._jobs.values())}.values():
+            publication.chosen += bytes(count)

@@ -15,8 +15,13 @@ from evil_minions.samples import StartRow
 from evil_minions.stage import Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evil_minions.context import Context
     from evil_minions.minion import Minion
+
+# a minion, and the life that is to be brought up: one that has ended since is left
+Turn = tuple["Minion", int]
 
 
 class Ramp:
@@ -28,11 +33,15 @@ class Ramp:
         self._minions = minions
         self._began = context.loop.time()
         self._next_slot = self._began
-        self._to_sign_in: asyncio.Queue[Minion] = asyncio.Queue()
-        self._to_tune_in: asyncio.Queue[tuple[Minion, float]] = asyncio.Queue()
-        for minion in minions:
-            self._to_sign_in.put_nowait(minion)
+        self._to_sign_in: asyncio.Queue[Turn] = asyncio.Queue()
+        self._to_tune_in: asyncio.Queue[tuple[Turn, float]] = asyncio.Queue()
         context.restart = self._restart
+        self.bring_up(minions)
+
+    def bring_up(self, minions: Iterable[Minion]) -> None:
+        """Start minions that aren't under way, when it is their turn."""
+        for minion in minions:
+            self._to_sign_in.put_nowait((minion, minion.life))
 
     def run(self) -> None:
         """Start as many starters as may be under way at once."""
@@ -40,14 +49,14 @@ class Ramp:
             self._context.spawn(self._sign_in())
             self._context.spawn(self._tune_in())
 
-    def _restart(self, index: int, seconds: float) -> None:
-        """Stop a minion, and bring it up again later."""
-        self._minions[index].close()
+    def _restart(self, index: int, seconds: float, stage: Stage) -> None:
+        """Stop a minion, and bring it up again later; `stage` is what it is in between."""
+        self._minions[index].close(stage)
         self._later(self._minions[index], seconds)
 
     def _later(self, minion: Minion, seconds: float) -> None:
         """Bring a minion up after a while."""
-        self._context.loop.call_later(seconds, self._to_sign_in.put_nowait, minion)
+        self._context.loop.call_later(seconds, self._to_sign_in.put_nowait, (minion, minion.life))
 
     async def _pace(self) -> None:
         """Wait for the next free slot of the rate."""
@@ -59,34 +68,47 @@ class Ramp:
     async def _sign_in(self) -> None:
         """Sign minions in, one after the other."""
         while True:
-            minion = await self._to_sign_in.get()
+            minion, life = await self._to_sign_in.get()
+            if minion.life != life:
+                continue
             await self._pace()
-            try:
-                await minion.sign_in()
-            except PendingError:
+            if minion.life == life:
+                await self._attempt(minion, life)
+
+    async def _attempt(self, minion: Minion, life: int) -> None:
+        """Sign a minion in, and see to it that it is tried again if that fails."""
+        try:
+            await minion.sign_in()
+        except ExchangeError as error:
+            if minion.life != life:
+                return
+            if isinstance(error, PendingError):
                 self._context.counters.auth_retries += 1
                 self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
-            except RejectedError as error:
-                self._context.report(error)
-                self._later(minion, self._context.rng.uniform(*defaults.REJECTED_WAIT))
-            except ExchangeError as error:
-                self._context.report(error)
-                self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
+                return
+            self._context.report(error)
+            if isinstance(error, RejectedError):
+                # a real minion ends here, and its service manager starts it again
+                self._restart(minion.index, minion.rng.uniform(*defaults.REJECTED_WAIT), Stage.REFUSED)
             else:
-                self._to_tune_in.put_nowait((minion, self._context.loop.time() - self._began))
+                self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
+        else:
+            self._to_tune_in.put_nowait(((minion, life), self._context.loop.time() - self._began))
 
     async def _tune_in(self) -> None:
         """Bring minions that are signed in to the end of their start, one after the other."""
         while True:
-            minion, signed_in = await self._to_tune_in.get()
+            (minion, life), signed_in = await self._to_tune_in.get()
+            if minion.life != life:
+                continue
             try:
                 pillar_time, ready_time = await minion.tune_in()
             except ExchangeError as error:
-                self._context.report(error)
-                minion.close()
-                self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
+                if minion.life == life:
+                    self._context.report(error)
+                    self._restart(minion.index, defaults.ACCEPTANCE_WAIT_TIME, Stage.IDLE)
                 continue
-            if minion.stage != Stage.READY:
+            if minion.life != life or minion.stage != Stage.READY:
                 continue
             row = StartRow(minion.id, signed_in, pillar_time - self._began, ready_time - self._began)
             self._context.sample(self._context.starts, row)

@@ -11,8 +11,7 @@ from evil_minions import zmtp
 from evil_minions.link import Backoff, Link
 
 if TYPE_CHECKING:
-    import random
-
+    from evil_minions.chance import Chance
     from evil_minions.wire import Endpoint
 
 _RECONNECT_FIRST: Final = 1.0
@@ -31,14 +30,14 @@ class Subscription(Link):
 
     __slots__ = ("subscriber",)
 
-    def __init__(self, endpoint: Endpoint, rng: random.Random, subscriber: Subscriber) -> None:
+    def __init__(self, endpoint: Endpoint, rng: Chance, subscriber: Subscriber) -> None:
         """Stay idle until `open`."""
         super().__init__(endpoint, rng)
         self.subscriber = subscriber
 
     def backoff(self) -> Backoff:
         """Wait as `recon_default`, `recon_max` and `recon_randomize` of a minion say by default."""
-        return Backoff(self.rng.uniform(_RECONNECT_FIRST, _RECONNECT_FIRST + _RECONNECT_MAX), _RECONNECT_MAX)
+        return Backoff(_RECONNECT_FIRST + _RECONNECT_MAX * self.rng.random(), _RECONNECT_MAX)
 
     def on_linked(self) -> None:
         """Subscribe."""

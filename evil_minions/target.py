@@ -84,6 +84,11 @@ class Targets:
         self._pillars = pillars
         self._cache: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
 
+    def grow(self, ids: Sequence[str]) -> None:
+        """Hear of more minions, which are in the sequence of ids already."""
+        for minion_id in ids:
+            self._index[minion_id] = len(self._index)
+
     def select(self, target: Target) -> bytes:
         """Return one byte for each minion: 1 where the target means it.
 

@@ -169,6 +169,17 @@ class Wire(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.write(data)
 
+    def pause(self) -> None:
+        """Hear nothing until `resume`: what arrives stays with the system."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume(self) -> bool:
+        """Hear again; return whether the connection is still there."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+        return self._transport is not None
+
     def close(self, *, reset: bool = False) -> None:
         """Hang up; the owner hears no more. `reset` leaves no TIME_WAIT behind, for connections that come and go."""
         self._owner = None

@@ -19,7 +19,10 @@ class Host(Protocol):
 
     @property
     def rng(self) -> random.Random:
-        """The source of chance."""
+        """The source of chance for what belongs to no job."""
+
+    def chance(self, pid: int) -> random.Random:
+        """Return the source of chance of the job with this process id; draw at once."""
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
@@ -45,6 +48,11 @@ class Call:
     load: Mapping[str, Any]
     pid: int
     retcode: int = 0
+
+    @property
+    def rng(self) -> random.Random:
+        """This job's source of chance, the same in each run with the same seed; draw at once, and ask only once."""
+        return self.host.chance(self.pid)
 
     def others(self) -> list[dict[str, Any]]:
         """Return the data of the jobs that run beside this one."""

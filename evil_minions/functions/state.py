@@ -106,8 +106,9 @@ def _results(call: Call, states: list[State], *, test: bool) -> tuple[dict[str, 
     """Return the results of some states, and the seconds that they take together."""
     results: dict[str, Any] = {}
     start = datetime.now(UTC).astimezone()
+    rng = call.rng
     for number, state in enumerate(states):
-        duration = round(state.milliseconds * call.host.rng.lognormvariate(0.0, 0.25), 3)
+        duration = round(state.milliseconds * rng.lognormvariate(0.0, 0.25), 3)
         module, _, function = state.function.partition(".")
         results[f"{module}_|-{state.identifier}_|-{state.name}_|-{function}"] = {
             "name": state.name,

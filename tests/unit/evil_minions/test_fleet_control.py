@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECONDS = 30.0
+COUNTS = (
+    "minions connected authenticated ready pending rejected denied dead partitioned expected".split()  # noqa: SIM905
+)
 
 
 def worker(**values: object) -> dict[str, Any]:
     """Return the status of a worker."""
-    plain: dict[str, Any] = dict.fromkeys(("minions", "connected", "authenticated", "ready", "pending", "pid"), 1)
+    plain: dict[str, Any] = dict.fromkeys((*COUNTS, "pid"), 1)
     return {**plain, "rss_kb": 300, "base_rss_kb": 100, "cpu_s": 0.5, "counters": Counters().as_dict(), **values}
 
 
@@ -118,9 +121,9 @@ def test_help_has_an_example(name: list[str], capsys: pytest.CaptureFixture[str]
 
 def test_line_of_a_status() -> None:
     """A person reads the state in one line."""
-    status = combine([worker(minions=10, connected=8, ready=7, pending=2)])
+    status = combine([worker(minions=10, connected=8, ready=7, pending=2, rejected=0, denied=0, partitioned=0)])
     assert command.line(status) == (
-        "10 minions: 8 connected, 7 ready, 2 pending · 0 jobs, 0 returns, 0 acknowledged · 20.0 KB each"
+        "10 minions: 8 connected, 7 ready, 2 pending, 1 dead · 0 jobs, 0 returns, 0 acknowledged · 20.0 KB each"
     )
 
 

@@ -42,6 +42,10 @@ class Host:
         self.overrides: list[Any] = []
         self.refreshed: list[bool] = []
 
+    def chance(self, pid: int) -> random.Random:  # noqa: ARG002 - a minion's signature
+        """Return chance that is the same every time."""
+        return self.rng
+
     def grains(self) -> dict[str, Any]:
         """Return the grains of the built-in template."""
         return GrainsFactory(load_template(), 1, "127.0.0.1").build(self.id, 1)

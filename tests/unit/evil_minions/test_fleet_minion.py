@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,11 +63,7 @@ class Town:
         """Make the minions; none of them does anything yet."""
         self.master = master
         self.loop = asyncio.get_running_loop()
-        self.context = Context(
-            FleetSettings("m", "127.0.0.1", 4506, minions, folder),
-            self.loop,
-            random.Random(1),  # noqa: S311 - no secret
-        )
+        self.context = Context(FleetSettings("m", "127.0.0.1", 4506, minions, folder), self.loop)
         self.context.requests.open = self.dial  # type: ignore[method-assign, assignment]
         self.context.publisher(4505).open = self.subscribe  # type: ignore[method-assign, assignment]
         self.minions = [Minion(self.context, index) for index in range(minions)]
