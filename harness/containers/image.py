@@ -7,6 +7,7 @@ that a base without certificates, behind a proxy or on an engine without a way o
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from docker import DockerClient
 
-BASE = "python:3.12-slim-bookworm"
+BASE_VARIABLE = "HARNESS_DOCKER_BASE"
+BASE = os.environ.get(BASE_VARIABLE) or "python:3.12-slim-bookworm"
 KEPT = "saltbed-environment"
 LOCK = PACKAGES / "requirements.lock"
 WHEELS = PACKAGES / "build" / "docker"

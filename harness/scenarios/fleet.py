@@ -38,7 +38,7 @@ def read_fleet(table: Table) -> tuple[str, ...]:
     table.allow(*OPTIONS)
     found: list[str] = []
     for key in table:
-        value = table.take(key, object)
+        value = table.value(key)
         if not isinstance(value, OPTIONS[key]) or isinstance(value, bool):
             kinds = " or ".join(_NAMES[kind] for kind in OPTIONS[key])
             raise table.error(key, f"is {value!r}, but has to be {kinds}")
