@@ -1,13 +1,12 @@
 """`python -m harness`: load runs, their results and reports, and a bed to play with.
 
-Exit codes: 0 all is well; 1 a threshold of the scenario was missed; 2 wrong use or settings; 3 the bed or the run
-failed; 130 interrupted.
+Exit codes: 0 all is well; 1 a threshold of the scenario was missed, or a figure got worse than allowed; 2 wrong use or
+settings; 3 the bed or the run failed; 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import shlex
 import signal
@@ -18,13 +17,12 @@ from typing import TYPE_CHECKING
 
 from harness import campaign, figures, serve
 from harness.bed.settings import BedSettings
-from harness.containers.image import BASE
-from harness.containers.stage import Settings
+from harness.containers import options as containers
 from harness.errors import HarnessError, SettingsError
 from harness.progress import Progress
 from harness.report import page
+from harness.results import comparison, runs
 from harness.results import result as results
-from harness.results import runs
 from harness.scenarios import scenario
 
 if TYPE_CHECKING:
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
 
 OK, MISSED, USAGE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 CODES = (
-    "exit codes: 0 all is well, 1 a threshold of the scenario was missed, 2 wrong use or settings, "
-    "3 the bed or the run failed, 130 interrupted"
+    "exit codes: 0 all is well, 1 a threshold of the scenario was missed or a figure got worse than --fail-if-worse "
+    "allows, 2 wrong use or settings, 3 the bed or the run failed, 130 interrupted"
 )
 
 
@@ -64,28 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
     trees = scenario.TREES if options.tree == "both" else (options.tree,)
-    changes = (options.minions, options.seed, options.workers, _docker(options))
+    changes = (options.minions, options.seed, options.workers, containers.settings(options))
     order = campaign.Order(options.scenario, trees, options.folder, _command(options), *changes)
     outcome = campaign.run(order, Progress(sys.stderr), datetime.now(UTC))
     return _tell(outcome.folder, outcome.result, as_json=options.json)
-
-
-def _docker(options: argparse.Namespace) -> Settings | None:
-    """Return how the bed's containers are made, None for a bed of processes; raise SettingsError for half an order."""
-    further = [
-        name for name in ("base", "fleets", "fleet_engine", "master_address") if getattr(options, name) is not None
-    ]
-    if not options.docker:
-        if further:
-            raise SettingsError(f"--{further[0].replace('_', '-')} needs --docker beside it.")
-        return None
-    if bool(options.fleet_engine) != bool(options.master_address):
-        raise SettingsError(
-            "--fleet-engine and --master-address belong together: fleets on other machines need to know where the "
-            "master's machine is."
-        )
-    found = Settings(engines=tuple(options.fleet_engine or ()), master_address=options.master_address or "")
-    return dataclasses.replace(found, base=options.base or found.base, fleets=options.fleets or found.fleets)
 
 
 def result(options: argparse.Namespace) -> int:
@@ -97,10 +77,26 @@ def result(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write a run's report again."""
-    path = page.write(runs.find(options.run, options.folder))
-    print(json.dumps({"format": results.FORMAT, "report": str(path)}) if options.json else campaign.shown(path))
-    return OK
+    """Write a run's report again, perhaps beside an earlier run."""
+    folder = runs.find(options.run, options.folder)
+    if options.against is None:
+        if options.fail_if_worse is not None:
+            raise SettingsError("--fail-if-worse needs --against RUN beside it.")
+        path = page.write(folder)
+        print(json.dumps({"format": results.FORMAT, "report": str(path)}) if options.json else campaign.shown(path))
+        return OK
+    found = comparison.compare(folder, runs.find(options.against, options.folder))
+    path = page.write(folder, found)
+    worse = found.worse(options.fail_if_worse) if options.fail_if_worse is not None else ()
+    if options.json:
+        names = [f"{line.tree} {line.name}" for line in worse]
+        print(json.dumps({**found.to_dict(), "report": str(path), "worse": names}, indent=1))
+    else:
+        print("\n".join([*comparison.told(found), *(f"WORSE: {line.tree} {line.name}" for line in worse)]))
+        print(f"report: {campaign.shown(path)}")
+    if options.fail_if_worse is not None and not found.comparable:
+        raise SettingsError(f"These runs can't be compared: {'; '.join(found.differences)}.")
+    return MISSED if worse else OK
 
 
 def scenarios(options: argparse.Namespace) -> int:
@@ -163,13 +159,7 @@ def parser() -> argparse.ArgumentParser:
     entry.add_argument(
         "--workers", type=_count, default=1, help="processes that share the sending of requests (default: %(default)s)"
     )
-    entry.add_argument("--docker", action="store_true", help="make the bed of containers, see docs/docker.md")
-    entry.add_argument("--base", metavar="IMAGE", help=f"image with Python to make them on (default: {BASE})")
-    entry.add_argument("--fleets", type=_count, help="containers with minions on each engine (default: 1)")
-    entry.add_argument(
-        "--fleet-engine", action="append", metavar="URL", help="a further engine for minions; may be repeated"
-    )
-    entry.add_argument("--master-address", metavar="IP", help="where further engines reach the first one's machine")
+    containers.add(entry)
 
     definitions = "\n".join(f"  {figure.name}: {figure.definition}" for figure in figures.FIGURES)
     entry = command(
@@ -181,6 +171,13 @@ def parser() -> argparse.ArgumentParser:
     entry.add_argument("run", nargs="?", help="folder or name of a run (default: the latest)")
     entry = command(report, "write a run's report again", "python -m harness report 20260102T030405Z-quick")
     entry.add_argument("run", nargs="?", help="folder or name of a run (default: the latest)")
+    entry.add_argument("--against", metavar="RUN", help="an earlier run to compare it to")
+    entry.add_argument(
+        "--fail-if-worse",
+        type=_share,
+        metavar="SHARE",
+        help="exit code 1 if a figure became worse by more, such as 20%%",
+    )
     entry = command(scenarios, "list the scenarios, or describe some", "python -m harness scenarios burst")
     entry.add_argument("names", nargs="*", metavar="NAME", help="name of a scenario, or a TOML file")
     entry = command(up, "start a bed that stays up until Ctrl-C", "python -m harness up --tree stock --minions 100")
@@ -196,27 +193,24 @@ def _count(text: str) -> int:
     return value
 
 
+def _share(text: str) -> float:
+    number, percent, _ = text.partition("%")
+    value = float(number) / (100 if percent else 1)
+    if value < 0:
+        raise argparse.ArgumentTypeError("can't be negative")
+    return value
+
+
 def _command(options: argparse.Namespace) -> str:
     """Return the command line that repeats a load run."""
     words = ["python", "-m", "harness", "load", "--scenario", options.scenario, "--tree", options.tree]
     for name in ("minions", "seed"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    words += _docker_words(options)
+    words += containers.words(options)
     if options.workers > 1:
         words += ["--workers", str(options.workers)]
     return shlex.join(words)
-
-
-def _docker_words(options: argparse.Namespace) -> list[str]:
-    """Return the part of the command line that is about containers."""
-    if not options.docker:
-        return []
-    words = ["--docker"]
-    for name in ("base", "fleets", "master_address"):
-        if getattr(options, name) is not None:
-            words += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
-    return [*words, *(word for url in options.fleet_engine or () for word in ("--fleet-engine", url))]
 
 
 def _tell(folder: Path, found: Result, *, as_json: bool) -> int:

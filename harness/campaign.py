@@ -70,7 +70,7 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
         if not (tree / "salt").is_dir():
             raise SettingsError(f"The {name} tree is not in {tree}: make both trees with `nox -s apply`.")
     folder = runs.create(order.folder, when, scenario, file, order.trees, order.command)
-    facts = json.dumps(machine.facts(trees), indent=1)
+    facts = json.dumps({**machine.facts(trees), "bed": {"made_of": _made_of(order)}}, indent=1)
     (folder / "environment.json").write_text(facts + "\n", encoding="utf-8")
     progress.say(f"{scenario.name}: {scenario.description}")
     try:
@@ -101,6 +101,14 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     runs.end(folder, "finished")
     progress.end()
     return Outcome(folder, found)
+
+
+def _made_of(order: Order) -> str:
+    """Return what the bed is made of, for those who compare runs."""
+    if not order.docker:
+        return "processes"
+    engines = 1 + len(order.docker.engines)
+    return f"containers on {order.docker.base}, {order.docker.fleets * engines} with minions, engines: {engines}"
 
 
 def _place(order: Order, progress: Progress) -> Callable[[Job], Stage]:
