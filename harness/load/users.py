@@ -81,10 +81,14 @@ class Load:
         for clients in SCENARIO.clients:
             blocks.spawn(self.arrive, clients, zero)
         blocks.join()
-        if isinstance(self.environment.runner, WorkerRunner):
-            self.environment.runner.send_message(DONE, {"errors": self.errors})
+        runner = self.environment.runner
+        if isinstance(runner, WorkerRunner):
+            # locust's own last report may come after its master has gone, so it goes along
+            report: dict[str, object] = {}
+            self.environment.events.report_to_master.fire(client_id=runner.client_id, data=report)
+            runner.send_message(DONE, {"errors": self.errors, "report": report})
         else:
-            self.environment.runner.quit()
+            runner.quit()
 
     def arrive(self, clients: Clients, zero: float) -> None:
         """Send every request of a block at its time, and wait for the last answer."""
@@ -130,8 +134,9 @@ class Load:
             context={},
         )
 
-    def worker_done(self, errors: int) -> None:
-        """Note that a worker has all of its answers; the last one ends the load."""
+    def worker_done(self, worker: str, errors: int, report: dict[str, object]) -> None:
+        """Note that a worker has all of its answers, and its statistics; the last one ends the load."""
+        self.environment.events.worker_report.fire(client_id=worker, data=report)
         self.errors += errors
         self.workers_done += 1
         if self.workers_done == PLAN.workers:
@@ -156,7 +161,7 @@ def _init(environment: Environment, **_: object) -> None:
         gevent.spawn(load.send, msg.data["zero"], msg.data["token"])
 
     def on_done(msg: Message, **_: object) -> None:
-        load.worker_done(msg.data["errors"])
+        load.worker_done(msg.node_id, msg.data["errors"], msg.data["report"])
 
     if isinstance(environment.runner, WorkerRunner):
         environment.runner.register_message(BEGIN, on_begin)
