@@ -56,8 +56,11 @@ class Fleets:
         answers = self._each(lambda _: {"do": "status"})
         total = dict(answers[0])
         for answer in answers[1:]:
-            for name in ("minions", "connected", "authenticated", "ready", "pending", "base_rss_kb"):
-                total[name] += answer[name]
+            total |= {
+                name: value + answer[name]
+                for name, value in total.items()
+                if isinstance(value, int) and name != "format"
+            }
             total["processes"] = [*total["processes"], *answer["processes"]]
             total["counters"] = {
                 name: max(value, answer["counters"][name])
@@ -102,10 +105,11 @@ def options(extra: Iterable[str]) -> tuple[list[str], dict[str, Path | bytes]]:
     entries: dict[str, Path | bytes] = {}
     for option in extra:
         name, _, text = option.partition("=")
-        path = Path(text)
+        file, share = (text, "") if Path(text).is_file() else text.rpartition("=")[::2]
+        path = Path(file)
         if path.is_absolute() and path.is_file():
             entries[f"{roles.FILES.name}/{len(entries)}-{path.name}"] = path
-            found.append(f"{name}={roles.FILES}/{len(entries) - 1}-{path.name}")
+            found.append(f"{name}={roles.FILES}/{len(entries) - 1}-{path.name}{f'={share}' if share else ''}")
         else:
             found.append(option)
     return found, entries

@@ -66,6 +66,9 @@ class Containers:
         self._secret = secrets.token_hex(16)
         self._stack = ExitStack()
         self._facts: dict[str, Any] = {}
+        # minions on other machines use the same numbers as those within the network, so the usual ones may be taken
+        ports = SystemRandom().sample(range(FIRST, LAST + 1), 2) if settings.engines else [4506, 4505]
+        self._request_port, self._publish_port = ports
 
     def __enter__(self) -> Self:
         """Start master, salt-api and PostgreSQL; raise DockerError if an engine is missing or refuses."""
@@ -101,7 +104,7 @@ class Containers:
         self._image = image.code(self._client, environment, self._job.tree, self._run)
         for client in self._engines[1:]:
             image.bring(self._client, client, environment)
-            image.bring(self._client, client, self._image)
+            image.code(client, environment, self._job.tree, self._run)
         self._network = self._client.networks.create(
             f"saltbed-{self._run}", driver="bridge", labels=engine.labels(self._run)
         )
@@ -145,30 +148,18 @@ class Containers:
             database = self._be("postgres", values)
             self._say(f"{job.name}: PostgreSQL comes from {database['source']}")
             options |= master.pillar_options({**database["options"], "host": "postgres"})
-        open_to = {port: (self._settings.master_address, port) for port in self._ports()} if self._remote else {}
-        self._launch(
-            MASTER, ports={f"{port}/tcp": place for port, place in open_to.items()}, volumes=[str(roles.SHARED)]
-        )
+        # for the engines' machines, not for everybody
+        opened = (self._request_port, self._publish_port) if self._settings.engines else ()
+        ports = {f"{port}/tcp": (self._settings.master_address, port) for port in opened}
+        self._launch(MASTER, ports=ports, volumes=[str(roles.SHARED)])
         login = api.Api(roles.API_PORT, Path(), Path("api.log"), "saltbed", self._secret)
         # where the API's own files go is decided within its container
         options |= {key: value for key, value in login.options({}).items() if not key.startswith("api_")}
-        request_port, publish_port = self._ports()
-        values = {"request_port": request_port, "publish_port": publish_port}
+        values = {"request_port": self._request_port, "publish_port": self._publish_port}
         self._facts = self._be(MASTER, {**values, "options": {**options, **scenario.master_options(job.name)}})
         self._facts |= {"user": login.user, "password": login.password}
         self._launch("api", beside_master=True)
         self._facts |= self._be("api", self._facts)
-
-    @property
-    def _remote(self) -> bool:
-        return bool(self._settings.engines)
-
-    def _ports(self) -> tuple[int, int]:
-        """Return the master's ports; minions on other machines use the same numbers as those within the network."""
-        if "ports" not in self._facts:
-            ports = SystemRandom().sample(range(FIRST, LAST + 1), 2) if self._remote else [4506, 4505]
-            self._facts["ports"] = (ports[0], ports[1])
-        return self._facts["ports"][0], self._facts["ports"][1]
 
     def _launch(
         self,
@@ -229,7 +220,7 @@ class Containers:
                 "seed": scenario.seed,
                 "options": extra,
                 "master": MASTER if client is self._client else wanted.master_address,
-                "request_port": self._ports()[0],
+                "request_port": self._request_port,
             }
             self._be(name, values, "fleet")
             shares.append(Share(self._channels[name], first, minions))

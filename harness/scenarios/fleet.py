@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     from harness.scenarios.table import Table
 
-# the kinds of value that each option takes
-OPTIONS: dict[str, tuple[type, ...]] = {
-    "auth_rate": (int, float),
-    "behaviours": (str, list),
-    "grains": (str,),
-    "key_states": (str, dict),
-    "per_process": (int,),
-    "population": (str,),
-    "recording": (str,),
-    "slowdown": (int, float),
+# the command's option, and the kinds of value that it takes
+OPTIONS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "auth_rate": ("--auth-rate", (int, float)),
+    "behaviours": ("--behaviour", (str, list, dict)),
+    "grains": ("--grains", (str,)),
+    "key_states": ("--keys", (str, dict)),
+    "per_process": ("--per-process", (int,)),
+    "population": ("--population", (str,)),
+    "recording": ("--recording", (str,)),
+    "slowdown": ("--slowdown", (int, float)),
 }
 # values of these may be files, beside the scenario unless their path is absolute
-_FILES = ("behaviours", "grains", "population", "recording")
+_FILES = {OPTIONS[key][0]: key for key in ("behaviours", "grains", "population", "recording")}
 _SUFFIXES = (".toml", ".json", ".yaml", ".yml", ".jsonl", ".gz", ".csv")
 _NAMES = {int: "a whole number", float: "a number", str: "a text", list: "a list of texts", dict: "a table"}
 
@@ -39,10 +39,10 @@ def read_fleet(table: Table) -> tuple[str, ...]:
     found: list[str] = []
     for key in table:
         value = table.value(key)
-        if not isinstance(value, OPTIONS[key]) or isinstance(value, bool):
-            kinds = " or ".join(_NAMES[kind] for kind in OPTIONS[key])
-            raise table.error(key, f"is {value!r}, but has to be {kinds}")
-        found += [f"--{key.replace('_', '-')}={text}" for text in _texts(value)]
+        option, kinds = OPTIONS[key]
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise table.error(key, f"is {value!r}, but has to be {' or '.join(_NAMES[kind] for kind in kinds)}")
+        found += [f"{option}={text}" for text in _texts(key, value)]
     return tuple(found)
 
 
@@ -54,22 +54,26 @@ def resolve(options: Iterable[str], folder: Path) -> tuple[str, ...]:
     return tuple(_resolved(option, folder) for option in options)
 
 
-def _texts(value: object) -> list[str]:
-    """Return the values of an option: a list gives it several times, a table becomes `key=value,key=value`."""
+def _texts(key: str, value: object) -> list[str]:
+    """Return the values of an option; a table holds shares of the fleet, such as `{ slow-tail = 0.1 }`."""
     if isinstance(value, list):
         return [str(entry) for entry in value]
     if isinstance(value, dict):
-        return [",".join(f"{name}={entry}" for name, entry in value.items())]
+        shares = [f"{name}={share}" for name, share in value.items()]
+        # behaviours are given one by one, states of keys in one list
+        return shares if key == "behaviours" else [",".join(shares)]
     return [str(value)]
 
 
 def _resolved(option: str, folder: Path) -> str:
     name, _, text = option.partition("=")
-    key = name.removeprefix("--").replace("-", "_")
+    file, share = text, ""
+    if name == OPTIONS["behaviours"][0] and "=" in text:
+        file, _, share = text.rpartition("=")
     # a name without a suffix is a preset of the fleet's own
-    if key not in _FILES or ("/" not in text and not text.endswith(_SUFFIXES)):
+    if name not in _FILES or ("/" not in file and not file.endswith(_SUFFIXES)):
         return option
-    path = (folder / text).absolute()
+    path = (folder / file).absolute()
     if not path.is_file():
-        raise ScenarioError(f"`fleet.{key}` names a file that is not there: {path}.")
-    return f"{name}={path}"
+        raise ScenarioError(f"`fleet.{_FILES[name]}` names a file that is not there: {path}.")
+    return f"{name}={path}{f'={share}' if share else ''}"

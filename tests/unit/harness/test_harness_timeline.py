@@ -113,14 +113,17 @@ def test_wrong_moments(tmp_path: Path, text: str, problem: str) -> None:
 def test_options_of_the_fleet(tmp_path: Path) -> None:
     """The table `[fleet]` becomes options of its command; files are those beside the scenario."""
     (tmp_path / "own.toml").touch()
-    text = (
-        '[fleet]\nbehaviours = ["slow-tail", "own.toml"]\nkey_states = { pending = 0.1, denied = 0.05 }\nslowdown = 2\n'
-    )
+    text = """
+[fleet]
+behaviours = ["slow-tail", "own.toml=10%"]
+key_states = { pending = 0.1, denied = 0.05 }
+slowdown = 2
+"""
     found = _load(tmp_path, text).fleet
     assert fleet.resolve(found, tmp_path) == (
-        "--behaviours=slow-tail",
-        f"--behaviours={tmp_path}/own.toml",
-        "--key-states=pending=0.1,denied=0.05",
+        "--behaviour=slow-tail",
+        f"--behaviour={tmp_path}/own.toml=10%",
+        "--keys=pending=0.1,denied=0.05",
         "--slowdown=2",
     )
 
