@@ -9,16 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.bed.tree import Tree
+from harness.containers.stage import Containers
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
+from harness.load.stage import Job, Local
 from harness.processes.process import PACKAGES
 from harness.report import page
 from harness.results import machine, result, runs
+from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
+    from harness.containers.stage import Settings
+    from harness.load.stage import Stage
     from harness.progress import Progress
     from harness.results.result import Result
 
@@ -30,7 +36,8 @@ class Order:
     """What a user asked for: a scenario by name or file, the trees, changes to it, and where run folders go.
 
     `trees` are those with a name, and any folder with another Salt, which results call "other". `command` is the
-    command line that repeats it.
+    command line that repeats it. `workers` is the number of processes that send the requests.
+    With `docker` the bed is made of containers.
     """
 
     scenario: str
@@ -40,6 +47,8 @@ class Order:
     minions: int | None = None
     seed: int | None = None
     transport: str | None = None
+    workers: int = 1
+    docker: Settings | None = None
 
 
 @dataclass(frozen=True)
@@ -72,14 +81,17 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     """
     file = scenarios.find(order.scenario)
     scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed, transport=order.transport)
+    fleet.resolve(scenario.fleet, file.parent)
     trees = dict(find(tree) for tree in order.trees)
     folder = runs.create(order.folder, when, scenario, file, tuple(trees), order.command)
-    facts = json.dumps(machine.facts(trees), indent=1)
+    facts = json.dumps({**machine.facts(trees), "bed": {"made_of": _made_of(order)}}, indent=1)
     (folder / "environment.json").write_text(facts + "\n", encoding="utf-8")
     progress.say(f"{scenario.name}: {scenario.description}")
     try:
         for name, tree in trees.items():
-            load.run(load.Job(name, tree, scenario, folder / "scenario.toml", folder / name), progress)
+            copy = folder / "scenario.toml"
+            job = Job(name, tree, scenario, copy, folder / name, file.parent, order.workers)
+            load.run(job, progress, _place(order, progress))
         progress.show("working out the result and the report")
         found = result.compute(folder)
         result.write(found, folder)
@@ -103,6 +115,20 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     runs.end(folder, "finished")
     progress.end()
     return Outcome(folder, found)
+
+
+def _made_of(order: Order) -> str:
+    """Return what the bed is made of, for those who compare runs."""
+    if not order.docker:
+        return "processes"
+    engines = 1 + len(order.docker.engines)
+    return f"containers on {order.docker.base}, {order.docker.fleets * engines} with minions, engines: {engines}"
+
+
+def _place(order: Order, progress: Progress) -> Callable[[Job], Stage]:
+    """Return what makes the place where a job is run."""
+    settings = order.docker
+    return (lambda job: Containers(job, settings, progress.say)) if settings else Local
 
 
 def shown(path: Path) -> str:

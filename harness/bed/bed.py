@@ -15,7 +15,6 @@ import itertools
 import logging
 import os
 import shutil
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import SystemRandom
@@ -30,6 +29,7 @@ from harness.database import schema as database
 from harness.database import sources
 from harness.database.postgres import Place, first_line
 from harness.errors import DiskError, StartError, disk_error, is_full
+from harness.processes import monitor
 from harness.processes.ports import Ports
 from harness.processes.process import PACKAGES, Command, Process, Processes
 
@@ -67,6 +67,7 @@ class Bed:
 
     settings, folder, logs, temporary: what was asked for, and the folders (the temporary one goes at the end)
     master, api, postgres: where they are; `api` and `postgres` are there unless the settings leave them out
+    ports: gives further ports
     environment: the environment of Salt's commands
     """
 
@@ -74,6 +75,7 @@ class Bed:
     api: Api
     postgres: Postgres
     monitor: Monitor
+    ports: Ports
     temporary: Path
 
     def __init__(self, settings: BedSettings) -> None:
@@ -130,7 +132,7 @@ class Bed:
         for folder in (self.logs, self.samples):
             folder.mkdir(parents=True, exist_ok=True)
         settings.check_room(self.folder, settings.DISK_LOGS_MB)
-        ports = stack.enter_context(Ports(SystemRandom()))
+        ports = self.ports = stack.enter_context(Ports(SystemRandom()))
         wanted = self.settings
         request_port = ports.take("request", wanted.request_port)
         publish_port = ports.take("publish", wanted.publish_port)
@@ -168,10 +170,8 @@ class Bed:
 
     def _start_monitor(self) -> Monitor:
         """Start the process that samples the others."""
-        path = self.samples / "processes.csv"
-        argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(self._processes.warden)]
-        argv += ["--folder", str(self.temporary), "--output", str(path)]
-        return Monitor(self.spawn("monitor", argv, role="harness"), path)
+        argv = monitor.command(self._processes.warden, self.temporary, self.samples)
+        return Monitor(self.spawn("monitor", argv, role="harness"), self.samples / monitor.FILE)
 
     def command(self, name: str) -> list[str]:
         """Return the start of a command line of Salt's, such as "salt" or "salt-run", for this bed's master."""
@@ -246,7 +246,9 @@ class Bed:
         keys = [f"--keys={wanted.keys}"] if wanted.keys and name == FLEET else []
         extra = (f"--transport={wanted.transport}", *keys, *extra)
         order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, extra, name)
-        started = fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
+        started = fleet.start(
+            order, self.master.request_port, self.samples, self.logs, self._own_environment(), self._processes
+        )
         self._stack.callback(started.control.close)
         return started
 

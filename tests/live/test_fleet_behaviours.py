@@ -310,7 +310,7 @@ def test_new_key_of_the_master(bed: Bed, bus: Bus, fleet: Fleet) -> None:
 def test_seeded_run_repeats_itself(bed: Bed, bus: Bus) -> None:
     """Two runs of a fleet with the same seed decide the same for the same jobs; one with another seed doesn't."""
 
-    def run(name: str, seed: int) -> list[object]:
+    def run(name: str, seed: int) -> list[tuple[str, float, str, str]]:
         extra = ["--behaviour", "realistic=50%", "--behaviour", "slow-tail=25%", f"--seed={seed}", "--first=500"]
         # the keys that the master knows for these ids
         (bed.samples / name).mkdir()
@@ -321,7 +321,7 @@ def test_seeded_run_repeats_itself(bed: Bed, bus: Bus) -> None:
         for fun in ("test.ping", "grains.items", "test.ping"):
             bus.publish(names, fun)
 
-        def decided() -> list[object]:
+        def decided() -> list[tuple[str, float, str, str]]:
             fleet.control.flush()
             rows = (row for row in read_decisions(bed.samples / name) if "find_job" not in row.what)
             return sorted((row.what, row.seconds, row.minion, row.stage) for row in rows)

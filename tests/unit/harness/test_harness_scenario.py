@@ -8,7 +8,8 @@ import pytest
 
 from harness.errors import SettingsError
 from harness.scenarios import scenario
-from harness.scenarios.scenario import Arrival, Clients, Scenario
+from harness.scenarios.clients import Arrival, Clients
+from harness.scenarios.scenario import Scenario
 from harness.scenarios.thresholds import Threshold
 
 if TYPE_CHECKING:
