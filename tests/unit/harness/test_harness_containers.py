@@ -70,7 +70,7 @@ def test_fleets_scale_at_their_end(minions: int, expected: list[int]) -> None:
 def _status(minions: int, publications: int, returns: int) -> dict[str, Any]:
     counters = {"publications": publications, "returns": returns}
     worker = {"pid": 7, "minions": minions, "rss_kb": 10, "base_rss_kb": 5, "cpu_s": 0.5}
-    states = dict.fromkeys(("connected", "authenticated", "ready"), minions)
+    states = dict.fromkeys(("connected", "authenticated", "ready", "expected"), minions)
     states |= dict.fromkeys(("pending", "rejected", "denied", "dead", "partitioned"), 0)
     facts = {"format": 1, "minions": minions, **states, "base_rss_kb": 5, "processes": [worker]}
     return {**facts, "counters": counters}
