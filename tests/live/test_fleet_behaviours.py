@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 MINIONS = 40
 WAITING = 12
 READY = MINIONS - WAITING
-SECONDS = 60.0
+SECONDS = 120.0
 SCRIPT = Path(__file__).parent / "fleet_events.py"
 KEYS = {"pending": 4, "denied": 4, "rejected": 4}
 

@@ -254,7 +254,8 @@ def test_timers_stop_with_their_role(stage: Callable[..., Stage0], clock: Any) -
     """A hyperactive minion sends ten events about every second, until it behaves otherwise or dies."""
     play = stage("hyperactive", 2)
     clock.advance(7)
-    tags = [load["tag"] for _, name, load in play.sent if name == "minion-00000" and "tag" in load]
+    loads = [load for _, name, load in play.sent if name == "minion-00000" and "events" in load]
+    tags = [event["tag"] for load in loads for event in load["events"]]
     assert 40 <= len(tags) <= 140
     assert set(tags) == {"salt/beacon/minion-00000/hyperactive/"}
     play.crowd.behave(play.crowd.minions[:1], "plain")
