@@ -254,7 +254,7 @@ def test_timers_stop_with_their_role(stage: Callable[..., Stage0], clock: Any) -
     """A hyperactive minion sends ten events about every second, until it behaves otherwise or dies."""
     play = stage("hyperactive", 2)
     clock.advance(7)
-    tags = [load["tag"] for _, name, load in play.sent if name == "minion-00000"]
+    tags = [load["events"][0]["tag"] for _, name, load in play.sent if name == "minion-00000"]
     assert 40 <= len(tags) <= 140
     assert set(tags) == {"salt/beacon/minion-00000/hyperactive/"}
     play.crowd.behave(play.crowd.minions[:1], "plain")
