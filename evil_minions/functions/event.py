@@ -43,7 +43,7 @@ def send(
     if with_pillar:
         found["pillar"] = _part(host.pillar(), with_pillar)
     if with_env_opts:
-        found |= {"saltenv": "base", "pillarenv": None}
+        found |= {"saltenv": None, "pillarenv": None}
     found |= kwargs
     if isinstance(data, Mapping):
         found |= data

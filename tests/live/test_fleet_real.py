@@ -305,7 +305,11 @@ def test_events_are_a_real_minions(bed: Bed, twin: Fleet, arg: list[object]) -> 
     """An event that a job sends shows on the bus as a real minion's."""
     assert twin.minions == 1
     found = watched(bed, "saltbed/x", "event.send", arg)
-    assert set(found[TWIN]["data"]["data"]) == set(found[REAL]["data"]["data"])
+    real, simulated = found[REAL]["data"]["data"], found[TWIN]["data"]["data"]
+    assert set(simulated) == set(real)
+    # of the publication, which Salt packs in too, the names are compared
+    for name in [name for name in real if name.startswith("__pub_")]:
+        del real[name], simulated[name]
     assert plain(found[TWIN], TWIN) == plain(found[REAL], REAL)
 
 
