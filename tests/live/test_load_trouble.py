@@ -86,7 +86,7 @@ def test_a_day_of_trouble(root: Path, tmp_path: Path) -> None:
     assert min(row.connected for row in fleet if row.time > moments[1].time) <= 54
     page = (folder / "report.html").read_text()
     assert '<td class="text">new keys</td><td class="text">rotate-keys</td><td>master</td>' in page
-    # CPU, memory, returns, requests and minions
+    # once on each plot over time: of CPU, of memory, of returns, of requests and of minions
     assert page.count("> new keys <") == 5
 
 
