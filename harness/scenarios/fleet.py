@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 # the command's option, and the kinds of value that it takes
 OPTIONS: dict[str, tuple[str, tuple[type, ...]]] = {
     "auth_rate": ("--auth-rate", (int, float)),
+    "beacon_interval": ("--beacon-interval", (int, float)),
     "behaviours": ("--behaviour", (str, list, dict)),
     "grains": ("--grains", (str,)),
+    "jitter": ("--jitter", (int, float)),
     "key_states": ("--keys", (str, dict)),
     "per_process": ("--per-process", (int,)),
     "population": ("--population", (str,)),
     "recording": ("--recording", (str,)),
     "slowdown": ("--slowdown", (int, float)),
+    "states": ("--states", (int,)),
 }
 # values of these may be files, beside the scenario unless their path is absolute
 _FILES = {OPTIONS[key][0]: key for key in ("behaviours", "grains", "population", "recording")}
