@@ -2,7 +2,8 @@
 
 A script of its own, so that it runs on the Salt of the bed. JOB has `tgt`, `tgt_type`, `fun`, `arg` and optionally
 `kwarg`, `metadata`, `after`: a second job to publish once the first has run for a second, whose returns are wanted,
-and `watch`: a glob of tags whose events are wanted too.
+`watch`: a glob of tags whose events are wanted too, and `quiet`: the seconds without a return after which those that
+still lack are not waited for, as a master expects some targets of minions that have ended.
 """
 
 from __future__ import annotations
@@ -46,15 +47,19 @@ def main() -> None:
     deadline = time.monotonic() + SECONDS
     loads: dict[str, Any] = {}
     watched: list[dict[str, Any]] = []
+    heard = time.monotonic()
     while set(loads) < set(published["minions"]) and time.monotonic() < deadline:
         tag = f"salt/job/{published['jid']}/ret/"
         event = client.event.get_event(wait=1, full=True, auto_reconnect=True)
+        if loads and time.monotonic() - heard > job.get("quiet", SECONDS):
+            break
         if event is None:
             continue
         if fnmatch.fnmatchcase(event["tag"], job.get("watch", "")):
             watched.append(event)
         if event["tag"].startswith(tag):
             loads[event["data"]["id"]] = event["data"]
+            heard = time.monotonic()
     print(json.dumps({"jid": published["jid"], "loads": loads, "watched": watched}))
 
 

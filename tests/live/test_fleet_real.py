@@ -395,7 +395,7 @@ def test_publication_reaches_its_targets(
         if expected(factory.build(minion, number), number)
     }
     assert fleet.minions == MINIONS
-    found = loads(bed, expression, "test.ping", kind)
+    found = loads(bed, expression, "test.ping", kind, quiet=5.0)
     assert {minion for minion in found if minion.startswith("minion-")} == wanted
 
 
