@@ -108,7 +108,7 @@ def _tracked(tree: Tree, series: Series, state: State, tracked: tuple[str, ...] 
     for path in sorted(set(tracked or ()) & upstream.keys()):
         yield Finding("tracked", path, "is upstream's and must not be committed: run 'git rm --cached' on it")
     for path in sorted((set(tracked or ()) | present) - upstream.keys() - listed.keys()):
-        yield Finding("tracked", path, "belongs to no topic: run 'nox -s save -- --topic NAME', or delete it")
+        yield Finding("tracked", path, "belongs to no topic: run 'nox -s save -- --topic NAME FILE', or delete it")
     for path, count in listed.items():
         if count > 1:
             yield Finding("tracked", path, "is listed by two topics: take it out of one's 'Files:' trailers")

@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     choice.add_argument("--topic", metavar="NAME", help="the topic that the files belong to")
     choice.add_argument("--new", metavar="NAME", help="start a topic with the files, at the end of the series")
     one.add_argument("--message", type=Path, metavar="FILE", help="message of the new topic, with its trailers")
-    one.add_argument("files", nargs="*", metavar="FILE", help="only these files, relative to salt/ (default: all)")
+    one.add_argument("files", nargs="*", metavar="FILE", help="these files, relative to salt/; a new file moves from its present topic")
 
     one = add("check", "find what is wrong with the patch set", "check --tests")
     one.add_argument("--tests", action="store_true", help="also run each topic's tests: stock fails, ours passes")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from patches import apply, bump, check, mail, prove, save, style, suite
 from patches.base import read_base
 from patches.errors import UsageError
+from patches.patch import trailers_of
 from patches.series import read_series
 from patches.state import read_state
 from patches.tree import Tree
@@ -17,6 +18,7 @@ from patches.tree import Tree
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from patches.repository import Repository
 
@@ -51,7 +53,7 @@ def run_save(repository: Repository, options: argparse.Namespace) -> Outcome:
         raise UsageError("FILE and --message need --topic NAME or --new NAME: say which topic they are for.")
     if options.message and not options.new:
         raise UsageError("--message is for --new: edit the message of an existing topic in its patch file.")
-    message = options.message.read_text(encoding="utf-8") if options.message else None
+    message = read_message(options.message) if options.message else None
     wish = save.Wish(
         topic=options.new or options.topic,
         new=bool(options.new),
@@ -64,6 +66,7 @@ def run_save(repository: Repository, options: argparse.Namespace) -> Outcome:
     lines = [f"{topic}: {path}" for topic, paths in saved.edits.items() for path in paths]
     lines += [f"{topic}: new file {path}" for topic, paths in saved.new_files.items() for path in paths]
     lines += [f"written: patches/{topic}.patch" for topic in saved.written] or ["nothing to save"]
+    lines += [f"left: new file {path} belongs to no topic yet" for path in saved.left]
     return Outcome(tuple(lines), asdict(saved))
 
 
@@ -168,6 +171,24 @@ def resolve_files(repository: Repository, names: tuple[str, ...]) -> tuple[str, 
         else:
             raise UsageError(f"There is no file {layout.salt / name}: name files relative to salt/.")
     return tuple(resolved)
+
+
+def read_message(path: Path) -> str:
+    """Read the message of a new topic.
+
+    :raises UsageError: when it cannot be read, or has no trailers to put the new files beside.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"The message file {path} cannot be read ({why}): name a text file.") from None
+    if not trailers_of(text.strip().partition("\n\n")[2]):
+        raise UsageError(
+            f"The message file {path} does not end with trailers: after the text and an empty line add "
+            "'Upstream-PR: none yet' and 'Remove-When: upstream merges it'."
+        )
+    return text
 
 
 def author(repository: Repository) -> str | None:

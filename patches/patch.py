@@ -61,10 +61,7 @@ class Patch:
     @property
     def trailers(self) -> tuple[tuple[str, str], ...]:
         """Keys and values of the message's last paragraph, when that consists of trailers only."""
-        paragraphs = [part for part in re.split(r"\n{2,}", self.message.strip()) if part]
-        matches = [TRAILER.match(line) for line in paragraphs[-1].splitlines()] if paragraphs else []
-        found = tuple((match["key"], match["value"].strip()) for match in matches if match is not None)
-        return found if len(found) == len(matches) else ()
+        return trailers_of(self.message)
 
     def values(self, key: str) -> tuple[str, ...]:
         """Give the values of all trailers of that key, in their order."""
@@ -121,6 +118,14 @@ class Patch:
         end = re.search(rb"^(---\n|diff --git )", body, re.MULTILINE)
         cut = end.start() if end else len(body)
         return headers + blank, body[:cut], body[cut:]
+
+
+def trailers_of(message: str) -> tuple[tuple[str, str], ...]:
+    """Give keys and values of a message's last paragraph, when that consists of trailers only."""
+    paragraphs = [part for part in re.split(r"\n{2,}", message.strip()) if part]
+    matches = [TRAILER.match(line) for line in paragraphs[-1].splitlines()] if paragraphs else []
+    found = tuple((match["key"], match["value"].strip()) for match in matches if match is not None)
+    return found if len(found) == len(matches) else ()
 
 
 def require_topic(name: str) -> str:

@@ -1,7 +1,7 @@
 """Turn edits of the tree back into patches.
 
 Each edited file goes to the topic that changes it already; git folds it into that topic's commit and brings the
-later ones along. What is written is applied once more first and compared with the tree, so that a patch on disk
+later ones along. A new file goes where the user says, as nothing else tells whose it is. What is written is applied once more first and compared with the tree, so that a patch on disk
 always makes the tree that it came from.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patches.apply import build_state, is_current, settle
+from patches.apply import build_state, is_current, settle, shown
 from patches.base import read_base
 from patches.errors import ConflictError, UsageError
 from patches.patch import PLACEHOLDER, Patch, require_topic
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user asked for: a topic (perhaps a new one) for all edits, or only for some files."""
+    """What the user asked for: a topic (perhaps a new one) for all edits and unclaimed files, or only for some files."""
 
     topic: str | None = None
     new: bool = False
@@ -41,12 +41,16 @@ class Wish:
 
 @dataclass(frozen=True)
 class Saved:
-    """What was saved: edited and new files for each topic, and the patches that were written."""
+    """What was saved: edited and new files for each topic, the patches that were written, the new files that were left.
+
+    Files are left when the user named others: they belong to no topic yet.
+    """
 
     edits: dict[str, tuple[str, ...]]
     new_files: dict[str, tuple[str, ...]]
     written: tuple[str, ...]
     head: str
+    left: tuple[str, ...] = ()
 
 
 def save(repository: Repository, wish: Wish) -> Saved:
@@ -67,14 +71,24 @@ def save(repository: Repository, wish: Wish) -> Saved:
         )
     if wish.new and wish.topic in series.topics:
         raise UsageError(f"The topic '{wish.topic}' exists already: name it with --topic instead of --new.")
-    edits = _assign(tree.edits(), wish, series, _touching(repository, state))
-    present = tree.new_files()
-    claims = _assign([name for name in present if name not in series.files], wish, series, {})
+    if wish.topic is not None:
+        require_topic(wish.topic)
+        if not wish.new:
+            series.get(wish.topic)
+    edited, present = tree.edits(), tree.new_files()
+    for name in wish.files:
+        if name not in edited and name not in present:
+            raise UsageError(f"{layout.salt / name} is neither an edited nor a new file: leave it out.")
+    edits = _assign(edited, wish, series, _touching(repository, state))
+    claims, left = _claim(present, wish, series)
+    if wish.new and wish.topic not in edits and not claims:
+        raise UsageError(f"There is nothing to save to '{wish.topic}': first edit a file below salt/ or add one.")
     commits, patches = _fold(tree, state, series, edits, wish), []
     for topic, commit in commits.items():
         patch = Patch(topic, repository.export(commit))
-        kept = [name for name in patch.files if name in present]
-        patches.append(patch.with_files([*kept, *claims.get(topic, ())]))
+        moved = claims if topic != wish.topic else ()
+        kept = [name for name in patch.files if name in present and name not in moved]
+        patches.append(patch.with_files([*kept, *(claims if topic == wish.topic else ())]))
     result = Series(tuple(patches))
     # applied once more: commit ids come from the files alone, and a patch that loses something is found here
     new = build_state(repository, base, result)
@@ -83,7 +97,7 @@ def save(repository: Repository, wish: Wish) -> Saved:
     written = write_series(layout, result)
     write_state(layout, new)
     tree.adopt(new.head, new.head, [new.head])
-    return Saved(edits, claims, written, new.head)
+    return Saved(edits, {wish.topic: claims} if wish.topic and claims else {}, written, new.head, left)
 
 
 def _touching(repository: Repository, state: State) -> dict[str, list[str]]:
@@ -100,14 +114,10 @@ def _touching(repository: Repository, state: State) -> dict[str, list[str]]:
 def _assign(
     paths: Iterable[str], wish: Wish, series: Series, touching: Mapping[str, list[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Decide which topic each file belongs to.
+    """Decide which topic each edit belongs to.
 
     :raises UsageError: when the series leaves a choice and the user made none.
     """
-    if wish.topic is not None:
-        require_topic(wish.topic)
-        if not wish.new:
-            series.get(wish.topic)
     assigned: dict[str, list[str]] = {}
     unclear = []
     for path in paths:
@@ -124,6 +134,26 @@ def _assign(
             "'nox -s save -- --topic NAME FILE...', or start a topic with '--new NAME'."
         )
     return {topic: tuple(files) for topic, files in assigned.items()}
+
+
+def _claim(present: Iterable[str], wish: Wish, series: Series) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give the new files that go to the user's topic, and those that stay without one.
+
+    A file that the user names moves there from the topic that lists it; without names only unclaimed files go.
+
+    :raises UsageError: when there are unclaimed files and the user named no topic.
+    """
+    unclaimed = [name for name in present if name not in series.files]
+    if wish.topic is None and unclaimed:
+        raise UsageError(
+            f"New files belong to no topic yet: {shown(tuple(unclaimed))}. Say whose they are with 'nox -s save -- "
+            "--topic NAME [FILE...]', start a topic with '--new NAME [FILE...]', or delete them."
+        )
+    if not wish.files:
+        return tuple(unclaimed), ()
+    owned = series.get(wish.topic).files if wish.topic in series.topics else ()
+    claims = tuple(name for name in present if name in wish.files and name not in owned)
+    return claims, tuple(name for name in unclaimed if name not in claims)
 
 
 def _fold(tree: Tree, state: State, series: Series, edits: Mapping[str, tuple[str, ...]], wish: Wish) -> dict[str, str]:

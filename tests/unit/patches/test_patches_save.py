@@ -10,6 +10,7 @@ from patches.series import read_series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.unit.patches.conftest import Project
 
@@ -168,6 +169,85 @@ def test_new_file_is_claimed_by_its_topic(patched: Project) -> None:
     patched.write("salt/ours.py", "")
     assert patched.run("save", "--topic", "second").code == 0
     assert "salt/ours.py" in read_series(patched.layout).get("second").files
+
+
+@pytest.mark.parametrize("topics", [0, 1, 2])
+def test_new_file_of_no_topic_is_asked_about(made: Project, topics: int) -> None:
+    """Not even the only topic takes a file that nobody gave it; the error names both ways out."""
+    for name in ("first", "second")[:topics]:
+        made.topic(name)
+    before = patch_bytes(made)
+    made.write("salt/ours.py", "")
+    ended = made.run("save")
+    assert ended.code == 2
+    for word in ("salt/ours.py", "--topic", "--new"):
+        assert word in ended.err
+    assert patch_bytes(made) == before
+
+
+def test_named_new_file_moves_from_its_topic(patched: Project) -> None:
+    """A new file that is named with --topic leaves the trailers of the topic that had it."""
+    name, kept = read_series(patched.layout).get("first").files
+    ended = patched.run("save", "--json", "--topic", "second", name)
+    assert ended.data["new_files"] == {"second": [name]}
+    series = read_series(patched.layout)
+    assert series.get("first").files == (kept,)
+    assert name in series.get("second").files
+
+
+def test_new_topic_may_start_with_a_moved_file(patched: Project) -> None:
+    """--new takes a named file from its topic as well."""
+    name = read_series(patched.layout).get("first").files[0]
+    assert patched.run("save", "--new", "third", name).code == 0
+    assert read_series(patched.layout).get("third").files == (name,)
+    assert name not in read_series(patched.layout).get("first").files
+
+
+def test_new_files_that_are_not_named_are_left(patched: Project) -> None:
+    """With named files the others stay without a topic, and save says so."""
+    patched.write("salt/ours.py", "")
+    patched.write("salt/theirs.py", "")
+    ended = patched.run("save", "--topic", "second", "salt/ours.py")
+    assert ended.code == 0
+    assert "left: new file salt/theirs.py belongs to no topic yet" in ended.out
+    assert "salt/theirs.py" not in read_series(patched.layout).files
+
+
+def test_file_without_an_edit_is_refused(patched: Project) -> None:
+    """Naming a file of upstream's that nobody edited is a mistake, not a save of nothing."""
+    ended = patched.run("save", "--topic", "first", "salt/two.py")
+    assert ended.code == 2
+    assert "salt/two.py is neither an edited nor a new file" in ended.err
+
+
+def test_new_topic_without_an_edit_is_refused(patched: Project) -> None:
+    """A topic that would change nothing is not started."""
+    before = patch_bytes(patched)
+    ended = patched.run("save", "--new", "third")
+    assert ended.code == 2
+    assert "nothing to save to 'third'" in ended.err
+    assert patch_bytes(patched) == before
+
+
+def test_message_that_cannot_be_read_is_told(patched: Project, tmp_path: Path) -> None:
+    """A message file that is missing, a folder, or no text is one sentence."""
+    patched.edit("salt/one.py", 20, "more")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for path in (tmp_path / "no-such-file", tmp_path, tmp_path / "binary"):
+        ended = patched.run("save", "--new", "third", "--message", str(path))
+        assert ended.code == 2
+        assert f"The message file {path} cannot be read" in ended.err
+
+
+@pytest.mark.parametrize("text", ["", "Subject\n\nWhy.\n", "Upstream-PR: none yet\n"])
+def test_message_without_trailers_is_named(patched: Project, tmp_path: Path, text: str) -> None:
+    """What lacks the trailers is the message file; there is no patch file yet."""
+    patched.edit("salt/one.py", 20, "more")
+    path = tmp_path / "message.txt"
+    path.write_text(text)
+    ended = patched.run("save", "--new", "third", "--message", str(path))
+    assert ended.code == 2
+    assert f"The message file {path} does not end with trailers" in ended.err
 
 
 def test_deleted_new_file_leaves_the_trailers(patched: Project) -> None:
