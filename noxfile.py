@@ -21,6 +21,7 @@ import nox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import TextIO
 
 ROOT = Path(__file__).parent
 BUILD = ROOT / "build"
@@ -30,6 +31,7 @@ LOCK = ROOT / "requirements.lock"
 BASE = ROOT / "patches" / "base.txt"
 OURS = ("patches", "harness", "evil_minions", "benchmarks", "tests", "noxfile.py")
 OLDEST, NEWEST = (3, 11), (3, 14)
+STOPPED_WITHIN_S = 60
 
 nox.needs_version = ">=2024.4.15"
 nox.options.default_venv_backend = "none"
@@ -69,6 +71,27 @@ def _python(session: nox.Session, *args: str, silent: bool = False) -> None:
     session.run(str(PYTHON), *args, external=True, silent=silent)
 
 
+def _call(*args: str, stdout: TextIO | None = None) -> None:
+    """Run one of our commands and end with its exit code, unless that is 0.
+
+    nox folds every failure into 1, but the exit codes of our commands are part of their interface. And it kills what
+    it runs half a second after Ctrl-C: a bed needs about ten seconds to stop all that it started.
+    """
+    process = subprocess.Popen([str(PYTHON), "-m", *args], cwd=ROOT, stdout=stdout)
+    patience = None
+    while process.returncode is None:
+        try:
+            process.wait(patience)
+        except KeyboardInterrupt:
+            # the terminal sent it to the command as well, which says itself what it stops
+            patience = STOPPED_WITHIN_S
+        except subprocess.TimeoutExpired:
+            process.terminate()
+    if process.returncode:
+        # killed by a signal: as a shell would say it
+        sys.exit(process.returncode if process.returncode > 0 else 128 - process.returncode)
+
+
 def _install_lock(session: nox.Session) -> None:
     """Install every locked package, with uv where it is at hand (10 s) and else with pip (2 min)."""
     common = ["install", "--quiet", "--require-hashes", "--no-deps", "-r", str(LOCK)]
@@ -105,17 +128,20 @@ def _environment(session: nox.Session) -> None:
         _stamp("lock", digest)
 
 
-def _setup(session: nox.Session, apply_options: Sequence[str] = ("--keep-edits",)) -> None:
+def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
     """Make the environment and the patched tree, and install the tree editable; a second call changes nothing.
 
-    Only `apply` refuses a tree with unsaved edits: whoever edits it wants to run tests and loads on it.
+    Only `apply` itself, with what it was asked, refuses a tree with unsaved edits: whoever edits it wants to run
+    tests and loads on it.
     """
+    quietly = ("--quiet", "--keep-edits")
     with _alone():
         _environment(session)
         made = (ROOT / "salt" / "salt" / "version.py").exists()
         if not made:
             session.log("making salt/ and build/stock from Salt's source distribution and patches/ (once)")
-        _python(session, "-m", "patches", "apply", *apply_options)
+        # what the session itself prints may be for a machine
+        _call("patches", "apply", *(quietly if asked is None else asked), stdout=sys.stderr if asked is None else None)
         digest = _digest(LOCK, BASE)
         if not _stamped("salt", digest):
             # compat mode: the default makes `import salt` from here find our folder salt/ as an empty namespace
@@ -128,15 +154,9 @@ def _setup(session: nox.Session, apply_options: Sequence[str] = ("--keep-edits",
 
 
 def _module(session: nox.Session, *args: str) -> None:
-    """Run one of our commands and pass its exit code on: 0, 1, 2, 3 and 130 mean what its --help says."""
+    """Run one of our commands on the tree, with the session's arguments."""
     _setup(session)
-    try:
-        status = subprocess.run([str(PYTHON), "-m", *args, *session.posargs], cwd=ROOT, check=False).returncode
-    except KeyboardInterrupt:
-        status = 130
-    if status:
-        # nox folds every failure into 1, but the exit codes of our commands are part of their interface
-        sys.exit(status)
+    _call(*args, *session.posargs)
 
 
 # --- the tree and its patches ------------------------------------------------------------------------------------
@@ -176,7 +196,7 @@ def _only_environment(session: nox.Session, command: str) -> None:
     """Run a patch command without applying first: edits that are not saved yet must stay as they are."""
     with _alone():
         _environment(session)
-    _python(session, "-m", "patches", command, *session.posargs)
+    _call("patches", command, *session.posargs)
 
 
 # --- the bed -----------------------------------------------------------------------------------------------------

@@ -2,28 +2,26 @@
 
 Rules: *drift* (tree and patches say the same), *tracked* (nothing of upstream is committed, every file of ours in
 ``salt/`` belongs to one topic and exists), *alone* (each patch applies to the base with no more than it requires),
-*message* (trailers and text are complete), *parts* (each topic has a changelog entry and a test).
+*message* (trailers and text are complete), *parts* (each topic changes something, has a changelog entry and a test).
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from patches.apply import is_current, settle, shown
 from patches.base import read_base
+from patches.checkout import tracked_files
 from patches.errors import ConflictError, UsageError
-from patches.git import decode
 from patches.series import read_series
 from patches.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from patches.layout import Layout
     from patches.repository import Repository
     from patches.series import Series
     from patches.state import State
@@ -71,21 +69,11 @@ def check(repository: Repository) -> Findings:
     return Findings(tuple(found), skipped)
 
 
-def tracked_files(layout: Layout) -> tuple[str, ...] | None:
-    """Give the files below ``salt/`` that the project's git tracks; None when this is not its checkout."""
-    outer = ["git", "-C", str(layout.root)]
-    top = subprocess.run([*outer, "rev-parse", "--show-cdup"], capture_output=True, check=False, env=_outer())
-    if top.returncode != 0 or top.stdout.strip():
-        return None
-    listed = subprocess.run([*outer, "ls-files", "-z", "--", "salt"], capture_output=True, check=True, env=_outer())
-    return tuple(decode(name).removeprefix("salt/") for name in listed.stdout.split(b"\0") if name)
-
-
-def _outer() -> dict[str, str]:
-    """Give the environment for the project's own git: the user's configuration, but no GIT_* of a calling git."""
-    import os  # noqa: PLC0415
-
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+def incomplete(repository: Repository, series: Series, state: State, topics: Iterable[str]) -> tuple[Finding, ...]:
+    """Find what some topics lack of what upstream asks of a pull request: text, trailers, changelog entry, test."""
+    wanted = set(topics)
+    found = [finding for topic in series.topics if topic in wanted for finding in _message(topic, series)]
+    return (*found, *(one for one in _parts(repository, series, state) if one.subject in wanted))
 
 
 def _drift(tree: Tree, series: Series, state: State) -> Iterator[Finding]:
@@ -149,6 +137,9 @@ def _parts(repository: Repository, series: Series, state: State) -> Iterator[Fin
     for patch, applied in zip(series, state.applied, strict=True):
         changed = repository.changed(before, applied.commit)
         before = applied.commit
+        if patch.is_empty:
+            yield Finding("parts", patch.topic, "changes nothing: save an edit to it, or drop it")
+            continue
         if not any(CHANGELOG.match(path) for path in patch.files):
             yield Finding("parts", patch.topic, "has no changelog entry: add salt/changelog/<issue>.<kind>.md")
         if not any(TEST.match(path) for path in (*patch.files, *changed)):

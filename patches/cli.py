@@ -53,12 +53,19 @@ def parser() -> argparse.ArgumentParser:
     choice.add_argument("--keep-edits", action="store_true", help="go on with unsaved edits, carried over if need be")
     choice.add_argument("--discard", action="store_true", help="drop unsaved edits; a copy goes to build/discarded/")
 
+    one.add_argument("--quiet", action="store_true", help="say nothing when nothing changed")
+
     one = add("save", "turn edits of the tree into patches", "save --topic sql-base-json salt/pillar/postgres.py")
     choice = one.add_mutually_exclusive_group()
     choice.add_argument("--topic", metavar="NAME", help="the topic that the files belong to")
     choice.add_argument("--new", metavar="NAME", help="start a topic with the files, at the end of the series")
     one.add_argument("--message", type=Path, metavar="FILE", help="message of the new topic, with its trailers")
-    one.add_argument("files", nargs="*", metavar="FILE", help="these files, relative to salt/; a new file moves from its present topic")
+    one.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="only these, relative to salt/; a new file moves here",
+    )
 
     one = add("check", "find what is wrong with the patch set", "check --tests")
     one.add_argument("--tests", action="store_true", help="also run each topic's tests: stock fails, ours passes")
@@ -107,9 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 outcome = commands.LOCKED[options.command](repository, options)
     except PatchesError as error:
         return _fail(error, as_json=options.json)
+    for text in outcome.warnings:
+        print(f"patches: warning: {text}", file=sys.stderr)
     if options.json:
         print(json.dumps({"format": 1, "command": options.command, **outcome.data}, indent=1))
-    else:
+    elif outcome.lines:
         print("\n".join(outcome.lines))
     return outcome.code
 

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from patches import apply, bump, check, mail, prove, save, style, suite
+from patches import apply, bump, check, checkout, mail, prove, save, style, suite
 from patches.base import read_base
 from patches.errors import UsageError
 from patches.patch import trailers_of
@@ -23,21 +23,33 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 
+# what `status` says of each list of files
+STATUS = {
+    "edits": "edited, not saved",
+    "new_files": "new, of no topic yet",
+    "missing_files": "of a topic, but missing",
+    "changed_files": "of a topic, not as last committed",
+}
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a command prints, for people and for machines, and its exit code."""
+    """What a command prints, for people and for machines, its exit code, and what goes to standard error."""
 
     lines: tuple[str, ...]
     data: Mapping[str, Any]
     code: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 def run_apply(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Make the tree."""
     made = apply.make(repository, keep_edits=options.keep_edits, discard=options.discard)
     done = "made" if made.changed else "unchanged"
-    lines = [f"Salt {made.base.version} with {', '.join(made.topics) or 'no patch'}: {done}"]
-    lines += [f"commit {made.head}", f"tree {made.tree}"]
+    lines = []
+    if made.changed or not options.quiet:
+        lines = [f"Salt {made.base.version} with {', '.join(made.topics) or 'no patch'}: {done}"]
+        lines += [f"commit {made.head}", f"tree {made.tree}"]
     if made.discarded:
         lines.append(f"edits dropped; 'git apply --directory=salt {made.discarded}' brings them back")
     if made.restored_stock:
@@ -81,7 +93,8 @@ def run_check(repository: Repository, options: argparse.Namespace) -> Outcome:
     lines = [f"{one.rule}: {one.subject} {one.message}" for one in found]
     lines += [f"not checked: {text}" for text in findings.skipped]
     lines += [proof.line for proof in proofs]
-    lines.append(f"{len(found)} findings" if found else "the patch set is in order")
+    count = "1 finding" if len(found) == 1 else f"{len(found)} findings"
+    lines.append(count if found else "the patch set is in order")
     data = {"ok": not found, "findings": [asdict(one) for one in found], "skipped": list(findings.skipped)}
     return Outcome(tuple(lines), {**data, "tests": [asdict(proof) for proof in proofs]}, 1 if found else 0)
 
@@ -91,7 +104,8 @@ def run_submit(repository: Repository, options: argparse.Namespace) -> Outcome:
     output = options.output or repository.layout.build / "submit"
     written = mail.submit(repository, options.topics, output.resolve())
     lines = [text for one in written for text in (f"{one.topic}: verified, tree {one.tree}", *one.mails)]
-    return Outcome(tuple(lines), {"submissions": [asdict(one) for one in written]})
+    warnings = tuple(dict.fromkeys(text for one in written for text in one.warnings))
+    return Outcome(tuple(lines), {"submissions": [asdict(one) for one in written]}, warnings=warnings)
 
 
 def run_bump(repository: Repository, options: argparse.Namespace) -> Outcome:
@@ -116,21 +130,29 @@ def run_status(repository: Repository, _options: argparse.Namespace) -> Outcome:
     """Show what there is, without changing anything."""
     layout = repository.layout
     base, series, state = read_base(layout), read_series(layout), read_state(layout)
-    edits: tuple[str, ...] = ()
+    paths: dict[str, tuple[str, ...]] = {"edits": (), "new_files": (), "missing_files": (), "changed_files": ()}
     if state is None:
         tree = "not made: run 'nox -s apply'"
     elif state.move is not None:
         tree = "half made: run 'nox -s apply'"
     else:
-        edits = Tree(repository).edits()
+        work = Tree(repository)
+        present = work.new_files()
+        listed = sorted(set(series.files))
+        paths["edits"] = work.edits()
+        paths["new_files"] = tuple(name for name in present if name not in listed)
+        paths["missing_files"] = tuple(name for name in listed if name not in present)
+        changed = checkout.changed_files(layout)
+        paths["changed_files"] = tuple(name for name in changed if name in present and name in listed)
         current = apply.is_current(state, base, series)
-        tree = ("made" if current else "outdated: run 'nox -s apply'") + (", with unsaved edits" if edits else "")
+        unsaved = ", with unsaved edits" if paths["edits"] else ""
+        tree = ("made" if current else "outdated: run 'nox -s apply'") + unsaved
     lines = [f"base: Salt {base.version} ({base.sha256})", f"tree: {tree}"]
     lines += [f"topic: {patch.topic}: {patch.subject}" for patch in series]
-    lines += [f"edited: {apply.shown(edits)}"] if edits else []
+    lines += [f"{text}: {apply.shown(paths[key])}" for key, text in STATUS.items() if paths[key]]
     topics = [{"topic": patch.topic, "subject": patch.subject, "files": list(patch.files)} for patch in series]
     head = state.head if state is not None else None
-    data = {"base": asdict(base), "tree": tree, "head": head, "topics": topics, "edits": list(edits)}
+    data = {"base": asdict(base), "tree": tree, "head": head, "topics": topics, **paths}
     return Outcome(tuple(lines), data)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from patches.apply import is_current, settle, unsaved
 from patches.base import read_base
+from patches.check import incomplete
 from patches.errors import ConflictError, UsageError
 from patches.git import Git, list_paths
 from patches.repository import CONFIG, reason
@@ -27,11 +28,12 @@ MAIL = ("format-patch", "--quiet", "--no-signature", "--full-index", "--no-renam
 
 @dataclass(frozen=True)
 class Submission:
-    """A topic's mails, and the tree that they make of the pristine base."""
+    """A topic's mails, the tree that they make of the pristine base, and what upstream will miss in them."""
 
     topic: str
     mails: tuple[str, ...]
     tree: str
+    warnings: tuple[str, ...] = ()
 
 
 def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple[Submission, ...]:
@@ -40,6 +42,7 @@ def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple
     What a topic requires comes first in its folder. Each folder's mails are applied to a pristine clone, and the
     result is compared, before they are handed out.
 
+    :raises UsageError: when a topic changes nothing, or the tree is not what the patches say.
     :raises UnsavedEditsError: when the tree has edits that the mails would lack.
     :raises ConflictError: when the mails do not make the same tree.
     """
@@ -58,6 +61,12 @@ def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple
     submissions = []
     for topic in chosen:
         patches = series.closure(topic)
+        for patch in patches:
+            if patch.is_empty:
+                raise UsageError(
+                    f"The topic '{patch.topic}' changes nothing, so there is nothing to send: save an edit to it with "
+                    f"'nox -s save -- --topic {patch.topic} FILE', or drop it."
+                )
         with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as name:
             folder = Path(name) / "mails"
             wanted = _write(repository, state.base_commit, patches, folder)
@@ -70,7 +79,9 @@ def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple
             shutil.rmtree(target, ignore_errors=True)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(folder, target)
-        submissions.append(Submission(topic, tuple(str(path) for path in sorted(target.iterdir())), wanted))
+        lacking = incomplete(repository, series, state, (patch.topic for patch in patches))
+        warnings = tuple(f"{one.rule}: {one.subject} {one.message}" for one in lacking)
+        submissions.append(Submission(topic, tuple(str(path) for path in sorted(target.iterdir())), wanted, warnings))
     return tuple(submissions)
 
 

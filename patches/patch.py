@@ -87,6 +87,11 @@ class Patch:
         """Whether nobody has written the message yet."""
         return self.subject == PLACEHOLDER_SUBJECT or PLACEHOLDER_WHY in self.message
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes no file of upstream's and brings none."""
+        return not self.files and re.search(rb"^diff --git ", self._split()[2], re.MULTILINE) is None
+
     def with_files(self, files: Iterable[str]) -> Patch:
         """Give the same patch with these ``Files:`` trailers instead of its own.
 

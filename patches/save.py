@@ -1,8 +1,8 @@
 """Turn edits of the tree back into patches.
 
 Each edited file goes to the topic that changes it already; git folds it into that topic's commit and brings the
-later ones along. A new file goes where the user says, as nothing else tells whose it is. What is written is applied once more first and compared with the tree, so that a patch on disk
-always makes the tree that it came from.
+later ones along. A new file goes where the user says, as nothing else tells whose it is. What is written is applied
+once more first and compared with the tree, so that a patch on disk always makes the tree that it came from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user asked for: a topic (perhaps a new one) for all edits and unclaimed files, or only for some files."""
+    """What the user asked for: a topic (perhaps a new one) for all edits and unclaimed files, or for some files."""
 
     topic: str | None = None
     new: bool = False
@@ -69,12 +69,7 @@ def save(repository: Repository, wish: Wish) -> Saved:
         raise UsageError(
             "patches/ changed since the tree was made: run 'nox -s apply -- --keep-edits' first, then save."
         )
-    if wish.new and wish.topic in series.topics:
-        raise UsageError(f"The topic '{wish.topic}' exists already: name it with --topic instead of --new.")
-    if wish.topic is not None:
-        require_topic(wish.topic)
-        if not wish.new:
-            series.get(wish.topic)
+    _require_topic(wish, series)
     edited, present = tree.edits(), tree.new_files()
     for name in wish.files:
         if name not in edited and name not in present:
@@ -98,6 +93,20 @@ def save(repository: Repository, wish: Wish) -> Saved:
     write_state(layout, new)
     tree.adopt(new.head, new.head, [new.head])
     return Saved(edits, {wish.topic: claims} if wish.topic and claims else {}, written, new.head, left)
+
+
+def _require_topic(wish: Wish, series: Series) -> None:
+    """Check the topic that the user named.
+
+    :raises UsageError: when a new one's name is taken or cannot be one, or when there is none of that name.
+    """
+    if wish.topic is None:
+        return
+    require_topic(wish.topic)
+    if not wish.new:
+        series.get(wish.topic)
+    elif wish.topic in series.topics:
+        raise UsageError(f"The topic '{wish.topic}' exists already: name it with --topic instead of --new.")
 
 
 def _touching(repository: Repository, state: State) -> dict[str, list[str]]:

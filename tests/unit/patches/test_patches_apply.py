@@ -384,3 +384,12 @@ def test_old_git_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ToolError, match=".".join(map(str, OLDEST))):
         require_git()
     require_git.cache_clear()
+
+
+def test_quiet_apply_says_only_what_changed(project: Project) -> None:
+    """Other commands apply first: what they print must stay theirs when there is nothing to do."""
+    assert "made" in project.run("apply", "--quiet").out
+    assert project.run("apply", "--quiet").out == ""
+    project.edit("salt/one.py", 5, "edited")
+    ended = project.run("apply", "--quiet", "--keep-edits")
+    assert ended.out == "edits kept, not saved to patches/: salt/one.py\n"

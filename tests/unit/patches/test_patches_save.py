@@ -382,6 +382,21 @@ def test_template_message_is_found(patched: Project) -> None:
     assert rules(patched) == {("message", "third"), ("parts", "third")}
 
 
+def test_empty_topic_is_found(patched: Project) -> None:
+    """A topic that changes nothing and brings nothing is a finding."""
+    path = patched.layout.patch("first")
+    lines = path.read_text().partition("\n---\n")[0].splitlines()
+    path.write_text("".join(f"{line}\n" for line in lines if not line.startswith("Files: ")))
+    assert patched.run("apply").code == 0
+    assert ("parts", "first") in rules(patched)
+
+
+def test_one_finding_is_told_in_the_singular(patched: Project) -> None:
+    """The count agrees with its noun."""
+    patched.edit("salt/one.py", 20, "more")
+    assert patched.run("check").out.endswith("\n1 finding\n")
+
+
 def test_patch_that_adds_a_file_is_refused(patched: Project) -> None:
     """New files belong into salt/ itself, not into a patch."""
     path = patched.layout.patch("first")
@@ -406,6 +421,22 @@ def test_status_tells_what_there_is(patched: Project) -> None:
     assert [one["topic"] for one in data["topics"]] == ["first", "second"]
     assert data["edits"] == ["salt/one.py"]
     assert data["tree"] == "made, with unsaved edits"
+
+
+def test_status_lists_files_of_ours(patched: Project) -> None:
+    """New files of no topic, missing ones, and those that differ from the last commit are told."""
+    gone, kept = read_series(patched.layout).get("first").files
+    patched.write("salt/ours.py", "")
+    patched.write(kept, "changed\n")
+    (patched.layout.salt / gone).unlink()
+    data = patched.run("status", "--json").data
+    assert data["new_files"] == ["salt/ours.py"]
+    assert data["missing_files"] == [gone]
+    assert data["changed_files"] == [kept]
+    lines = patched.run("status").out.splitlines()
+    assert "new, of no topic yet: salt/ours.py" in lines
+    assert f"of a topic, but missing: {gone}" in lines
+    assert f"of a topic, not as last committed: {kept}" in lines
 
 
 def test_status_works_without_a_tree(project: Project) -> None:

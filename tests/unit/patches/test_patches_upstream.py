@@ -81,6 +81,40 @@ def test_missing_new_file_is_not_sent_without(patched: Project) -> None:
     assert patched.run("submit", "first").code == 2
 
 
+def empty(project: Project, topic: str) -> None:
+    """Take away all that a topic changes and brings."""
+    path = project.layout.patch(topic)
+    lines = path.read_text().partition("\n---\n")[0].splitlines()
+    path.write_text("".join(f"{line}\n" for line in lines if not line.startswith("Files: ")))
+    assert project.run("apply", "--discard").code == 0
+
+
+def test_empty_topic_is_not_sent(patched: Project) -> None:
+    """Submit says that the topic changes nothing, not that git could not apply its mail."""
+    empty(patched, "first")
+    ended = patched.run("submit", "first")
+    assert ended.code == 2
+    assert "The topic 'first' changes nothing" in ended.err
+
+
+def test_what_upstream_will_miss_is_a_warning(patched: Project) -> None:
+    """Mails without changelog entry, test or trailers are written, but not silently."""
+    patched.edit("salt/one.py", 20, "more")
+    assert patched.run("save", "--new", "third").code == 0
+    ended = patched.run("submit", "third", "--json")
+    assert ended.code == 0
+    for text in ("third has no changelog entry", "third has no test", "third still has the message of the template"):
+        assert f" {text}" in ended.err
+        assert [one for one in ended.data["submissions"][0]["warnings"] if text in one]
+
+
+def test_complete_topic_is_sent_without_warning(patched: Project) -> None:
+    """A topic that has everything is sent quietly, whatever another one lacks."""
+    patched.edit("salt/one.py", 20, "more")
+    assert patched.run("save", "--new", "third").code == 0
+    assert patched.run("submit", "first").err == ""
+
+
 def test_unknown_topic_is_not_sent(patched: Project) -> None:
     """A name that is not in the series is refused."""
     assert patched.run("submit", "nosuch").code == 2
