@@ -11,12 +11,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from evil_minions import control, keystates, orders, shelf
-from evil_minions.cast import Part, part_of
-from evil_minions.errors import EvilMinionsError, UsageError
-from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
-from evil_minions.supervisor import Supervisor
-from evil_minions.transports.transport import TRANSPORTS
+try:
+    from evil_minions import control, keystates, orders, shelf
+    from evil_minions.cast import Part, part_of
+    from evil_minions.errors import EvilMinionsError, UsageError
+    from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
+    from evil_minions.supervisor import Supervisor
+    from evil_minions.transports.transport import TRANSPORTS
+except ModuleNotFoundError as error:
+    if str(error.name).startswith("evil_minions"):
+        raise
+    missing = f"{error.name} is missing: run `nox -s apply` first, then build/venv/bin/python -m evil_minions."
+    print(missing, file=sys.stderr)
+    raise SystemExit(2) from None
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from evil_minions.status import Status
 
 _EXAMPLE: Final = """\
-example:
+example (python is build/venv/bin/python, which `nox -s apply` makes):
   python -m evil_minions run --master 127.0.0.1 --request-port 4506 --minions 1000 --folder /tmp/fleet
   python -m evil_minions status --folder /tmp/fleet
   python -m evil_minions stop --folder /tmp/fleet
@@ -49,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="start a fleet and keep it until SIGTERM or `stop`",
+        description="Start a fleet and keep it until SIGTERM or `stop`.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -89,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     record = commands.add_parser(
         "record",
         help="learn from a real minion, on its master, what it answers",
+        description="Learn from a real minion, on its master, what it answers.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -103,7 +112,11 @@ def parser() -> argparse.ArgumentParser:
     record.add_argument("--json", action="store_true", help="print what was recorded as JSON")
     for name, text in (("status", "print the state of a fleet"), ("stop", "end a fleet")):
         command = commands.add_parser(
-            name, help=text, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
+            name,
+            help=text,
+            description=f"{text.capitalize()}.",
+            epilog=_EXAMPLE,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
         command.add_argument("--json", action="store_true", help="print JSON")

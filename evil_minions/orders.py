@@ -12,7 +12,7 @@ from evil_minions.errors import UsageError
 from evil_minions.selection import Selection, share_of
 
 EXAMPLE: Final = """\
-example:
+example (python is build/venv/bin/python, which `nox -s apply` makes):
   python -m evil_minions scale 2000 --folder /tmp/fleet
   python -m evil_minions kill --share 10% --folder /tmp/fleet
   python -m evil_minions revive --folder /tmp/fleet
@@ -37,7 +37,11 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Add the commands to a parser."""
     for name, (text, _) in _ORDERS.items():
         command = commands.add_parser(
-            name, help=text, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
+            name,
+            help=text,
+            description=f"{text.capitalize()}.",
+            epilog=EXAMPLE,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name == "scale":
             command.add_argument("minions", type=int, help="how many in all")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from evil_minions.behaviour.behaviour import Behaviour
 
 EXAMPLE: Final = """\
-example:
+example (python is build/venv/bin/python, which `nox -s apply` makes):
   python -m evil_minions behaviours
   python -m evil_minions behaviours slow-tail
   python -m evil_minions behaviours --check my.toml
@@ -27,6 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command = commands.add_parser(
         "behaviours",
         help="list behaviours, describe one, check a file",
+        description="List behaviours, describe one, check a file.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -15,15 +15,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import campaign, figures, serve
-from harness.bed.settings import BedSettings
-from harness.containers import options as containers
-from harness.errors import HarnessError, SettingsError
-from harness.progress import Progress
-from harness.report import page
-from harness.results import comparison, runs
-from harness.results import result as results
-from harness.scenarios import scenario
+try:
+    from harness import campaign, figures, serve
+    from harness.bed.settings import BedSettings
+    from harness.containers import options as containers
+    from harness.errors import HarnessError, SettingsError
+    from harness.progress import Progress
+    from harness.report import page
+    from harness.results import comparison, runs
+    from harness.results import result as results
+    from harness.scenarios import scenario
+except ModuleNotFoundError as error:
+    if str(error.name).startswith("harness"):
+        raise
+    missing = f"{error.name} is missing: run `nox -s apply` first, then build/venv/bin/python -m harness."
+    print(missing, file=sys.stderr)
+    raise SystemExit(2) from None
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -195,17 +202,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("has to be at least 1")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' has to be a whole number, and has to be at least 1")
+    return int(text)
 
 
 def _share(text: str) -> float:
     number, percent, _ = text.partition("%")
-    value = float(number) / (100 if percent else 1)
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = -1.0
     if value < 0:
-        raise argparse.ArgumentTypeError("can't be negative")
+        raise argparse.ArgumentTypeError(f"'{text}' is no share: give it as 20% or 0.2")
     return value
 
 

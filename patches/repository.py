@@ -56,7 +56,7 @@ CONFIG = """\
 # whatever attributes upstream's tree may bring, bytes go in and out unchanged
 ATTRIBUTES = "* -text -ident -filter -working-tree-encoding !merge\n"
 # written by setuptools whenever the tree is installed, so no part of what we compare
-GENERATED = ("salt.egg-info/",)
+GENERATED = ("salt.egg-info/", "build/")
 FORMAT: tuple[str, ...] = (
     "--keep-subject",
     "--pretty=mboxrd",

@@ -74,3 +74,21 @@ def test_no_minions(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["load", "--minions", "0"])
     assert ended.value.code == 2
     assert "has to be at least 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["abc", "0", "-1", "1.5", ""])
+def test_number_that_is_none_is_told(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names what was typed and what is wanted, not a function of ours."""
+    with pytest.raises(SystemExit):
+        cli.parser().parse_args(["load", f"--minions={number}"])
+    assert (
+        f"argument --minions: '{number}' has to be a whole number, and has to be at least 1" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("share", ["abc", "-1", "%"])
+def test_share_that_is_none_is_told(share: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names what was typed and two ways to write a share."""
+    with pytest.raises(SystemExit):
+        cli.parser().parse_args(["report", "--against", "x", f"--fail-if-worse={share}"])
+    assert f"'{share}' is no share: give it as 20% or 0.2" in capsys.readouterr().err

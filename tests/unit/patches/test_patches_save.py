@@ -335,6 +335,7 @@ def test_droppings_are_no_findings(patched: Project) -> None:
     """What Python and setuptools leave in the tree is nobody's file."""
     patched.write("salt/__pycache__/one.cpython-311.pyc", "")
     patched.write("salt.egg-info/SOURCES.txt", "")
+    patched.write("build/lib/salt/one.py", "")
     assert rules(patched) == set()
 
 
