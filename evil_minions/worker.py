@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from evil_minions import catalogue
 from evil_minions.context import Context
 from evil_minions.crowd import Crowd
 from evil_minions.errors import EvilMinionsError
@@ -85,6 +86,9 @@ class Worker:
             case "match":
                 target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
                 return {"ids": self.crowd.ids(target)}
+            case "knows":
+                known = catalogue.names(self.context.replay)
+                return {"unknown": catalogue.unknown(request["functions"], known)}
             case "pillar":
                 index = {name: number for number, name in enumerate(self.context.ids)}.get(request["id"])
                 return {} if index is None else {"pillar": self.context.pillars.get(index)}
