@@ -138,8 +138,11 @@ class Supervisor:
         match do:
             case "status":
                 return (await self.status()).to_dict()
-            case "stop":
-                self.stopping.set()
+            case "flush" | "stop":
+                if do == "stop":
+                    self.stopping.set()
+                else:
+                    await self._all(request)
                 return {}
             case "match":
                 request = {"tgt_type": "glob", "delimiter": ":", **request}
@@ -155,9 +158,6 @@ class Supervisor:
                     raise ControlError("`functions` has to be a list of names of functions.")
                 # every worker has the same functions and the same recording
                 return await self._workers[0].ask(request)
-            case "flush":
-                await self._all(request)
-                return {}
             case _:
                 async with self._turn:
                     return {"minions": await self._order(do, request)}

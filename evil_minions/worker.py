@@ -80,8 +80,11 @@ class Worker:
         match request.get("do"):
             case "status":
                 return self.status()
-            case "flush":
-                self.context.flush()
+            case "flush" | "stop" as do:
+                if do == "stop":
+                    self.stopping.set()
+                else:
+                    self.context.flush()
                 return {}
             case "match":
                 target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
@@ -92,9 +95,6 @@ class Worker:
             case "pillar":
                 index = {name: number for number, name in enumerate(self.context.ids)}.get(request["id"])
                 return {} if index is None else {"pillar": self.context.pillars.get(index)}
-            case "stop":
-                self.stopping.set()
-                return {}
             case _ if self._ramp is not None:
                 return self.crowd.answer(request, self._ramp)
             case _:

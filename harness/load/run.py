@@ -40,8 +40,9 @@ def run(
 ) -> None:
     """Run the scenario against the tree; raw samples and logs are in the job's folder afterwards, whatever happens.
 
-    `stage_of` makes the place where it runs; `told` hears where its PostgreSQL comes from. Raises HarnessError if the bed, the fleet or the load generator fails, or
-    a moment of the timeline can't be played. Clients that get no answer are samples, not failures.
+    `stage_of` makes the place where it runs; `told` hears where its PostgreSQL comes from. Raises HarnessError if the
+    bed, the fleet or the load generator fails, the fleet does not know a function, or a moment of the timeline can't be
+    played. Clients that get no answer are samples, not failures.
     """
     job.samples.mkdir(parents=True, exist_ok=True)
     progress.say(f"{job.name}: starting the bed")

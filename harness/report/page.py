@@ -16,8 +16,8 @@ from markupsafe import Markup
 from harness import figures
 from harness.report import moments, series, spreads, theme, verdict
 from harness.results import comparison, evidence
-from harness.results import trees as known
 from harness.results import result as results
+from harness.results import trees as known
 from harness.results.comparison import Change
 from harness.scenarios import thresholds
 

@@ -126,9 +126,7 @@ def write(result: Result, folder: Path) -> Path:
     """Write `result.json` into `folder` and return its path."""
     values = {
         "format": FORMAT,
-        "run": {
-            name: value for name, value in dataclasses.asdict(result.run).items() if name not in PASSING
-        },
+        "run": {name: value for name, value in dataclasses.asdict(result.run).items() if name not in PASSING},
         "passed": result.passed,
         "thresholds": [dataclasses.asdict(verdict) for verdict in result.verdicts],
         "trees": result.trees,

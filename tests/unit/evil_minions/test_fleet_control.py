@@ -205,7 +205,12 @@ def test_control_socket(fleet: Fleet) -> None:
         assert client.pillar("minion-00001") == {}
         assert client.unknown(["test.ping", "test.pnig"]) == {"test.pnig": "test.ping"}
         client.flush()
-        for wrong in ({"do": "dance"}, {"do": "knows", "functions": "test.ping"}, {"do": "match"}, {"do": "pillar", "id": "nobody"}):
+        for wrong in (
+            {"do": "dance"},
+            {"do": "knows", "functions": "test.ping"},
+            {"do": "match"},
+            {"do": "pillar", "id": "nobody"},
+        ):
             with pytest.raises(ControlError):
                 client.ask(**wrong)
         client.stop()
@@ -292,7 +297,11 @@ def test_not_ready_in_time(tmp_path: Path) -> None:
     code, output = fleet.end()
     fleet.close()
     expected = "Only 0 of 6 minions got ready in 0.5 s: 127.0.0.1:"
-    assert (code, expected in output, "answers, but signs no minion in: see the master's log" in output) == (3, True, True)
+    assert (code, expected in output, "answers, but signs no minion in: see the master's log" in output) == (
+        3,
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

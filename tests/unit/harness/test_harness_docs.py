@@ -6,17 +6,17 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from harness.scenarios import fleet, scenario, timeline
 from harness.scenarios.table import Table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
 START = "<!-- tested: scenario-keys -->"
 NONE = "\N{EN DASH}"
-NEEDED = {"scale": {"minions": 3}, "behaviour": {"behaviour": "silent"}}
+NEEDED: dict[str, dict[str, Any]] = {"scale": {"minions": 3}, "behaviour": {"behaviour": "silent"}}
 
 
 def _rows(root: Path) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from html.parser import HTMLParser
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -214,8 +214,8 @@ def _tree(requests: int = 10, errors: int = 0) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("errors", "expected"),
     [
-        (0, "2 of the scenario's 3 limits missed: settle_s (stock and patched), though every request was answered."),
-        (1, "2 of the scenario's 3 limits missed: settle_s (stock and patched). Stock struggled and patched struggled."),
+        (0, ", though every request was answered."),
+        (1, ". Stock struggled and patched struggled."),
     ],
 )
 def test_missed_limits_are_named(errors: int, expected: str) -> None:
@@ -223,7 +223,8 @@ def test_missed_limits_are_named(errors: int, expected: str) -> None:
     trees = {tree: _tree(errors=errors) for tree in ("stock", "patched")}
     missed = [{"tree": tree, "field": "settle_s", "passed": False} for tree in trees]
     found = {"trees": trees, "thresholds": [*missed, {"tree": "stock", "field": "find_jobs", "passed": True}]}
-    assert verdict.headline(found, [verdict.of_tree(*pair) for pair in trees.items()]).text == expected
+    text = verdict.headline(found, [verdict.of_tree(*pair) for pair in trees.items()]).text
+    assert text == f"2 of the scenario's 3 limits missed: settle_s (stock and patched){expected}"
 
 
 def test_a_run_without_requests_is_no_success() -> None:

@@ -43,8 +43,7 @@ class Broken:
         ({}, "^salt-master ended with exit code 1.$"),
         (
             {"worker_threads": "abc"},
-            r"^The master of stock did not start with the scenario's table `\[master\]` \(worker_threads\): check these "
-            r"options first. salt-master ended with exit code 1.$",
+            r"with the scenario's table `\[master\]` \(worker_threads\): check these options first. salt-master ended",
         ),
     ],
 )
