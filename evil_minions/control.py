@@ -132,6 +132,10 @@ class Control:
         """Return the ids of the minions that a target means; `kind` is a `tgt_type` of Salt."""
         return list(self.ask(do="match", tgt=expression, tgt_type=kind, delimiter=delimiter)["ids"])
 
+    def unknown(self, functions: list[str]) -> dict[str, str]:
+        """Return those of the functions that the fleet does not know, each with the nearest known one ("" if none)."""
+        return dict(self.ask(do="knows", functions=functions)["unknown"])
+
     def pillar(self, minion_id: str) -> dict[str, Any]:
         """Return the pillar that a minion holds for target matching."""
         return dict(self.ask(do="pillar", id=minion_id)["pillar"])

@@ -158,6 +158,11 @@ class Replay:
             if matches is not None:
                 self._masked.setdefault(fun, []).append((matches, function))
 
+    @property
+    def functions(self) -> frozenset[str]:
+        """Return the names of the functions that were recorded."""
+        return frozenset(self._exact) | frozenset(self._masked)
+
     def find(self, name: str, args: Sequence[Any]) -> Function | None:
         """Return what was recorded for a function with these arguments."""
         known = self._exact.get(name)

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from evil_minions.settings import FleetSettings
 
 _SAMPLES: Final = ("jobs.*.csv", "returns.*.csv", "starts.*.csv", "decisions.*.csv")
+_KNOCK_SECONDS: Final = 2.0
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "status": (),
     "flush": (),
     "stop": (),
     "match": ("tgt",),
     "pillar": ("id",),
+    "knows": ("functions",),
     "scale": ("minions",),
     "kill": (),
     "revive": (),
@@ -136,8 +138,11 @@ class Supervisor:
         match do:
             case "status":
                 return (await self.status()).to_dict()
-            case "stop":
-                self.stopping.set()
+            case "flush" | "stop":
+                if do == "stop":
+                    self.stopping.set()
+                else:
+                    await self._all(request)
                 return {}
             case "match":
                 request = {"tgt_type": "glob", "delimiter": ":", **request}
@@ -147,9 +152,12 @@ class Supervisor:
                 if not found:
                     raise ControlError(f"The fleet has no minion {request['id']}.")
                 return found[0]
-            case "flush":
-                await self._all(request)
-                return {}
+            case "knows":
+                names = request["functions"]
+                if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                    raise ControlError("`functions` has to be a list of names of functions.")
+                # every worker has the same functions and the same recording
+                return await self._workers[0].ask(request)
             case _:
                 async with self._turn:
                     return {"minions": await self._order(do, request)}
@@ -203,6 +211,24 @@ class Supervisor:
             left -= size
         return changed
 
+    async def _why(self, status: Status) -> str:
+        """Return why minions are not ready, in words that say what to do."""
+        wanted = status.minions - status.expected if self.settings.keys else 0
+        turned_away = status.pending + status.rejected + status.denied
+        if status.pending and turned_away > wanted:
+            return f"{status.pending} keys wait for acceptance: salt-key -A"
+        if turned_away > wanted:
+            return f"the master rejected or denied {status.rejected + status.denied} keys: salt-key -L shows them"
+        if not status.authenticated:
+            address, port = self.settings.address, self.settings.request_port
+            try:
+                _, writer = await asyncio.wait_for(asyncio.open_connection(address, port), _KNOCK_SECONDS)
+            except (OSError, TimeoutError):
+                return f"nothing answers on {address}:{port}"
+            writer.close()
+            return f"{address}:{port} answers, but signs no minion in: see the master's log, and check --transport"
+        return f"{status.authenticated} are signed in: give them more time, or see the master's log"
+
     async def run(self, report: Callable[[Status], None], every: float, until_ready: float | None) -> None:
         """Report the state every so many seconds until the fleet is stopped.
 
@@ -229,8 +255,9 @@ class Supervisor:
                 if status.ready >= status.expected:
                     deadline = None
                 elif deadline is not None and loop.time() >= deadline:
+                    reason = await self._why(status)
                     raise NotReadyError(
-                        f"Only {status.ready} of {status.expected} minions got ready in {until_ready:g} s."
+                        f"Only {status.ready} of {status.expected} minions got ready in {until_ready:g} s: {reason}."
                     )
         finally:
             for task in waits:

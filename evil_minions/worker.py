@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from evil_minions import catalogue
 from evil_minions.context import Context
 from evil_minions.crowd import Crowd
 from evil_minions.errors import EvilMinionsError
@@ -79,18 +80,21 @@ class Worker:
         match request.get("do"):
             case "status":
                 return self.status()
-            case "flush":
-                self.context.flush()
+            case "flush" | "stop" as do:
+                if do == "stop":
+                    self.stopping.set()
+                else:
+                    self.context.flush()
                 return {}
             case "match":
                 target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
                 return {"ids": self.crowd.ids(target)}
+            case "knows":
+                known = catalogue.names(self.context.replay)
+                return {"unknown": catalogue.unknown(request["functions"], known)}
             case "pillar":
                 index = {name: number for number, name in enumerate(self.context.ids)}.get(request["id"])
                 return {} if index is None else {"pillar": self.context.pillars.get(index)}
-            case "stop":
-                self.stopping.set()
-                return {}
             case _ if self._ramp is not None:
                 return self.crowd.answer(request, self._ramp)
             case _:

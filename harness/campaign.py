@@ -6,8 +6,9 @@ import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from harness.bed.settings import BedSettings
 from harness.bed.tree import Tree
 from harness.containers.stage import Containers
 from harness.errors import HarnessError, SettingsError, disk_error
@@ -16,11 +17,11 @@ from harness.load.stage import Job, Local
 from harness.processes.process import PACKAGES
 from harness.report import page
 from harness.results import machine, result, runs
-from harness.scenarios import fleet
+from harness.scenarios import fleet, targets
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from harness.containers.stage import Settings
@@ -82,16 +83,23 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     file = scenarios.find(order.scenario)
     scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed, transport=order.transport)
     fleet.resolve(scenario.fleet, file.parent)
+    targets.check(scenario, BedSettings(Path(), Path(), minions=scenario.minions).minion_ids())
     trees = dict(find(tree) for tree in order.trees)
     folder = runs.create(order.folder, when, scenario, file, tuple(trees), order.command)
-    facts = json.dumps({**machine.facts(trees), "bed": {"made_of": _made_of(order)}}, indent=1)
-    (folder / "environment.json").write_text(facts + "\n", encoding="utf-8")
+    made: dict[str, Any] = {"made_of": _made_of(order)}
+    facts = {**machine.facts(trees), "bed": made}
+    _write_facts(folder, facts)
     progress.say(f"{scenario.name}: {scenario.description}")
     try:
         for name, tree in trees.items():
             copy = folder / "scenario.toml"
             job = Job(name, tree, scenario, copy, folder / name, file.parent, order.workers)
-            load.run(job, progress, _place(order, progress))
+
+            def note(source: str, name: str = name) -> None:
+                made.setdefault("postgresql", {})[name] = source
+                _write_facts(folder, facts)
+
+            load.run(job, progress, _place(order, progress), note)
         progress.show("working out the result and the report")
         found = result.compute(folder)
         result.write(found, folder)
@@ -115,6 +123,11 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     runs.end(folder, "finished")
     progress.end()
     return Outcome(folder, found)
+
+
+def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write `environment.json`."""
+    (folder / "environment.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def _made_of(order: Order) -> str:

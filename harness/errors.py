@@ -12,6 +12,7 @@ message is one sentence that says what to do next.
     │   ├── PostgresError         no source of PostgreSQL works
     │   ├── DockerError           an engine of Docker is missing or refuses
     │   ├── DiskError             a disk is full
+    │   ├── MasterError           the master did not start
     │   └── WardenError           the process that owns the bed's processes is gone
     ├── ProcessError (1)          a process of the bed ended, or did not end in time
     └── RunError (1)              a load run could not be completed
@@ -23,6 +24,20 @@ from pathlib import Path
 from typing import ClassVar
 
 FULL = "A disk that the bed writes to is full ({}): free some space, or set TMPDIR or --folder to a larger one."
+
+# what another folder would mend
+REFUSED = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOTDIR,
+        errno.ENOENT,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENAMETOOLONG,
+    }
+)
 
 
 class HarnessError(Exception):
@@ -67,6 +82,10 @@ class DiskError(StartError):
     """A disk is full."""
 
 
+class MasterError(StartError):
+    """The master did not start."""
+
+
 class WardenError(StartError):
     """The process that owns the bed's processes is gone."""
 
@@ -91,7 +110,8 @@ def disk_error(error: OSError, path: Path | str) -> HarnessError:
     """
     if is_full(error):
         return DiskError(FULL.format(path))
-    return StartError(f"Cannot write below {path}: {error.strerror}; choose a folder that you may write to.")
+    kind = SettingsError if error.errno in REFUSED else StartError
+    return kind(f"Cannot write below {path}: {error.strerror}; choose a folder that you may write to.")
 
 
 def end_error(what: str, code: int, log: Path, text: str) -> StartError:

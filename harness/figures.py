@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MEASURED = ("s", "ms", "KB", "MB", "/s")
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -22,6 +24,11 @@ class Figure:
     unit: str
     better: str
     definition: str
+
+    @property
+    def measured(self) -> bool:
+        """Return whether two runs of the same differ by chance: times, CPU, memory and rates do, counts do not."""
+        return self.unit in MEASURED
 
 
 _LATENCY = (

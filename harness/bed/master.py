@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from harness.bed.ping import PINGS
+from harness.errors import DiskError, MasterError, StartError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST, listens
 from harness.processes.process import Command, Layer, Process, tail
@@ -130,7 +131,19 @@ def start(master: Master, tree: Tree, environment: Mapping[str, str], processes:
 
 
 def wait_ready(master: Master, process: Process, seconds: float = READY_S) -> None:
-    """Wait until the master answers requests, publishes, and lets Salt's commands listen to its events."""
+    """Wait until the master answers requests, publishes, and lets Salt's commands listen to its events.
+
+    Raises MasterError, with the end of its log, if it does not, and DiskError for a full disk.
+    """
+    try:
+        _wait_ready(master, process, seconds)
+    except DiskError:
+        raise
+    except StartError as error:
+        raise MasterError(str(error)) from error
+
+
+def _wait_ready(master: Master, process: Process, seconds: float) -> None:
     with PINGS[master.transport](master.request_port) as ping:
 
         def ready() -> bool:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from harness.errors import DockerError
+from harness.processes.owner import ended, owner
 from harness.processes.ports import listens
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ UNIX = "unix://"
 PING_S = 5
 ANSWER_S = 600
 RUN, HOST, OWNER = "saltbed.run", "saltbed.host", "saltbed.owner"
-BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def address(environment: Mapping[str, str]) -> str:
@@ -61,20 +58,11 @@ def labels(run: str) -> dict[str, str]:
     return {RUN: run, HOST: socket.gethostname(), OWNER: owner(os.getpid())}
 
 
-def owner(pid: int) -> str:
-    """Return what tells a process apart from any other of this machine, also after a restart."""
-    return f"{BOOT.read_text(encoding='ascii').strip()}/{pid}/{psutil.Process(pid).create_time():.2f}"
-
-
 def abandoned(marks: Mapping[str, str]) -> bool:
     """Say whether the process that these labels name was one of this machine and has ended."""
     if RUN not in marks or marks.get(HOST) != socket.gethostname():
         return False
-    pid = marks.get(OWNER, "").split("/")[1:2]
-    try:
-        return not pid or owner(int(pid[0])) != marks[OWNER]
-    except (psutil.NoSuchProcess, ValueError):
-        return True
+    return ended(marks.get(OWNER, ""))
 
 
 def remove(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) -> list[str]:

@@ -18,7 +18,7 @@ from harness.bed.settings import BedSettings
 from harness.containers import engine, files, fleet, image, roles
 from harness.containers.channel import Channel
 from harness.containers.fleet import Fleets, Share
-from harness.errors import DockerError, HarnessError, StartError
+from harness.errors import DockerError, HarnessError, MasterError, StartError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import FIRST, LAST
 from harness.processes.process import PACKAGES, Command, Layer, Processes, tail
@@ -61,6 +61,7 @@ class Containers:
         self._job = job
         self._settings = settings
         self._say = say
+        self.postgresql = ""
         self._run = f"{secrets.token_hex(4)}-{job.name}"
         self._channels: dict[str, Channel] = {}
         self._secret = secrets.token_hex(16)
@@ -146,7 +147,8 @@ class Containers:
             self._launch("postgres")
             values: dict[str, Any] = {"minions": scenario.largest, "seed": scenario.seed, "id_format": ID_FORMAT}
             database = self._be("postgres", values)
-            self._say(f"{job.name}: PostgreSQL comes from {database['source']}")
+            self.postgresql = str(database["source"])
+            self._say(f"{job.name}: PostgreSQL comes from {self.postgresql}")
             options |= master.pillar_options({**database["options"], "host": "postgres"})
         # for the engines' machines, not for everybody
         opened = (self._request_port, self._publish_port) if self._settings.engines else ()
@@ -204,7 +206,8 @@ class Containers:
         try:
             return self._channels[name].ask("be", {"role": role or name, **values}, START_S)
         except HarnessError as error:
-            raise StartError(f"The container {name} does not start: {error}") from error
+            kind = MasterError if name == MASTER else StartError
+            raise kind(f"The container {name} does not start: {error}") from error
 
     def start_fleet(self) -> Fleets:
         """Start the fleet's containers, on all engines, and return them once they answer."""

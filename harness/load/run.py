@@ -6,12 +6,12 @@ Nothing is computed here: figures come later from the files, see `harness.result
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from evil_minions.samples import read_jobs
 from harness import samples
-from harness.errors import RunError, SettingsError, StartError
+from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load.recorder import Recorder
 from harness.load.stage import Local
 from harness.load.timeline import Player
@@ -32,18 +32,28 @@ STUCK_S = 60.0
 QUIET_S = 2.0
 
 
-def run(job: Job, progress: Progress, stage_of: Callable[[Job], Stage] = Local) -> None:
+def run(
+    job: Job,
+    progress: Progress,
+    stage_of: Callable[[Job], Stage] = Local,
+    told: Callable[[str], None] | None = None,
+) -> None:
     """Run the scenario against the tree; raw samples and logs are in the job's folder afterwards, whatever happens.
 
-    `stage_of` makes the place where it runs. Raises HarnessError if the bed, the fleet or the load generator fails, or
-    a moment of the timeline can't be played. Clients that get no answer are samples, not failures.
+    `stage_of` makes the place where it runs; `told` hears where its PostgreSQL comes from. Raises HarnessError if the
+    bed, the fleet or the load generator fails, the fleet does not know a function, or a moment of the timeline can't be
+    played. Clients that get no answer are samples, not failures.
     """
     job.samples.mkdir(parents=True, exist_ok=True)
     progress.say(f"{job.name}: starting the bed")
-    with stage_of(job) as stage:
+    with ExitStack() as stack:
+        stage = _enter(job, stage_of, stack)
+        if told and stage.postgresql:
+            told(stage.postgresql)
         fleet_start = time.time()
         fleet = stage.start_fleet()
         with closing(fleet), Recorder(fleet, job.samples, progress, job.name) as recorder:
+            _check_functions(job, fleet)
             _ramp_up(job, recorder)
             ready = time.time()
             progress.say(f"{job.name}: {job.scenario.minions:,} minions ready after {ready - fleet_start:.1f} s")
@@ -64,6 +74,32 @@ def run(job: Job, progress: Progress, stage_of: Callable[[Job], Stage] = Local) 
         progress.show(f"{job.name}: stopping the bed")
     failed = sum(bool(row.error) for row in rows)
     progress.say(f"{job.name}: {len(rows):,} client requests, {failed:,} without a complete answer")
+
+
+def _enter(job: Job, stage_of: Callable[[Job], Stage], stack: ExitStack) -> Stage:
+    """Start the stage; of a master that does not start the scenario's own options are the first suspects."""
+    try:
+        return stack.enter_context(stage_of(job))
+    except MasterError as error:
+        options = job.scenario.master_options(job.name)
+        if not options:
+            raise
+        raise MasterError(
+            f"The master of {job.name} did not start with the scenario's table `[master]` ({', '.join(options)}): "
+            f"check these options first. {error}"
+        ) from error
+
+
+def _check_functions(job: Job, fleet: Fleet) -> None:
+    """Raise ScenarioError for a function that the fleet does not know: each request would be an error."""
+    if job.scenario.unknown_allowed:
+        return
+    for name, near in fleet.unknown(sorted(job.scenario.functions)).items():
+        advice = f"did you mean {near}?" if near else "record it on a real minion, or correct its name."
+        raise ScenarioError(
+            f'The simulated minions do not know the function {name} (`unknown_functions = "allow"` in the scenario '
+            f"lets it pass): {advice}"
+        )
 
 
 def _ramp_up(job: Job, recorder: Recorder) -> None:

@@ -63,6 +63,9 @@ class Fleet(Protocol):
     def match(self, tgt: str, tgt_type: str) -> int:
         """Return how many minions a target means."""
 
+    def unknown(self, functions: Sequence[str]) -> dict[str, str]:
+        """Return the functions that no minion knows, each with the nearest known one, "" if there is none."""
+
     def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Send a request to the control socket, while others may be under way, and return the answer."""
 
@@ -91,6 +94,10 @@ class Clients(Protocol):
 
 class Stage(Protocol):
     """A master with all that is around it; a context manager."""
+
+    @property
+    def postgresql(self) -> str:
+        """Return where the PostgreSQL comes from, "" if there is none; known once everything is started."""
 
     def __enter__(self) -> Self:
         """Start everything but fleet and clients."""
@@ -134,6 +141,10 @@ class LocalFleet:
         """Return how many minions a target means."""
         return len(self._fleet.control.match(tgt, tgt_type))
 
+    def unknown(self, functions: Sequence[str]) -> dict[str, str]:
+        """Return the functions that no minion knows, each with the nearest known one."""
+        return self._fleet.control.unknown(list(functions))
+
     def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Send a request on a connection of its own."""
         with control.connect(self._fleet.folder) as connection:
@@ -166,6 +177,11 @@ class Local:
                 seed=scenario.seed,
             )
         )
+
+    @property
+    def postgresql(self) -> str:
+        """Return where the bed's PostgreSQL comes from."""
+        return self._bed.postgres.source if self._bed.settings.postgres != "none" else ""
 
     def __enter__(self) -> Self:
         """Start the bed."""

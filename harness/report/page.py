@@ -17,13 +17,15 @@ from harness import figures
 from harness.report import moments, series, spreads, theme, verdict
 from harness.results import comparison, evidence
 from harness.results import result as results
+from harness.results import trees as known
+from harness.results.comparison import Change
 from harness.scenarios import thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.figures import Figure
-    from harness.results.comparison import Change, Comparison
+    from harness.results.comparison import Comparison
     from harness.results.evidence import Evidence
 
 FOLDER = Path(__file__).parent
@@ -38,6 +40,10 @@ ERRORS = 6
 NOTHING = "\N{EN DASH}"
 # CPU time for each return below which a comparison says nothing
 SEEN_MS = 0.02
+# one pair of runs says nothing about a time, CPU or memory below this ratio
+DIFFERS = 2.0
+# what the simulated minions take is no figure of the master's
+OF_FLEET = ("kb_per_minion", "fleet_cpu_ms_per_return")
 
 
 @dataclass(frozen=True)
@@ -92,11 +98,34 @@ def render(folder: Path, against: Comparison | None = None) -> str:
         "against": against,
         "against_rows": against_rows(against) if against else [],
         "cpu_rows": cpu_rows(trees, roles),
-        "machine": machine,
+        "facts": facts(machine),
+        "conditions": conditions(list(trees), machine),
         "plots": plots(samples, trees, roles, int(machine.get("machine", {}).get("cores", 1))),
         "css": Markup(theme.css() + (FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704  # our own files
     }
     return engine.get_template("page.html.j2").render(context)
+
+
+def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what is known of the machine and the software, as pairs of a name and a value."""
+    found = []
+    for group, entries in machine.items():
+        if group == "trees":
+            found += [("tree", known.told(name, tree)) for name, tree in entries.items()]
+        elif isinstance(entries, dict):
+            found += [(name.replace("_", " "), _said(value)) for name, value in entries.items()]
+    return found
+
+
+def conditions(trees: list[str], machine: Mapping[str, Any]) -> str:
+    """Return what a reader has to know before looking at differences: the order, how busy it was, what was edited."""
+    said = [f"{trees[0]} ran first, then {' and '.join(trees[1:])}." if len(trees) > 1 else f"Only {trees[0]} ran."]
+    load, cores = (machine.get("machine", {}).get(name) for name in ("load_average_at_start", "cores"))
+    if load is not None and cores:
+        said.append(f"The load average at the start was {load:g} on {cores} core{'s' if cores > 1 else ''}")
+        said[-1] += ": the machine was busy, so treat differences in time as noise." if load > cores else "."
+    said += [f"{known.told(name, tree)}." for name, tree in machine.get("trees", {}).items() if tree.get("edited")]
+    return " ".join(said)
 
 
 def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list[str], cores: int) -> dict[str, Any]:
@@ -142,11 +171,12 @@ def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list
 def errors(samples: Mapping[str, Evidence]) -> list[tuple[str, str, int]]:
     """Return (tree, what went wrong, how many requests) for the most frequent errors of clients.
 
-    Numbers are left out of the texts, so that "12 of 1000 minions answered" and "13 of 1000" count as one.
+    Numbers are left out of the texts, so that "12 of 1000 minions answered" and "13 of 1000" count as one; none at all
+    is another thing than some.
     """
     found = []
     for tree, rows in samples.items():
-        counts = Counter(re.sub(r"\d+ of (?=\d)", "some of ", row.error) for row in rows.clients if row.error)
+        counts = Counter(re.sub(r"\b[1-9]\d* of (?=\d)", "some of ", row.error) for row in rows.clients if row.error)
         found += [(tree, text, count) for text, count in counts.most_common(ERRORS)]
     return found
 
@@ -163,8 +193,9 @@ def cpu_rows(
             returns = sum(row["returns"] for name, row in values["per_function"].items() if row["jobs_requested"])
             used = _used(values)
             of_role = [role] if role in roles else spreads.master_roles(list(used))
-            found[tree] = sum(used.get(name, 0.0) for name in of_role) * 1000 / returns if returns else None
-        seen = any((value or 0.0) >= SEEN_MS for value in found.values())
+            there = returns and any(name in used for name in of_role)
+            found[tree] = sum(used.get(name, 0.0) for name in of_role) * 1000 / returns if there else None
+        seen = role not in theme.GREYS and any((value or 0.0) >= SEEN_MS for value in found.values())
         rows.append(
             (
                 role,
@@ -214,8 +245,27 @@ def number(value: float | None) -> str:
 
 
 def change(figure: Figure, found: Mapping[str, float | None]) -> Change | None:
-    """Return how patched compares to stock, None unless both have the figure and more or less of it is better."""
-    return comparison.change(figure, found.get("stock"), found.get("patched"))
+    """Return how patched compares to stock, None unless both have the figure and more or less of it is better.
+
+    Only counts are judged: one pair of runs can't tell a better time from chance, so a time, CPU, memory or rate is
+    mentioned, without a verdict, if it differs by more than `DIFFERS`.
+    """
+    stock, patched = found.get("stock"), found.get("patched")
+    if figure.name in OF_FLEET:
+        return None
+    if not figure.measured:
+        return comparison.change(figure, stock, patched)
+    if not stock or not patched or not figure.better:
+        return None
+    factor = max(stock, patched) / min(stock, patched)
+    return Change("", f"differs {factor:.1f}×") if factor > DIFFERS else None  # noqa: RUF001
+
+
+def _said(value: object) -> str:
+    """Return a fact in words; a table's entries follow each other."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {entry}" for name, entry in value.items())
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _grouped(samples: Evidence) -> Evidence:

@@ -54,6 +54,8 @@ def of_tree(tree: str, result: Mapping[str, Any]) -> TreeVerdict:
         state, word = WARN, "struggled"
     else:
         state, word = GOOD, "went well"
+    if not result["client_requests"]:
+        state, word = WARN, "was asked for nothing"
     return TreeVerdict(tree, state, word, tuple(_sentences(result)))
 
 
@@ -64,14 +66,29 @@ def headline(result: Mapping[str, Any], trees: list[TreeVerdict]) -> Headline:
     count = len(result["thresholds"])
     limits = f"{count} limits" if count > 1 else "limit"
     if missed:
-        return Headline(BAD, f"{len(missed)} of the scenario's {limits} missed: {told}.")
+        said = f"{len(missed)} of the scenario's {limits} missed: {_named(missed)}"
+        answered = all(not tree["client_errors"] for tree in result["trees"].values())
+        sent = any(tree["client_requests"] for tree in result["trees"].values())
+        if answered and sent:
+            return Headline(BAD, f"{said}, though every request was answered.")
+        return Headline(BAD, f"{said}. {told[:1].upper()}{told[1:]}.")
     worst = next((state for state in (BAD, WARN, GOOD) if any(verdict.state == state for verdict in trees)), GOOD)
     if count:
         return Headline(GOOD if worst == GOOD else WARN, f"The scenario's {limits} met: {told}.")
     return Headline(worst, f"{told[:1].upper()}{told[1:]}.")
 
 
+def _named(missed: list[Mapping[str, Any]]) -> str:
+    """Return the missed limits, each once with its trees."""
+    trees: dict[str, list[str]] = {}
+    for limit in missed:
+        trees.setdefault(limit["field"], []).append(limit["tree"])
+    return ", ".join(f"{field} ({' and '.join(names)})" for field, names in trees.items())
+
+
 def _sentences(result: Mapping[str, Any]) -> list[str]:
+    if not result["client_requests"]:
+        return ["No request was sent."]
     answered = result["client_requests"] - result["client_errors"]
     said = [f"{answered:,} of {result['client_requests']:,} client requests got a complete answer."]
     if result["publications"] > result["jobs_requested"]:

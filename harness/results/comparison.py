@@ -31,7 +31,7 @@ MACHINE = ("processor", "cores", "memory_gb", "system")
 
 @dataclass(frozen=True)
 class Change:
-    """How a value compares to an earlier one: the state (good, bad or "" for alike) and words."""
+    """How a value compares to an earlier one: the state (good, bad or "" for no verdict) and words."""
 
     state: str
     text: str
@@ -124,7 +124,9 @@ def change(figure: Figure, before: float | None, now: float | None) -> Change | 
     if not before or not now:
         return Change(GOOD if better else BAD, f"{'up from' if now else 'down to'} none")
     factor = max(before, now) / min(before, now)
-    return Change(GOOD if better else BAD, f"{factor:.{1 if factor < 10 else 0}f}× {word}")  # noqa: PLR2004, RUF001
+    # one pair of runs can't tell a better time from chance, so it gets words, but no verdict's colour
+    state = "" if figure.measured else GOOD if better else BAD
+    return Change(state, f"{factor:.{1 if factor < 10 else 0}f}× {word}")  # noqa: PLR2004, RUF001
 
 
 def _pairs(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from harness.processes.process import PACKAGES
+from harness.results import trees as known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,8 @@ _LIBRARIES = ("locust", "pyzmq", "msgpack", "psycopg2-binary")
 
 def facts(trees: Mapping[str, Path]) -> dict[str, Any]:
     """Return the facts of this machine, of the libraries and of `trees` (name: folder), and the project's commit."""
+    content = known.facts(trees)
+    edited = any(tree["edited"] for tree in content.values())
     return {
         "format": FORMAT,
         "machine": {
@@ -37,7 +40,12 @@ def facts(trees: Mapping[str, Path]) -> dict[str, Any]:
             **{f"salt_{name}": salt_version(folder) for name, folder in trees.items()},
             **{name: _version(name) for name in _LIBRARIES},
         },
-        "git": {"commit": _git("rev-parse", "HEAD"), "uncommitted_changes": bool(_git("status", "--porcelain"))},
+        # git ignores upstream's files, so edits of the patched tree are asked for
+        "git": {
+            "commit": _git("rev-parse", "HEAD"),
+            "uncommitted_changes": edited or bool(_git("status", "--porcelain")),
+        },
+        "trees": content,
     }
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FIND_JOB = "saltutil.find_job"
+# of `run.json`: what changes while a run lasts, or tells nothing about it afterwards
+PASSING = frozenset({"status", "problem", "host", "owner"})
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,7 @@ def write(result: Result, folder: Path) -> Path:
     """Write `result.json` into `folder` and return its path."""
     values = {
         "format": FORMAT,
-        "run": {
-            name: value for name, value in dataclasses.asdict(result.run).items() if name not in {"status", "problem"}
-        },
+        "run": {name: value for name, value in dataclasses.asdict(result.run).items() if name not in PASSING},
         "passed": result.passed,
         "thresholds": [dataclasses.asdict(verdict) for verdict in result.verdicts],
         "trees": result.trees,
@@ -275,5 +275,8 @@ def load(folder: Path) -> dict[str, Any]:
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SettingsError(f"{path} is missing or broken: run `python -m harness result {folder}`.") from error
+        how = ""
+        if (folder / "run.json").is_file() and (run := runs.read(folder)).status != "finished":
+            how = f" (the run's status is {run.status})"
+        raise SettingsError(f"{path} is missing or broken{how}: run `python -m harness result {folder}`.") from error
     return values

@@ -12,11 +12,13 @@ import dataclasses
 import json
 import os
 import shutil
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import SettingsError, disk_error
+from harness.processes.owner import ended, owner
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
@@ -27,13 +29,15 @@ if TYPE_CHECKING:
 FORMAT = 1
 FOLDER = Path("build/runs")
 LATEST = "latest"
+KILLED = "the process that ran it was killed"
 
 
 @dataclass(frozen=True)
 class Run:
-    """What ran: `started` is UTC in ISO 8601, `command` repeats it, `status` is running, finished, interrupted, failed.
+    """What ran: `started` is UTC in ISO 8601, `command` repeats it, `problem` says why a run failed.
 
-    `minions` and `seed` are the scenario's own unless the command changed them; `problem` says why a run failed.
+    `status` is running, finished, interrupted, failed, or killed. `minions` and `seed` are the scenario's own unless
+    the command changed them. `host` and `owner` name the process that runs it (see `harness.processes.owner`).
     """
 
     id: str
@@ -44,6 +48,13 @@ class Run:
     command: str
     status: str = "running"
     problem: str = ""
+    host: str = ""
+    owner: str = ""
+
+    @property
+    def killed(self) -> bool:
+        """Return whether the process that ran it has ended without a note; of other machines nobody can tell."""
+        return self.status == "running" and self.host == socket.gethostname() and ended(self.owner)
 
     def scenario(self, folder: Path) -> Scenario:
         """Return the scenario as it ran, from the copy in the run's `folder`."""
@@ -54,6 +65,7 @@ class Run:
 
 def create(parent: Path, when: datetime, scenario: Scenario, file: Path, trees: tuple[str, ...], command: str) -> Path:
     """Make the folder of a new run of the scenario in `file`, started at `when` (UTC), and return it."""
+    note_killed(parent)
     stamp = f"{when:%Y%m%dT%H%M%SZ}"
     for number in range(100):
         folder = parent / f"{stamp}{f'.{number}' if number else ''}-{scenario.name}"
@@ -68,7 +80,8 @@ def create(parent: Path, when: datetime, scenario: Scenario, file: Path, trees: 
         raise SettingsError(f"{parent} has a hundred runs of this second: name another folder with --folder.")
     shutil.copyfile(file, folder / "scenario.toml")
     started = when.isoformat(timespec="seconds")
-    write(folder, Run(folder.name, started, trees, scenario.minions, scenario.seed, command))
+    ours = {"host": socket.gethostname(), "owner": owner(os.getpid())}
+    write(folder, Run(folder.name, started, trees, scenario.minions, scenario.seed, command, **ours))
     return folder
 
 
@@ -83,8 +96,10 @@ def read(folder: Path) -> Run:
     try:
         values = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         values["trees"] = tuple(values["trees"])
+        # runs of before have no owner
+        values = {"host": "", "owner": "", **values}
         return Run(**{column.name: values[column.name] for column in dataclasses.fields(Run)})
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(
             f"{folder} is not the folder of a run: give one of those in {FOLDER}, or none for the latest."
         ) from error
@@ -99,8 +114,21 @@ def end(folder: Path, status: str, problem: str = "") -> Run:
     return run
 
 
+def note_killed(parent: Path) -> list[Path]:
+    """Record of each run in `parent` whose process was killed that it was, and return their folders."""
+    found = []
+    for path in sorted(parent.glob("*/run.json")):
+        # a folder that is no run, or one that belongs to somebody else, is none of ours
+        with contextlib.suppress(SettingsError, OSError):
+            if not path.parent.is_symlink() and read(path.parent).killed:
+                end(path.parent, "killed", KILLED)
+                found.append(path.parent)
+    return found
+
+
 def find(name: str | None, parent: Path = FOLDER) -> Path:
     """Return the folder of run `name`: a path, a name in `parent`, or None for the latest finished run."""
+    note_killed(parent)
     if name is None:
         latest = parent / LATEST
         if not latest.is_dir():
@@ -108,6 +136,8 @@ def find(name: str | None, parent: Path = FOLDER) -> Path:
         return latest.resolve()
     for folder in (Path(name), parent / name):
         if (folder / "run.json").is_file():
+            if read(folder).killed:
+                end(folder, "killed", KILLED)
             return folder.resolve()
     raise SettingsError(f"There is no run {name}: give a folder in {parent}, or none for the latest.")
 

@@ -30,7 +30,8 @@ class Scenario:
 
     `ready_s` limits the fleet's start; `settle_s` limits the wait, after the last answer to a client, for the last
     return. `master` holds options of the master's configuration, `tree_master` those of one tree only;
-    `fleet` those of the fleet's command. `timeline` is what happens to fleet and master while the clients are at work.
+    `fleet` those of the fleet's command. `unknown_allowed` lets clients ask for functions that the fleet does not
+    know. `timeline` is what happens to fleet and master while the clients are at work.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Scenario:
     thresholds: tuple[Threshold, ...] = ()
     fleet: tuple[str, ...] = ()
     timeline: tuple[Moment, ...] = ()
+    unknown_allowed: bool = False
 
     def master_options(self, tree: str) -> dict[str, object]:
         """Return the options of `tree`'s master."""
@@ -127,6 +129,7 @@ def _scenario(table: Table, name: str) -> Scenario:
         "ready_s",
         "settle_s",
         "transport",
+        "unknown_functions",
         "master",
         "trees",
         "fleet",
@@ -152,4 +155,5 @@ def _scenario(table: Table, name: str) -> Scenario:
         thresholds=tuple(read_thresholds(table.table("thresholds"))),
         fleet=read_fleet(table.table("fleet")),
         timeline=read_timeline(table),
+        unknown_allowed=table.choice("unknown_functions", ("refuse", "allow"), "refuse") == "allow",
     )

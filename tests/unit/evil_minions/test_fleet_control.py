@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -18,9 +19,11 @@ from evil_minions import __main__ as command
 from evil_minions import control
 from evil_minions.counters import Counters, total
 from evil_minions.errors import ControlError, UsageError
+from evil_minions.keystates import parts_of
 from evil_minions.selection import Selection
 from evil_minions.settings import FleetSettings
 from evil_minions.status import Status, combine
+from evil_minions.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -200,8 +203,14 @@ def test_control_socket(fleet: Fleet) -> None:
         assert client.match("minion-0000[24]") == ["minion-00002", "minion-00004"]
         assert client.match(["minion-00005"], "list") == ["minion-00005"]
         assert client.pillar("minion-00001") == {}
+        assert client.unknown(["test.ping", "test.pnig"]) == {"test.pnig": "test.ping"}
         client.flush()
-        for wrong in ({"do": "dance"}, {"do": "match"}, {"do": "pillar", "id": "nobody"}):
+        for wrong in (
+            {"do": "dance"},
+            {"do": "knows", "functions": "test.ping"},
+            {"do": "match"},
+            {"do": "pillar", "id": "nobody"},
+        ):
             with pytest.raises(ControlError):
                 client.ask(**wrong)
         client.stop()
@@ -287,7 +296,38 @@ def test_not_ready_in_time(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, "--until-ready", "0.5", "--json")
     code, output = fleet.end()
     fleet.close()
-    assert (code, "Only 0 of 6 minions got ready in 0.5 s." in output) == (3, True)
+    expected = "Only 0 of 6 minions got ready in 0.5 s: 127.0.0.1:"
+    assert (code, expected in output, "answers, but signs no minion in: see the master's log" in output) == (
+        3,
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"pending": 5}, "5 keys wait for acceptance: salt-key -A"),
+        ({"rejected": 3, "denied": 2}, "the master rejected or denied 5 keys: salt-key -L shows them"),
+        ({"authenticated": 4}, "4 are signed in: give them more time, or see the master's log"),
+        ({}, "nothing answers on 127.0.0.1:{}"),
+    ],
+)
+def test_why_a_fleet_is_not_ready(tmp_path: Path, counts: dict[str, int], expected: str) -> None:
+    """A fleet that isn't ready says what keeps it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    status = combine([worker(**dict.fromkeys(COUNTS, 0) | {"minions": 5, "expected": 5} | counts)])
+    fleet = Supervisor(settings(tmp_path, request_port=port))
+    assert asyncio.run(fleet._why(status)) == expected.format(port)
+
+
+def test_keys_that_are_to_wait_are_no_reason(tmp_path: Path) -> None:
+    """Minions whose keys are meant to stay unaccepted keep nobody waiting."""
+    counts = {"minions": 5, "expected": 3, "pending": 2, "authenticated": 1}
+    status = combine([worker(**dict.fromkeys(COUNTS, 0) | counts)])
+    fleet = Supervisor(settings(tmp_path, keys=parts_of("pending=40%")))
+    assert asyncio.run(fleet._why(status)).startswith("1 are signed in")
 
 
 def test_address_that_can_not_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions import adapt, job, recording, replay
+from evil_minions import adapt, catalogue, job, recording, replay
 from evil_minions.recording import Answer, Event, Recording
 from evil_minions.replay import Pace, Replay, Step, plan, steps
 
@@ -54,6 +54,13 @@ def answers(*found: Answer, seed: int = 1, pace: Pace | None = None, events: tup
 def answer(fun: str, *args: object, value: object = True, seconds: float = 1.0, retcode: int = 0) -> Answer:
     """Return an answer."""
     return Answer(fun, args, value, retcode, seconds, "20261121100000000000", "nested" if retcode else None)
+
+
+def test_recorded_functions_are_known() -> None:
+    """A fleet knows the functions of its recording beside its own; whatever else is asked for is told with a guess."""
+    known = catalogue.names(answers(answer("web.restart"), STATES))
+    asked = ["web.restart", "state.apply", "test.ping", "test.pnig", "zzz"]
+    assert catalogue.unknown(asked, known) == {"test.pnig": "test.ping", "zzz": ""}
 
 
 def test_steps_are_in_order_and_pass_midnight() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from harness import figures
+from harness import figures, samples
 from harness.errors import SettingsError
 from harness.report import page, theme, verdict
 from harness.results import result
@@ -86,7 +89,7 @@ def test_page_needs_nothing_else(found: Text) -> None:
 def test_verdict_comes_first(found: Text) -> None:
     """The verdict tells in words and numbers how each tree fared, before anything else."""
     expected = (
-        "1 of the scenario's 3 limits missed: stock collapsed and patched went well. "
+        "1 of the scenario's 3 limits missed: acknowledged_ratio (stock). Stock collapsed and patched went well. "
         "stock collapsed 1 of 2 client requests got a complete answer. 2 requested jobs became 3. "
         "70.0 % of the sends were acknowledged; minions sent each return 1.33 times on average. "
         "1 of 12 returns were lost. "
@@ -106,7 +109,8 @@ def test_limits_are_listed(found: Text) -> None:
 
 def test_trees_are_compared(found: Text) -> None:
     """A figure shows both trees and which one is better by how much."""
-    assert "Client latency, 95 % stock 7.70 s patched 1.95 s ▲ 3.9× better" in found.text  # noqa: RUF001
+    assert "Client latency, 95 % stock 7.70 s patched 1.95 s differs 3.9×" in found.text  # noqa: RUF001
+    assert "Sends acknowledged stock 70.0 % patched 100.0 % ▲ +30.0 points, better" in found.text
 
 
 def test_every_figure_has_its_definition(found: Text) -> None:
@@ -180,13 +184,93 @@ def test_without_result(tmp_path: Path) -> None:
         ("returns_lost", 3.0, 0.0, Change("good", "down to none")),
         ("returns_lost", 0.0, 3.0, Change("bad", "up from none")),
         ("acknowledged_ratio", 0.08, 0.97, Change("good", "+89.0 points, better")),
-        ("returns_per_s", 100.0, 50.0, Change("bad", "2.0× worse")),  # noqa: RUF001
+        ("returns_per_s", 100.0, 50.0, None),
+        ("client_latency_s.p95", 0.31, 0.86, Change("", "differs 2.8×")),  # noqa: RUF001
+        ("client_latency_s.p95", 0.31, 0.49, None),
+        ("master_cpu_ms_per_return", 3.0, 0.0, None),
+        ("fleet_cpu_ms_per_return", 1.0, 9.0, None),
         ("minions", 10.0, 20.0, None),
     ],
 )
 def test_change(name: str, stock: float, patched: float, expected: Change | None) -> None:
-    """A comparison says better or worse by the figure's own direction, and nothing below the noise."""
+    """Counts are judged by the figure's own direction; a time is only said to differ, and that beyond twice."""
     assert page.change(figures.BY_NAME[name], {"stock": stock, "patched": patched}) == expected
+
+
+def _tree(requests: int = 10, errors: int = 0) -> dict[str, Any]:
+    return {
+        "client_requests": requests,
+        "client_errors": errors,
+        "returns_lost": 0,
+        "returns_expected": 100,
+        "acknowledged_ratio": 1.0,
+        "duplicate_ratio": 0.0,
+        "publications": 10,
+        "jobs_requested": 10,
+        "settled_in_time": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        (0, ", though every request was answered."),
+        (1, ". Stock struggled and patched struggled."),
+    ],
+)
+def test_missed_limits_are_named(errors: int, expected: str) -> None:
+    """The headline names the missed limits, and praises nobody beside them."""
+    trees = {tree: _tree(errors=errors) for tree in ("stock", "patched")}
+    missed = [{"tree": tree, "field": "settle_s", "passed": False} for tree in trees]
+    found = {"trees": trees, "thresholds": [*missed, {"tree": "stock", "field": "find_jobs", "passed": True}]}
+    text = verdict.headline(found, [verdict.of_tree(*pair) for pair in trees.items()]).text
+    assert text == f"2 of the scenario's 3 limits missed: settle_s (stock and patched){expected}"
+
+
+def test_a_run_without_requests_is_no_success() -> None:
+    """Nothing asked is nothing proven."""
+    found = verdict.of_tree("stock", _tree(requests=0))
+    assert (found.state, found.sentences) == ("warn", ("No request was sent.",))
+
+
+def test_none_is_not_some() -> None:
+    """A request that no minion answered is told apart from one that some answered."""
+    row = samples.ClientSample("a", "api", "f", "sync", 0, 0, 0, 1, "", 50, 0, "0 of 50 minions answered")
+    rows = [row, replace(row, error="10 of 50 minions answered"), replace(row, error="9 of 50 minions answered")]
+    evidence = SimpleNamespace(clients=rows)
+    expected = [("stock", "some of 50 minions answered", 2), ("stock", "0 of 50 minions answered", 1)]
+    assert page.errors({"stock": cast("Any", evidence)}) == expected
+
+
+def test_processes_that_one_tree_lacks() -> None:
+    """A process that a tree does not have has no figure there; one that is not the master's gets no badge."""
+    functions = {"test.ping": {"returns": 10, "jobs_requested": 1}}
+    trees = {
+        "stock": {"cpu_s": {"EventPublisher": 1.0, "MWorker": 1.0, "locust": 1.0}, "per_function": functions},
+        "patched": {"cpu_s": {"MWorker": 3.0, "locust": 9.0}, "per_function": functions},
+    }
+    rows = page.cpu_rows(trees, ["MWorker", "EventPublisher", "locust"])
+    assert rows[0][2] == Change("", "differs 3.0×")  # noqa: RUF001
+    assert rows[1] == ("EventPublisher", {"stock": "100 ms", "patched": "–"}, None)  # noqa: RUF001
+    assert rows[2][2] is None
+
+
+@pytest.mark.parametrize(
+    ("load", "end"),
+    [(1.5, " on 2 cores."), (2.5, " on 2 cores: the machine was busy, so treat differences in time as noise.")],
+)
+def test_conditions(load: float, end: str) -> None:
+    """A reader is told the order of the trees, and whether the machine was busy."""
+    said = page.conditions(["stock", "patched"], {"machine": {"cores": 2, "load_average_at_start": load}})
+    assert said == f"stock ran first, then patched. The load average at the start was {load:g}{end}"
+
+
+def test_an_edited_tree_is_named() -> None:
+    """A run of an edited tree says which files were edited, beside the figures and among the facts."""
+    machine = {"trees": {"patched": {"hash": "0123456789abcdef", "edited": ["salt/master.py"]}}}
+    expected = "patched: tree 0123456789ab, edited: salt/master.py"
+    assert page.conditions(["patched"], machine) == f"Only patched ran. {expected}."
+    assert page.facts(machine) == [("tree", expected)]
 
 
 @pytest.mark.parametrize(
@@ -203,17 +287,9 @@ def test_change(name: str, stock: float, patched: float, expected: Change | None
 )
 def test_verdict_without_thresholds(errors: int, lost: int, acknowledged: float | None, expected: str) -> None:
     """A tree's own figures tell whether its master was healthy."""
-    values = {
-        "client_requests": 10,
-        "client_errors": errors,
-        "returns_lost": lost,
-        "returns_expected": 100,
-        "acknowledged_ratio": acknowledged,
-        "duplicate_ratio": None if acknowledged is None else 0.0,
-        "publications": 10,
-        "jobs_requested": 10,
-        "settled_in_time": True,
-    }
+    duplicates = None if acknowledged is None else 0.0
+    values = _tree(errors=errors)
+    values |= {"returns_lost": lost, "acknowledged_ratio": acknowledged, "duplicate_ratio": duplicates}
     assert verdict.of_tree("stock", values).word == expected
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,6 +51,36 @@ def test_latest_is_the_last_finished_run(tmp_path: Path) -> None:
     runs.end(third, "finished")
     assert runs.find(None, tmp_path) == third
     assert [path.name for path in tmp_path.iterdir() if path.is_symlink()] == ["latest"]
+
+
+def test_a_killed_run_is_recorded(tmp_path: Path) -> None:
+    """Whoever looks next records that a run's process has gone; one that runs on, or runs elsewhere, is left alone."""
+    dead, alive, elsewhere = (_create(tmp_path) for _ in range(3))
+    runs.write(dead, replace(runs.read(dead), owner="another-boot/1/0.00"))
+    runs.write(elsewhere, replace(runs.read(elsewhere), host="elsewhere.example", owner="another-boot/1/0.00"))
+    assert runs.find(str(dead), Path("none")) == dead
+    assert [runs.read(folder).status for folder in (dead, alive, elsewhere)] == ["killed", "running", "running"]
+    assert runs.read(dead).problem == "the process that ran it was killed"
+
+
+def test_killed_runs_are_found_by_any_command(tmp_path: Path) -> None:
+    """A new run, or a look at the latest, records killed ones; runs of before, without an owner, stay as they are."""
+    old, dead = _create(tmp_path), _create(tmp_path)
+    values = json.loads((old / "run.json").read_text())
+    del values["host"], values["owner"]
+    (old / "run.json").write_text(json.dumps(values))
+    runs.write(dead, replace(runs.read(dead), owner="another-boot/1/0.00"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "run.json").write_text("[]")
+    _create(tmp_path)
+    assert (runs.read(old).status, runs.read(dead).status) == ("running", "killed")
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """A place for runs that can't be is a wrong setting."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match="choose a folder that you may write to"):
+        _create(tmp_path / "file" / "runs")
 
 
 def test_find(tmp_path: Path) -> None:
