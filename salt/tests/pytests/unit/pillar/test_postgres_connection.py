@@ -19,15 +19,23 @@ PASSWORD = "hunter2"
 
 
 @pytest.fixture
-def configure_loader_modules(minion_opts):
-    return {
-        postgres: {
-            "__opts__": {
-                **minion_opts,
-                "postgres": {"host": "db.example.com", "pass": PASSWORD},
-            }
+def opts(minion_opts):
+    """
+    The options of a masterless minion whose pillar is in the database
+    """
+    minion_opts.update(
+        {
+            "file_client": "local",
+            "pillar_roots": {},
+            "postgres": {"host": "db.example.com", "pass": PASSWORD},
         }
-    }
+    )
+    return minion_opts
+
+
+@pytest.fixture
+def configure_loader_modules(opts):
+    return {postgres: {"__opts__": opts}}
 
 
 @pytest.fixture
@@ -58,17 +66,11 @@ class Diagnosed(psycopg2.ProgrammingError):
         return 'relation "p" does not exist\nLINE 1: SELECT secret FROM p'
 
 
-def compile_pillar(minion_opts, *queries):
+def compile_pillar(opts, *queries):
     """
     Compile a pillar out of the database alone
     """
-    opts = {
-        **minion_opts,
-        "file_client": "local",
-        "pillar_roots": {},
-        "postgres": {"host": "db.example.com", "pass": PASSWORD},
-        "ext_pillar": [{"postgres": list(queries)}],
-    }
+    opts = {**opts, "ext_pillar": [{"postgres": list(queries)}]}
     return salt.pillar.Pillar(opts, {}, "web1", "base").compile_pillar()
 
 
@@ -91,7 +93,7 @@ def test_defaults_of_the_connection(connection):
     }
 
 
-def test_options_of_the_connection(connection):
+def test_options_of_the_connection(connection, opts):
     wanted = {
         "sslmode": "verify-full",
         "sslrootcert": "/ca.pem",
@@ -101,8 +103,8 @@ def test_options_of_the_connection(connection):
         "connect_timeout": 3,
         "statement_timeout": 0,
     }
-    with patch.dict(postgres.__opts__, {"postgres": wanted}):
-        postgres.ext_pillar("web1", {}, "SELECT 1")
+    opts["postgres"] = wanted
+    postgres.ext_pillar("web1", {}, "SELECT 1")
     assert {name: connection.params[name] for name in wanted} == wanted
 
 
@@ -129,20 +131,20 @@ def test_error_names_what_is_for_the_minion(connection, caplog, error, expected)
     assert f"Error in ext_pillar POSTGRES: {error}" in caplog.messages
 
 
-def test_second_query_that_fails_leaves_nothing_of_the_first(connection, minion_opts):
+def test_second_query_that_fails_leaves_nothing_of_the_first(connection, opts):
     connection.fetchall.return_value = [({"a": 1},)]
-    assert compile_pillar(minion_opts, "SELECT 1") == {"a": 1}
+    assert compile_pillar(opts, "SELECT 1") == {"a": 1}
     connection.execute.side_effect = [None, Diagnosed()]
     expected = 'Failed to load ext_pillar postgres: relation "p" does not exist'
-    pillar = compile_pillar(minion_opts, "SELECT 1", "SELECT secret FROM p")
+    pillar = compile_pillar(opts, "SELECT 1", "SELECT secret FROM p")
     assert pillar == {"_errors": [expected]}
 
 
-def test_unreachable_database_is_an_error_of_the_pillar(minion_opts, caplog):
+def test_unreachable_database_is_an_error_of_the_pillar(opts, caplog):
     error = psycopg2.OperationalError("Connection refused")
     with patch("psycopg2.connect", MagicMock(side_effect=error)):
         with caplog.at_level(logging.NOTSET):
-            pillar = compile_pillar(minion_opts, "SELECT 1")
+            pillar = compile_pillar(opts, "SELECT 1")
     assert pillar == {
         "_errors": [
             "Failed to load ext_pillar postgres: the database does not answer, see"

@@ -13,11 +13,14 @@ import time
 import pytest
 
 import salt.utils.postgres
+from tests.support.mock import patch
 
 psycopg2 = pytest.importorskip("psycopg2")
 
 JSONB = 3802
 PASSWORD = "hunter2"
+
+KEPT = salt.utils.postgres._kept  # pylint: disable=protected-access
 
 
 def message(kind, *fields):
@@ -35,9 +38,7 @@ def error(code, text):
     """
     Return an error as the server reports it
     """
-    return message(
-        b"E", b"SERROR\0VERROR\0", f"C{code}\0M{text}\0".encode(), b"\0"
-    )
+    return message(b"E", b"SERROR\0VERROR\0", f"C{code}\0M{text}\0".encode(), b"\0")
 
 
 def result(value):
@@ -168,9 +169,9 @@ def server():
 @pytest.fixture(autouse=True)
 def no_kept_connections():
     yield
-    for connection in salt.utils.postgres._kept.values():
+    for connection in KEPT.values():
         connection.close()
-    salt.utils.postgres._kept.clear()
+    KEPT.clear()
 
 
 @pytest.fixture
@@ -199,7 +200,7 @@ def end_and_wait(server, params):
     End all sessions and wait until this process has heard of it
     """
     server.end_sessions()
-    (connection,) = salt.utils.postgres._kept.values()
+    connection = next(iter(KEPT.values()))
     end = time.monotonic() + 10
     while connection.usable():
         assert time.monotonic() < end
@@ -279,7 +280,7 @@ def test_server_that_accepts_and_never_answers(server, params):
     server.greet = False
     with pytest.raises(psycopg2.OperationalError, match="no answer .* 0.2 seconds"):
         ask({**params, "connect_timeout": 0.2})
-    assert salt.utils.postgres._kept == {}
+    assert KEPT == {}
 
 
 def test_query_that_is_never_answered(server, params):
@@ -293,13 +294,11 @@ def test_query_that_is_never_answered(server, params):
 
 
 def test_interrupted_query_is_not_left_to_the_next(server, params):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        with salt.utils.postgres.get_connection(**params) as connection:
-            connection._wait = interrupt
-            connection.execute("SELECT 1")
+    server.answers["hang"] = lambda session: None
+    with salt.utils.postgres.get_connection(**params) as connection:
+        with patch("selectors.DefaultSelector", side_effect=KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt):
+                connection.execute("hang")
     ask(params)
     assert len(server.startups) == 2
 
@@ -310,7 +309,7 @@ def test_connection_in_use_is_not_shared(server, params):
             assert outer is not inner
     # one of the two is kept
     assert (outer.closed, inner.closed) == (True, False)
-    assert list(salt.utils.postgres._kept.values()) == [inner]
+    assert list(KEPT.values()) == [inner]
 
 
 @pytest.mark.skip_unless_on_linux
@@ -322,7 +321,7 @@ def test_forked_process_has_a_connection_of_its_own(server, params):
         status = 1
         try:
             status = 0 if ask(params) == [({"a": 1},)] else 2
-            salt.utils.postgres._kept.clear()
+            KEPT.clear()
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
