@@ -30,6 +30,23 @@ except ImportError:
 # Routers and servers drop idle connections, not always with a word.
 KEEP_IDLE = 60
 
+# The options of the connection in the configuration, and their defaults. Those
+# that are None are left to libpq.
+DEFAULTS = {
+    "host": "localhost",
+    "user": "salt",
+    "pass": "salt",
+    "db": "salt",
+    "port": 5432,
+    "sslmode": None,
+    "sslrootcert": None,
+    "sslcert": None,
+    "sslkey": None,
+    "application_name": None,
+    "connect_timeout": 10,
+    "statement_timeout": 60,
+}
+
 # The kept connections by process id and parameters. A connection that is in
 # use is not in here, so threads never share one.
 _kept = {}
@@ -154,6 +171,20 @@ class Connection:
         if self.pid == os.getpid():
             self._cursor = None
             self._conn.close()
+
+
+def get_params(opts):
+    """
+    Return the parameters of a connection out of the option ``postgres``
+    """
+    configured = opts.get("postgres", {})
+    params = {
+        name: configured.get(name, default) for name, default in DEFAULTS.items()
+    }
+    params["password"] = params.pop("pass")
+    params["dbname"] = params.pop("db")
+    params["fallback_application_name"] = "salt"
+    return params
 
 
 @contextlib.contextmanager
