@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # name: (module below benchmarks, what it measures, default minions, default rounds)
 BENCHMARKS = {
     "pillar": ("pillar", "fetch of a pillar from PostgreSQL, stock against patched", 1000, 400),
+    "pillar-scale": ("pillar_scale", "the same at 100,000 minions, the RFC's function against ours", 100_000, 20),
     "fleet": ("fleet", "memory and CPU of simulated minions on a real master", 1000, 5),
 }
 

@@ -23,20 +23,20 @@ FUNCTION = ("SELECT suse_minion_pillars(%s)",)
 # As the RFC writes them, and with an order: without one the rows come as they lie on the disk.
 FOUR = (
     "SELECT pillar from suseSaltPillars WHERE server_id is NULL AND group_id is NULL AND org_id is NULL",
-    "SELECT pillar from suseSaltPillars WHERE org_id = (SELECT org_id FROM rhnServer AS S LEFT JOIN suseMinionInfo AS M "
-    "on S.id = M.server_id WHERE M.minion_id = %s)",
-    "SELECT pillar from suseSaltPillars WHERE group_id IN (SELECT server_group_id FROM rhnServerGroupMembers AS G "
-    "LEFT JOIN suseMinionInfo AS M ON G.server_id = M.server_id WHERE M.minion_id = %s)",
-    "SELECT pillar from suseSaltPillars WHERE server_id = (SELECT server_id FROM suseMinionInfo AS M "
-    "WHERE M.minion_id = %s)",
+    """SELECT pillar from suseSaltPillars WHERE org_id = (SELECT org_id FROM rhnServer AS S
+       LEFT JOIN suseMinionInfo AS M on S.id = M.server_id WHERE M.minion_id = %s)""",
+    """SELECT pillar from suseSaltPillars WHERE group_id IN (SELECT server_group_id FROM rhnServerGroupMembers AS G
+       LEFT JOIN suseMinionInfo AS M ON G.server_id = M.server_id WHERE M.minion_id = %s)""",
+    """SELECT pillar from suseSaltPillars WHERE server_id = (SELECT server_id FROM suseMinionInfo AS M
+       WHERE M.minion_id = %s)""",
 )
 TARGET = (
     "SELECT pillar from suseSaltPillars WHERE target = '*'",
-    "SELECT pillar from suseSaltPillars WHERE target = (SELECT CONCAT('org_id:', org_id::VARCHAR) FROM rhnServer AS S "
-    "LEFT JOIN suseMinionInfo AS M on S.id = M.server_id WHERE M.minion_id = %s)",
-    "SELECT pillar from suseSaltPillars WHERE target IN (SELECT CONCAT('group_id:', server_group_id::VARCHAR) "
-    "FROM rhnServerGroupMembers AS G LEFT JOIN suseMinionInfo AS M ON G.server_id = M.server_id "
-    "WHERE M.minion_id = %s)",
+    """SELECT pillar from suseSaltPillars WHERE target = (SELECT CONCAT('org_id:', org_id::VARCHAR) FROM rhnServer AS S
+       LEFT JOIN suseMinionInfo AS M on S.id = M.server_id WHERE M.minion_id = %s)""",
+    """SELECT pillar from suseSaltPillars WHERE target IN (SELECT CONCAT('group_id:', server_group_id::VARCHAR)
+       FROM rhnServerGroupMembers AS G LEFT JOIN suseMinionInfo AS M ON G.server_id = M.server_id
+       WHERE M.minion_id = %s)""",
     "SELECT pillar from suseSaltPillars WHERE target = %s",
 )
 BY_GROUP = ' ORDER BY group_id, category COLLATE "C"'
@@ -106,6 +106,20 @@ def _targets(rows: Iterable[tuple[Any, ...]], ids: dict[int, str]) -> Iterator[t
         else:
             target = "*" if org is None else f"org_id:{org}"
         yield target, category, pillar
+
+
+def shuffle(dsn: str, form: Form) -> None:
+    """Put the pillars on the disk in another order; the ids stay those of the rows."""
+    columns = "target, category, pillar" if form.name == "target" else f"id, {', '.join(schema.PILLAR)}"
+    overriding = "" if form.name == "target" else "OVERRIDING SYSTEM VALUE"
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE shuffled ON COMMIT DROP AS SELECT * FROM suseSaltPillars")
+        cursor.execute("TRUNCATE suseSaltPillars")
+        cursor.execute(
+            f"INSERT INTO suseSaltPillars ({columns}) {overriding} SELECT {columns} FROM shuffled ORDER BY random()"  # noqa: S608 - own names
+        )
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("ANALYZE suseSaltPillars")
 
 
 def canonical(pillar: dict[str, Any]) -> str:

@@ -178,9 +178,7 @@ def get_params(opts):
     Return the parameters of a connection out of the option ``postgres``
     """
     configured = opts.get("postgres", {})
-    params = {
-        name: configured.get(name, default) for name, default in DEFAULTS.items()
-    }
+    params = {name: configured.get(name, default) for name, default in DEFAULTS.items()}
     params["password"] = params.pop("pass")
     params["dbname"] = params.pop("db")
     params["fallback_application_name"] = "salt"

@@ -30,7 +30,9 @@ def write(tmp_path):
         if isinstance(text, bytes):
             path.write_bytes(text)
         else:
-            path.write_text(text if isinstance(text, str) else salt.utils.json.dumps(text))
+            path.write_text(
+                text if isinstance(text, str) else salt.utils.json.dumps(text)
+            )
         return str(path)
 
     return write
