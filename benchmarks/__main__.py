@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 BENCHMARKS = {
     "pillar": ("pillar", "fetch of a pillar from PostgreSQL, stock against patched", 1000, 400),
     "pillar-scale": ("pillar_scale", "the same at 100,000 minions, the RFC's function against ours", 100_000, 20),
+    "pillar-fleet": ("pillar_fleet", "the RFC's experiments: a fleet by each access method", 1000, 10),
     "fleet": ("fleet", "memory and CPU of simulated minions on a real master", 1000, 5),
 }
 
@@ -58,7 +59,7 @@ def _run(arguments: argparse.Namespace) -> Outcome:
         raise UnknownBenchmark(
             f"There is no benchmark {arguments.name!r}; choose one of {', '.join(BENCHMARKS)}."
         ) from None
-    options = Options(arguments.minions or minions, arguments.rounds or rounds, _progress)
+    options = Options(arguments.minions or minions, arguments.rounds or rounds, _progress, arguments.output)
     outcome: Outcome = importlib.import_module(f"benchmarks.{module}").run(options)
     return outcome
 

@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg2
 import pytest
 
-from harness.database import forms, schema
+from benchmarks.patched import Salt, patched
+from harness.database import forms, schema, scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.database.postgres import Postgres
 
-sys.path.insert(0, str(Path(__file__).parent))
-import pillar_server
-
 pytestmark = pytest.mark.live
-IDS = pillar_server.IDS[:60]
+IDS = scratch.ids(1000)[:60]
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with pillar_server.served(tmp_path_factory.mktemp("server")) as found:
+    with scratch.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pillar_server.Salt]:
+def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
     """Yield the patched Salt."""
-    with pillar_server.patched(tmp_path_factory.mktemp("salt")) as found:
+    with patched(tmp_path_factory.mktemp("salt")) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def databases(server: Postgres) -> dict[str, pillar_server.Database]:
+def databases(server: Postgres) -> dict[str, scratch.Database]:
     """Return a database of each form with the same rows."""
-    return {name: pillar_server.filled(server, f"form_{name}", name, IDS) for name in forms.FORMS}
+    return {name: scratch.filled(server, f"form_{name}", name, IDS) for name in forms.FORMS}
 
 
 @pytest.fixture(scope="module")
 def files(
-    salt: pillar_server.Salt,
-    databases: dict[str, pillar_server.Database],
+    salt: Salt,
+    databases: dict[str, scratch.Database],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> list[dict[str, object]]:
     """Write the rows to files, import these everywhere, which adds the lists of formulas; return their ext_pillar."""
@@ -66,9 +62,9 @@ def files(
 
 
 @pytest.fixture
-def empty(server: Postgres, request: pytest.FixtureRequest) -> pillar_server.Database:
+def empty(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
     """Return a database of the improved form with two organisations, three groups and one minion in all three."""
-    made = pillar_server.make(server, f"empty_{abs(hash(request.node.name))}", "improved")
+    made = scratch.make(server, f"empty_{abs(hash(request.node.name))}", "improved")
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
     made.run("INSERT INTO rhnServerGroup VALUES (1, 'a', '', 1), (2, 'b', '', 1), (10, 'c', '', 1)")
     made.run("INSERT INTO rhnServer VALUES (7, 1, 'web')")
@@ -77,22 +73,20 @@ def empty(server: Postgres, request: pytest.FixtureRequest) -> pillar_server.Dat
     return made
 
 
-def pillars(
-    salt: pillar_server.Salt, database: pillar_server.Database, form: str, *, ordered: bool = True
-) -> list[str]:
+def pillars(salt: Salt, database: scratch.Database, form: str, *, ordered: bool = True) -> list[str]:
     """Return the pillars of all minions as canonical JSON."""
     found = salt.compile(database.server, forms.FORMS[form].options(ordered=ordered), IDS)
     assert not any("_errors" in pillar for pillar in found), found[0]["_errors"]
     return [forms.canonical(pillar) for pillar in found]
 
 
-def ask(database: pillar_server.Database, minion: str = "web") -> list[object]:
+def ask(database: scratch.Database, minion: str = "web") -> list[object]:
     """Return what the function gives."""
     return [pillar for (pillar,) in database.run("SELECT suse_minion_pillars(%s)", minion)]
 
 
 def test_all_forms_and_files_give_identical_pillars(
-    salt: pillar_server.Salt, databases: dict[str, pillar_server.Database], files: list[dict[str, object]]
+    salt: Salt, databases: dict[str, scratch.Database], files: list[dict[str, object]]
 ) -> None:
     """Function, four queries, target queries, the improved function, and files: the same bytes for each minion."""
     expected = [forms.canonical(found) for found in salt.compile(databases["rfc"].server, files, IDS)]
@@ -102,18 +96,14 @@ def test_all_forms_and_files_give_identical_pillars(
 
 
 @pytest.mark.parametrize("form", ["four", "target"])
-def test_the_queries_of_the_rfc_work_as_written(
-    salt: pillar_server.Salt, databases: dict[str, pillar_server.Database], form: str
-) -> None:
+def test_the_queries_of_the_rfc_work_as_written(salt: Salt, databases: dict[str, scratch.Database], form: str) -> None:
     """Without an order every pillar is complete; only which group wins is left to the disk."""
     as_written = pillars(salt, databases[form], form, ordered=False)
     assert [len(text) for text in as_written] == [len(text) for text in pillars(salt, databases["rfc"], "rfc")]
 
 
 @pytest.mark.parametrize("form", list(forms.FORMS))
-def test_order_on_the_disk_does_not_matter(
-    salt: pillar_server.Salt, databases: dict[str, pillar_server.Database], form: str
-) -> None:
+def test_order_on_the_disk_does_not_matter(salt: Salt, databases: dict[str, scratch.Database], form: str) -> None:
     """Rows that are shuffled on the disk give the same pillars."""
     expected = pillars(salt, databases[form], form)
     for _ in range(3):
@@ -121,7 +111,7 @@ def test_order_on_the_disk_does_not_matter(
         assert pillars(salt, databases[form], form) == expected
 
 
-def test_scopes_override_in_order(salt: pillar_server.Salt, empty: pillar_server.Database) -> None:
+def test_scopes_override_in_order(salt: Salt, empty: scratch.Database) -> None:
     """Everyone, organisation, group, minion: each overrides the one before, and nested keys merge."""
     scopes = (("NULL", "NULL", "NULL"), ("NULL", "NULL", "1"), ("NULL", "1", "NULL"), ("7", "NULL", "NULL"))
     for number, (minion, group, org) in reversed(list(enumerate(scopes))):
@@ -134,7 +124,7 @@ def test_scopes_override_in_order(salt: pillar_server.Salt, empty: pillar_server
     assert found == {"deep": {"v0": 0, "v1": 1, "v2": 2, "v3": 3}}
 
 
-def test_groups_are_in_order_of_priority_then_id(empty: pillar_server.Database) -> None:
+def test_groups_are_in_order_of_priority_then_id(empty: scratch.Database) -> None:
     """Of equal priority the highest id wins, by number; a priority overrules the id."""
     for group in (10, 2, 1):
         row = "INSERT INTO suseSaltPillars (group_id, category, pillar) VALUES (%s, %s, jsonb_build_object('v', %s))"
@@ -145,7 +135,7 @@ def test_groups_are_in_order_of_priority_then_id(empty: pillar_server.Database) 
     assert ask(empty) == [{"v": 10}, {"v": 10}, {"v": 2}, {"v": 2}, {"v": 1}, {"v": 1}]
 
 
-def test_unknown_minion_gets_nothing(empty: pillar_server.Database) -> None:
+def test_unknown_minion_gets_nothing(empty: scratch.Database) -> None:
     """Pillars of everyone are for everyone that is known."""
     empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{\"secret\": 1}')")
     assert ask(empty) == [{"secret": 1}]
@@ -162,7 +152,7 @@ def test_unknown_minion_gets_nothing(empty: pillar_server.Database) -> None:
     ],
     ids=["second global row", "scalar", "array", "two targets"],
 )
-def test_bad_rows_are_refused(empty: pillar_server.Database, columns: str, values: str, constraint: str) -> None:
+def test_bad_rows_are_refused(empty: scratch.Database, columns: str, values: str, constraint: str) -> None:
     """The schema refuses what no pillar can be."""
     empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{}')")
     with pytest.raises(psycopg2.IntegrityError, match=constraint):
@@ -181,7 +171,7 @@ def test_bad_rows_are_refused(empty: pillar_server.Database, columns: str, value
 )
 def test_no_orphans(server: Postgres, form: str, table: str, left: set[str]) -> None:
     """The pillars of a minion, a group or an organisation go with it."""
-    made = pillar_server.make(server, f"orphans_{form}_{table}", form)
+    made = scratch.make(server, f"orphans_{form}_{table}", form)
     fill = forms.fill_target if form == "target" else schema.fill
     fill(made.server.dsn, ["a", "b"], 1, schema.Scale(organisations=2, groups=2, memberships=1))
     target = """SELECT DISTINCT coalesce('org_id:' || org_id, 'group_id:' || group_id, minion_id, '*')
@@ -194,7 +184,7 @@ def test_no_orphans(server: Postgres, form: str, table: str, left: set[str]) -> 
 
 
 @pytest.mark.parametrize("form", list(forms.FORMS))
-def test_installing_twice_changes_nothing(databases: dict[str, pillar_server.Database], form: str) -> None:
+def test_installing_twice_changes_nothing(databases: dict[str, scratch.Database], form: str) -> None:
     """A second run of the files leaves tables and rows as they are."""
     made = databases[form]
     shape = """SELECT table_name, column_name, data_type FROM information_schema.columns
@@ -204,9 +194,9 @@ def test_installing_twice_changes_nothing(databases: dict[str, pillar_server.Dat
     assert (made.run(shape), made.run("SELECT indexname FROM pg_indexes ORDER BY 1"), made.count()) == before
 
 
-def test_upgrade_keeps_the_rows(salt: pillar_server.Salt, server: Postgres) -> None:
+def test_upgrade_keeps_the_rows(salt: Salt, server: Postgres) -> None:
     """The RFC's table becomes the improved one in place, and gives the same pillars."""
-    made = pillar_server.filled(server, "upgraded", "rfc", IDS)
+    made = scratch.filled(server, "upgraded", "rfc", IDS)
     rows = "SELECT id, server_id, group_id, org_id, category, pillar FROM suseSaltPillars ORDER BY id"
     before, expected = made.run(rows), pillars(salt, made, "rfc")
     forms.install(made.server.dsn, forms.FORMS["improved"])
@@ -224,7 +214,7 @@ def test_upgrade_keeps_the_rows(salt: pillar_server.Salt, server: Postgres) -> N
 )
 def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, rows: str, message: str) -> None:
     """Rows that break the new rules stop the upgrade before it changes anything."""
-    made = pillar_server.make(server, f"refused_{abs(hash(rows))}", "rfc")
+    made = scratch.make(server, f"refused_{abs(hash(rows))}", "rfc")
     made.run(f"INSERT INTO suseSaltPillars (category, pillar) VALUES {rows}")  # noqa: S608 - from above
     with pytest.raises(psycopg2.errors.RaiseException, match=message):
         forms.install(made.server.dsn, forms.FORMS["improved"])
@@ -235,7 +225,7 @@ def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, rows: str, mes
 @pytest.mark.parametrize(("first", "second"), [("target", "improved"), ("improved", "target")])
 def test_forms_do_not_mix(server: Postgres, first: str, second: str) -> None:
     """A form refuses a database that has the other one."""
-    made = pillar_server.make(server, f"mixed_{first}", first)
+    made = scratch.make(server, f"mixed_{first}", first)
     with pytest.raises(psycopg2.Error, match="into another database"):
         forms.install(made.server.dsn, forms.FORMS[second])
 
@@ -243,7 +233,7 @@ def test_forms_do_not_mix(server: Postgres, first: str, second: str) -> None:
 def test_function_uses_indexes(server: Postgres) -> None:
     """With many rows the plan of the improved form has no sequential scan of the pillars."""
     ids = [f"minion-{number:05d}" for number in range(2000)]
-    made = pillar_server.filled(server, "many", "improved", ids)
+    made = scratch.filled(server, "many", "improved", ids)
     body = made.run("SELECT prosrc FROM pg_proc WHERE proname = 'suse_minion_pillars'")[0][0]
     plan = "\n".join(line for (line,) in made.run("EXPLAIN " + body.replace("= mid", "= 'minion-01000'")))
     assert "Seq Scan on susesaltpillars" not in plan, plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,8 @@ import psycopg2
 import pytest
 
 from benchmarks.contender import Contender
+from benchmarks.patched import Salt, options, patched
+from harness.database import scratch
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.database.postgres import Postgres
-
-sys.path.insert(0, str(Path(__file__).parent))
-import pillar_server
 
 pytestmark = pytest.mark.live
 Files = dict[str, str]
@@ -32,21 +30,21 @@ ROWS = "SELECT server_id, group_id, org_id, category, pillar FROM suseSaltPillar
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with pillar_server.served(tmp_path_factory.mktemp("server")) as found:
+    with scratch.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pillar_server.Salt]:
+def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
     """Yield the patched Salt."""
-    with pillar_server.patched(tmp_path_factory.mktemp("salt")) as found:
+    with patched(tmp_path_factory.mktemp("salt")) as found:
         yield found
 
 
 @pytest.fixture
-def database(server: Postgres, request: pytest.FixtureRequest) -> pillar_server.Database:
+def database(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
     """Return a database with two organisations, two groups and five minions, and no pillar."""
-    made = pillar_server.make(server, f"migration_{abs(hash(request.node.name))}", "improved")
+    made = scratch.make(server, f"migration_{abs(hash(request.node.name))}", "improved")
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
     made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
     for number, minion in enumerate(IDS, 1):
@@ -85,12 +83,19 @@ def files(tmp_path: Path) -> Files:
     return {name: str(tmp_path / name) for name in ("pillar_data", "static_data", "formula_data")}
 
 
+def failed(salt: Salt, postgres: Postgres, name: str, **arguments: object) -> dict[str, Any]:
+    """Return the answer of a runner that does not do all that it was asked for."""
+    answer = salt.answer(postgres, name, **arguments)
+    assert answer["retcode"] == 1, answer
+    return answer
+
+
 def states(report: dict[str, Any]) -> dict[str, str]:
     """Return what became of the files, by name."""
     return {Path(path).name: state for path, state in report["files"].items()}
 
 
-def test_import_and_import_again(salt: pillar_server.Salt, database: pillar_server.Database, files: Files) -> None:
+def test_import_and_import_again(salt: Salt, database: scratch.Database, files: Files) -> None:
     """Each file becomes a row, a second import changes nothing, and the pillars are those of the files."""
     report = salt.run(database.server, "pillar_sql.import_files", **files)
     assert set(states(report).values()) == {"added"}
@@ -107,7 +112,7 @@ def test_import_and_import_again(salt: pillar_server.Salt, database: pillar_serv
     assert (web["v"], web["ntp"]) == ("group", {"server": "b", "port": 123})
 
 
-def test_dry_run_changes_nothing(salt: pillar_server.Salt, database: pillar_server.Database, files: Files) -> None:
+def test_dry_run_changes_nothing(salt: Salt, database: scratch.Database, files: Files) -> None:
     """The report of a dry run is that of an import, and the table stays as it is."""
     report = salt.run(database.server, "pillar_sql.import_files", dry_run=True, **files)
     assert (report["imported"], database.count()) == (False, 0)
@@ -115,13 +120,11 @@ def test_dry_run_changes_nothing(salt: pillar_server.Salt, database: pillar_serv
     assert {**report, "imported": True} == done
 
 
-def test_changed_file_changes_its_row_only(
-    salt: pillar_server.Salt, database: pillar_server.Database, files: Files
-) -> None:
+def test_changed_file_changes_its_row_only(salt: Salt, database: scratch.Database, files: Files) -> None:
     """One file is one row."""
     salt.run(database.server, "pillar_sql.import_files", **files)
     (Path(files["pillar_data"]) / "pillar_web_1_custom_info.yml").write_text("custom_info: {new: 1}")
-    verified = salt.fail(database.server, "pillar_sql.verify", **files)["result"]
+    verified = failed(salt, database.server, "pillar_sql.verify", **files)["result"]
     assert list(verified["different"]) == ["web_1"]
     report = salt.run(database.server, "pillar_sql.import_files", **files)
     assert (report["added"], report["changed"]) == (0, 1)
@@ -129,23 +132,21 @@ def test_changed_file_changes_its_row_only(
     assert salt.run(database.server, "pillar_sql.verify", **files)["different"] == {}
 
 
-def test_bad_file_is_named(salt: pillar_server.Salt, database: pillar_server.Database, files: Files) -> None:
+def test_bad_file_is_named(salt: Salt, database: scratch.Database, files: Files) -> None:
     """A broken file stops the import, or is left out by choice; strangers are told and stop nothing."""
     pillar = Path(files["pillar_data"])
     (pillar / "pillar_web.yml").write_text("a: [")
     (pillar / "pillar_gone.yml").write_text("a: 1")
-    refused = salt.fail(database.server, "pillar_sql.import_files", **files)["result"]
+    refused = failed(salt, database.server, "pillar_sql.import_files", **files)["result"]
     assert states(refused)["pillar_web.yml"].startswith("bad: it cannot be parsed")
     assert states(refused)["pillar_gone.yml"] == "ignored: it belongs to no known minion and category"
     assert (refused["imported"], database.count()) == (False, 0)
-    skipped = salt.fail(database.server, "pillar_sql.import_files", skip_bad=True, **files)["result"]
+    skipped = failed(salt, database.server, "pillar_sql.import_files", skip_bad=True, **files)["result"]
     assert (skipped["imported"], skipped["bad"]) == (True, 1)
     assert database.run("SELECT count(*) FROM suseSaltPillars WHERE category = 'general'") == [(4,)]
 
 
-def test_export_and_import_again(
-    salt: pillar_server.Salt, database: pillar_server.Database, files: Files, tmp_path: Path
-) -> None:
+def test_export_and_import_again(salt: Salt, database: scratch.Database, files: Files, tmp_path: Path) -> None:
     """What is exported makes the same rows, and the same pillars."""
     salt.run(database.server, "pillar_sql.import_files", **files)
     rows, order = database.run(ROWS), database.run("SELECT * FROM suseSaltFormulaOrder")
@@ -161,32 +162,28 @@ def test_export_and_import_again(
     assert names == {path.relative_to(tmp_path) for name in files for path in Path(files[name]).rglob("*.*")}
 
 
-def test_export_refuses_a_folder_in_use(
-    salt: pillar_server.Salt, database: pillar_server.Database, tmp_path: Path
-) -> None:
+def test_export_refuses_a_folder_in_use(salt: Salt, database: scratch.Database, tmp_path: Path) -> None:
     """Nothing is overwritten."""
     (tmp_path / "mine").write_text("x")
-    answer = salt.fail(database.server, "pillar_sql.export", folder=str(tmp_path))
+    answer = failed(salt, database.server, "pillar_sql.export", folder=str(tmp_path))
     assert "is not empty" in answer["error"]
 
 
-def test_row_that_no_file_can_be_is_told(
-    salt: pillar_server.Salt, database: pillar_server.Database, tmp_path: Path
-) -> None:
+def test_row_that_no_file_can_be_is_told(salt: Salt, database: scratch.Database, tmp_path: Path) -> None:
     """A category that would leave the folder is not written anywhere."""
     database.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('../evil', '{}')")
-    report = salt.fail(database.server, "pillar_sql.export", folder=str(tmp_path / "out"))["result"]
+    report = failed(salt, database.server, "pillar_sql.export", folder=str(tmp_path / "out"))["result"]
     assert list(report["skipped"].values()) == ["../evil: this category cannot be part of the name of a file"]
     assert list(tmp_path.rglob("*evil*")) == []
 
 
-def test_killed_import_leaves_nothing(database: pillar_server.Database, files: Files, tmp_path: Path) -> None:
+def test_killed_import_leaves_nothing(database: scratch.Database, files: Files, tmp_path: Path) -> None:
     """An import that dies before its end, with rows already sent, changes nothing."""
     # the import waits for this lock after all its reading of files, before it writes into the table
     with closing(psycopg2.connect(database.server.dsn)) as holder, holder.cursor() as cursor:
         cursor.execute("LOCK TABLE suseSaltFormulaOrder IN ACCESS EXCLUSIVE MODE")
         process = Contender("patched", "salt", {"folder": str(tmp_path / "salt")})
-        request = ["run", pillar_server.options(database.server, []), "pillar_sql.import_files", files]
+        request = ["run", options(database.server, []), "pillar_sql.import_files", files]
         child: subprocess.Popen[str] = process._process
         assert child.stdin is not None
         child.stdin.write(json.dumps(request) + "\n")

@@ -1,4 +1,7 @@
-"""The patched Salt beside databases of their own, as tests of the pillar storage use them."""
+"""The patched Salt as a process that compiles pillars and runs runners, for tests of the pillar storage.
+
+Salt changes the process that it is imported into: its loader, its warnings, its import hooks.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.contender import Contender
-from harness.database.scratch import Database, filled, ids, make, served
+from benchmarks.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from harness.database.postgres import Postgres
-
-__all__ = ["IDS", "Database", "Salt", "filled", "make", "options", "patched", "served"]
-
-IDS = ids(1000)
 
 
 @dataclass(frozen=True)
@@ -28,18 +27,19 @@ class Salt:
 
     def compile(self, postgres: Postgres, source: list[dict[str, Any]], minions: Sequence[str]) -> list[dict[str, Any]]:
         """Return what `ext_pillar` gives to minions, with errors in `_errors`."""
-        return self.act("compile", options(postgres, source), list(minions))
+        found: list[dict[str, Any]] = self.act("compile", options(postgres, source), list(minions))
+        return found
 
     def run(self, postgres: Postgres, name: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
-        """Return the result of a runner that works."""
-        answer = self.act("run", options(postgres, []), name, arguments)
-        assert answer["retcode"] == 0, answer
+        """Return the result of a runner; raises BenchmarkError if it fails."""
+        answer = self.answer(postgres, name, **arguments)
+        if answer["retcode"]:
+            raise BenchmarkError(f"The runner {name} failed: {answer}")
         return answer["result"]
 
-    def fail(self, postgres: Postgres, name: str, **arguments: object) -> dict[str, Any]:
-        """Return the result or the error of a runner that does not."""
+    def answer(self, postgres: Postgres, name: str, **arguments: object) -> dict[str, Any]:
+        """Return the `result` or `error` of a runner, and its `retcode`."""
         answer: dict[str, Any] = self.act("run", options(postgres, []), name, arguments)
-        assert answer["retcode"] == 1, answer
         return answer
 
     def act(self, action: str, *args: object) -> Any:  # noqa: ANN401 - see benchmarks.tasks.salt
