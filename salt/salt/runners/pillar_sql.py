@@ -485,6 +485,7 @@ class Side:
             "pillar_roots": {},
             "file_client": "local",
         }
+        self.ext_pillar = ext_pillar
         self.compiler = None
         # a text can ask for the id only, all else may need the grains
         self.by_id = all(
