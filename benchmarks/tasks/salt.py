@@ -50,13 +50,12 @@ class Side:
 
     def run(self, changes: dict[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a runner, or its error, and the exit code."""
-        context: dict[str, Any] = {}
-        runner = salt.loader.runner(self.options(changes), context=context)
+        runner = salt.loader.runner(self.options(changes), context={})
         try:
             result = runner[name](**arguments)
         except salt.exceptions.SaltException as error:
             return {"error": str(error), "retcode": 1}
-        return {"result": result, "retcode": context.get("retcode", 0)}
+        return {"result": result, "retcode": result.get("retcode", 0)}
 
 
 def prepare(settings: dict[str, Any]) -> Callable[..., Any]:

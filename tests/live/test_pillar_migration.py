@@ -106,7 +106,7 @@ def test_import_and_import_again(salt: Salt, database: scratch.Database, files: 
     assert (again["added"], again["changed"], again["unchanged"]) == (0, 0, len(rows))
     assert database.run(ROWS) == rows
     verified = salt.run(database.server, "pillar_sql.verify", **files)
-    assert verified == {"minions": len(IDS), "different": {}}
+    assert verified == {"minions": len(IDS), "different": {}, "retcode": 0}
     (web,) = salt.compile(database.server, [{"postgres": ["SELECT suse_minion_pillars(%s)"]}], ["web"])
     assert web["formulas"] == ["ntp", "own", "users", "bare"]
     assert (web["v"], web["ntp"]) == ("group", {"server": "b", "port": 123})

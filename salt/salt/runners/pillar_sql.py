@@ -8,7 +8,9 @@ Move the pillars of Uyuni from files to PostgreSQL, and back
 The functions read and write the table ``suseSaltPillars`` of Uyuni in the
 database of the option ``postgres``, see :mod:`salt.pillar.postgres`. The
 minions, groups and organizations must be in the tables of Uyuni. For the files
-see :mod:`salt.utils.uyuni_pillar`.
+see :mod:`salt.utils.uyuni_pillar`. The order of the formulas is kept in the
+table ``suseSaltFormulaOrder`` with the columns ``formula`` and ``position``,
+which is needed only if there is a ``formula_order.json``.
 
 To move a server to the database:
 
@@ -146,6 +148,15 @@ def _transaction(commit=True):
         ) from err
 
 
+def _retcode(wrong):
+    """
+    Return the exit code that salt-run takes from the result of a runner
+    """
+    return (
+        salt.defaults.exitcodes.EX_GENERIC if wrong else salt.defaults.exitcodes.EX_OK
+    )
+
+
 def _folders(pillar_data, static_data, formula_data):
     return uyuni.Folders(pillar_data, static_data, formula_data)
 
@@ -183,8 +194,8 @@ def import_files(
     The result has the number of rows that were ``added``, ``changed`` and
     ``unchanged``, and what became of each of the ``files``. Those of minions,
     groups and organizations that the database does not know are ``ignored``,
-    and so are data of formulas that nobody is assigned to. The exit code is 1
-    if there was a bad file.
+    and so are data of formulas that nobody is assigned to. The ``retcode``, which
+    is the exit code of the command, is 1 if there was a bad file.
 
     CLI Example:
 
@@ -224,14 +235,12 @@ def import_files(
     files.pop(None, None)
     if refused:
         files = dict.fromkeys(files, "refused, as there are bad files")
-        __context__["retcode"] = salt.defaults.exitcodes.EX_GENERIC
     files.update((path, f"bad: {reason}") for path, reason in source.bad.items())
     files.update(
         (path, f"ignored: {reason}") for path, reason in source.ignored.items()
     )
-    if source.bad:
-        __context__["retcode"] = salt.defaults.exitcodes.EX_GENERIC
     report["files"] = dict(sorted(files.items()))
+    report["retcode"] = _retcode(source.bad)
     return report
 
 
@@ -275,7 +284,7 @@ def _store_order(connection, order):
     if _ask(connection, "SELECT to_regclass('suseSaltFormulaOrder')") == [(None,)]:
         raise salt.exceptions.CommandExecutionError(
             "The database has no table suseSaltFormulaOrder for formula_order.json:"
-            " install sql/pillar.sql first"
+            " create it with the columns formula VARCHAR and position INTEGER"
         )
     connection.execute("DELETE FROM suseSaltFormulaOrder")
     connection.execute(
@@ -295,8 +304,8 @@ def export(folder):
 
     The result has the number of ``files``, the ``categories`` of minions that
     :py:func:`import_files` and :py:func:`verify` need to be told, and the rows
-    that were ``skipped`` because no file can have their name, by id. The exit
-    code is 1 if there is any.
+    that were ``skipped`` because no file can have their name, by id. The
+    ``retcode`` is 1 if there is any.
 
     A formula that a minion has of its own, with data, and by a group as well,
     is exported as one that it has by the group.
@@ -384,8 +393,6 @@ def export(folder):
             targets[os.path.join(folders.formula_data, name)] = value
     for path, value in targets.items():
         uyuni.write(path, value)
-    if skipped:
-        __context__["retcode"] = salt.defaults.exitcodes.EX_GENERIC
     general = {uyuni.GENERAL, uyuni.FORMULAS, *uyuni.CATEGORIES}
     categories = {
         category
@@ -396,6 +403,7 @@ def export(folder):
         "files": len(targets),
         "categories": sorted(categories - general),
         "skipped": skipped,
+        "retcode": _retcode(skipped),
     }
 
 
@@ -428,7 +436,7 @@ def verify(
         with what :mod:`salt.pillar.uyuni_files` makes of the files.
 
     The result has the number of ``minions``, and by minion what is
-    ``different``. The exit code is 1 if anything is.
+    ``different``. The ``retcode`` is 1 if anything is.
 
     CLI Example:
 
@@ -468,9 +476,11 @@ def verify(
         found = _difference(*(side.compile(minion) for side in sides))
         if found:
             different[minion] = found
-    if different:
-        __context__["retcode"] = salt.defaults.exitcodes.EX_GENERIC
-    return {"minions": len(minions), "different": different}
+    return {
+        "minions": len(minions),
+        "different": different,
+        "retcode": _retcode(different),
+    }
 
 
 class Side:
