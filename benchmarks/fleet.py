@@ -45,7 +45,7 @@ def run(options: Options) -> Outcome:
                     raise BenchmarkError(
                         f"{answered} of {options.minions} minions answered; the master may be too slow for so many."
                     )
-                costs.append(_cost_ms(earlier, fleet.control.status()))
+                costs.append(cost_ms(earlier, fleet.control.status()))
                 options.progress(turn + 1, options.rounds)
             return Outcome(
                 "fleet",
@@ -54,21 +54,21 @@ def run(options: Options) -> Outcome:
                 {
                     "ramp_up_s": ramp_up,
                     "kb_per_minion": before.kb_per_minion,
-                    "idle_cores": (_cpu_s(before) - _cpu_s(rested)) / IDLE_S,
+                    "idle_cores": (cpu_s(before) - cpu_s(rested)) / IDLE_S,
                     "cpu_ms_per_return": median(costs),
                 },
                 {"cpu_ms_per_return": costs},
             )
 
 
-def _cpu_s(status: Status) -> float:
+def cpu_s(status: Status) -> float:
     """Return the CPU seconds that the fleet's workers have used so far."""
     return sum(process.cpu_s for process in status.processes)
 
 
-def _cost_ms(before: Status, after: Status) -> float:
+def cost_ms(before: Status, after: Status) -> float:
     """Return the CPU time in ms that each return of one round took."""
     returns = after.counters.returns - before.counters.returns
     if not returns:
         raise BenchmarkError("No return was sent in a round; look into the fleet's log.")
-    return (_cpu_s(after) - _cpu_s(before)) * 1000 / returns
+    return (cpu_s(after) - cpu_s(before)) * 1000 / returns

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import json
 import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from evil_minions import control
+from evil_minions import control, keystates, orders, shelf
+from evil_minions.cast import Part, part_of
 from evil_minions.errors import EvilMinionsError, UsageError
 from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
 from evil_minions.supervisor import Supervisor
+from evil_minions.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +28,8 @@ example:
   python -m evil_minions run --master 127.0.0.1 --request-port 4506 --minions 1000 --folder /tmp/fleet
   python -m evil_minions status --folder /tmp/fleet
   python -m evil_minions stop --folder /tmp/fleet
+  python -m evil_minions record --minion web1 --output web1.json --jobs 5
+  python -m evil_minions run --recording web1.json --master 127.0.0.1 --minions 1000 --folder /tmp/fleet
 
 exit codes: 0 as asked, 1 the fleet failed, 2 options that can't be used, 3 not ready in time
 """
@@ -57,14 +62,53 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, default=1, help="source of all chance (default 1)")
     run.add_argument("--auth-rate", type=float, default=300.0, help="most sign-ins begun a second (default 300)")
     run.add_argument("--grains", type=Path, help="another template for grains")
+    run.add_argument("--population", type=Path, help="a TOML file of systems, roles and sites in shares")
+    run.add_argument(
+        "--behaviour",
+        action="append",
+        default=[],
+        metavar="NAME[=SHARE]",
+        help="a preset or a TOML file, for all or a share such as 10%%; may be given several times",
+    )
+    run.add_argument("--keys", metavar="STATE=SHARE,…", help="pending, denied, rejected: e.g. pending=10%%,denied=5%%")
+    run.add_argument(
+        "--transport", choices=list(TRANSPORTS), default="zeromq", help="the master's `transport` (default zeromq)"
+    )
+    run.add_argument("--recording", type=Path, help="answer as this recording does, see `record`")
+    run.add_argument("--slowdown", type=float, default=1.0, help="what recorded times are multiplied by (default 1)")
+    run.add_argument("--jitter", type=float, default=0.1, help="spread of recorded times by chance (default 0.1)")
+    run.add_argument("--states", type=int, help="how many states a highstate has (default: those of data/states.json)")
+    run.add_argument(
+        "--beacon-interval", type=float, default=0.0, metavar="SECONDS", help="between two beacon events of a minion"
+    )
+    run.add_argument(
+        "--connects-from", metavar="ADDRESS", help="address the master sees, for the grains: makes minions present"
+    )
     run.add_argument("--until-ready", type=float, metavar="SECONDS", help="end with 3 if not all are ready by then")
     run.add_argument("--json", action="store_true", help="print the state as JSON lines")
+    record = commands.add_parser(
+        "record",
+        help="learn from a real minion, on its master, what it answers",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    record.add_argument("--minion", required=True, help="id of a real minion of the master that runs here")
+    record.add_argument("--output", type=Path, required=True, help="the recording to write")
+    record.add_argument("--config", type=Path, default=Path("/etc/salt/master"), help="the master's configuration")
+    record.add_argument("--jobs", type=int, help="end after so many returns (default: Ctrl-C ends)")
+    record.add_argument("--seconds", type=float, help="end after so long")
+    record.add_argument(
+        "--public", action="append", default=[], metavar="PATH", help="part of the pillar that is no secret: 'roles:*'"
+    )
+    record.add_argument("--json", action="store_true", help="print what was recorded as JSON")
     for name, text in (("status", "print the state of a fleet"), ("stop", "end a fleet")):
         command = commands.add_parser(
             name, help=text, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
         command.add_argument("--json", action="store_true", help="print JSON")
+    orders.add_parsers(commands)
+    shelf.add_parser(commands)
     return top
 
 
@@ -84,9 +128,10 @@ def resolve(host: str) -> str:
 def line(status: Status) -> str:
     """Return the state of a fleet as one line."""
     counters = status.counters
-    pending = f", {status.pending} pending" if status.pending else ""
+    others = ("pending", "rejected", "denied", "dead", "partitioned")
+    rest = "".join(f", {getattr(status, name)} {name}" for name in others if getattr(status, name))
     return (
-        f"{status.minions} minions: {status.connected} connected, {status.ready} ready{pending} · "
+        f"{status.minions} minions: {status.connected} connected, {status.ready} ready{rest} · "
         f"{counters.publications} jobs, {counters.returns} returns, {counters.returns_acked} acknowledged · "
         f"{status.kb_per_minion:.1f} KB each"
     )
@@ -99,6 +144,12 @@ def reporter(*, as_json: bool) -> tuple[Callable[[Status], None], float]:
     if sys.stdout.isatty():
         return lambda status: print(f"\r\033[K{line(status)}", end="", flush=True), _LINE_SECONDS
     return lambda status: print(line(status), flush=True), _PIPE_SECONDS
+
+
+def behaviour(text: str) -> Part:
+    """Return a behaviour and its share, as `--behaviour` gives them; a file with its whole path."""
+    part = part_of(text, "--behaviour")
+    return Part(orders.name_of(part.role), part.share)
 
 
 async def run_fleet(options: argparse.Namespace) -> None:
@@ -115,6 +166,16 @@ async def run_fleet(options: argparse.Namespace) -> None:
         seed=options.seed,
         auth_rate=options.auth_rate,
         grains=options.grains.absolute() if options.grains else None,
+        population=options.population.absolute() if options.population else None,
+        behaviours=tuple(behaviour(text) for text in options.behaviour),
+        keys=keystates.parts_of(options.keys) if options.keys else (),
+        transport=options.transport,
+        recording=options.recording.absolute() if options.recording else None,
+        slowdown=options.slowdown,
+        jitter=options.jitter,
+        states=options.states,
+        beacon_interval=options.beacon_interval,
+        connects_from=options.connects_from,
     )
     report, every = reporter(as_json=options.json)
     async with Supervisor(settings) as supervisor:
@@ -132,12 +193,37 @@ def ask(options: argparse.Namespace) -> None:
         print(json.dumps(status.to_dict()) if options.json else line(status))
 
 
+def learn(options: argparse.Namespace) -> None:
+    """Record a real minion."""
+    # Salt's client, pillar and file server would cost every fleet 30 MB
+    recorder = importlib.import_module("evil_minions.record")
+    recording = recorder.record(
+        options.config,
+        options.minion,
+        options.output,
+        jobs=options.jobs,
+        seconds=options.seconds,
+        public=options.public,
+    )
+    answers, events = len(recording.answers), len(recording.events)
+    if options.json:
+        print(json.dumps({"minion": recording.minion, "answers": answers, "events": events}))
+    else:
+        print(f"{options.output}: {answers} answers and {events} further events of {recording.minion}.")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     options = parser().parse_args(arguments)
     try:
         if options.command == "run":
             asyncio.run(run_fleet(options))
+        elif options.command in orders.NAMES:
+            orders.run(options)
+        elif options.command == "behaviours":
+            return shelf.run(options)
+        elif options.command == "record":
+            learn(options)
         else:
             ask(options)
     except EvilMinionsError as error:

@@ -1,27 +1,24 @@
-"""A request channel: one request in flight, tries after a timeout, a new connection for each of them.
+"""A request channel: one request in flight, and a bounded number of tries for each.
 
-That each timeout throws the connection away is what turns an overloaded master into a collapsed one: the reply that
-was on its way is lost, and the same work comes again. So it is done here to the letter.
-Source: salt/transport/zeromq.py (RequestClient) and salt/channel/client.py of Salt 3008.5.
+When a try has failed, and what becomes of the connection then, is the transport's: each has a channel of its own, see
+`evil_minions.transports`, and differs in `dispatch`, `on_timeout` and `on_unlinked` alone.
+Source: salt/channel/client.py of Salt 3008.5, AsyncReqChannel.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from evil_minions import zmtp
 from evil_minions.errors import NoAnswerError, SealError
-from evil_minions.link import Backoff, Link
+from evil_minions.link import Link
 from evil_minions.request import Request, Sender
 
 if TYPE_CHECKING:
     import asyncio
-    import random
     from collections.abc import Callable
 
+    from evil_minions.chance import Chance
     from evil_minions.wire import Endpoint
-
-_BACKOFF: Final = Backoff(first=0.1, ceiling=5.0)
 
 
 class ChannelOwner(Sender, Protocol):
@@ -32,11 +29,11 @@ class ChannelOwner(Sender, Protocol):
 
 
 class RequestChannel(Link):
-    """The connection of one minion to the request port."""
+    """The connection of one minion to the request port; the base of each transport's own."""
 
-    __slots__ = ("_current", "_pending", "_queue", "_reauthenticated", "_timer", "owner")
+    __slots__ = ("_current", "_pending", "_queue", "_reauthenticated", "_timer", "_waiting", "owner")
 
-    def __init__(self, endpoint: Endpoint, rng: random.Random, owner: ChannelOwner) -> None:
+    def __init__(self, endpoint: Endpoint, rng: Chance, owner: ChannelOwner) -> None:
         """Stay idle until `open` or the first request."""
         super().__init__(endpoint, rng)
         self.owner = owner
@@ -46,10 +43,14 @@ class RequestChannel(Link):
         self._timer: asyncio.TimerHandle | None = None
         self._pending: bytes | None = None
         self._reauthenticated = False
+        self._waiting = False
 
-    def backoff(self) -> Backoff:
-        """Wait as a REQ socket of a minion does."""
-        return _BACKOFF
+    def dispatch(self, message: bytes) -> None:
+        """Send one try of the current request, with `put` and `start_timer`."""
+        raise NotImplementedError
+
+    def on_timeout(self) -> None:
+        """Hear that the current try has timed out; the next one follows."""
 
     def submit(self, request: Request) -> None:
         """Send `request` when those before it are done; on a closed channel it fails at once."""
@@ -86,8 +87,7 @@ class RequestChannel(Link):
     def close(self, *, reset: bool = False) -> None:
         """Hang up for good; requests under way have failed."""
         super().close(reset=reset)
-        self._stop_timer()
-        self._pending = None
+        self._end_try()
         abandoned = [request for request in (self._current, *(self._queue or ())) if request is not None]
         self._current = None
         self._queue = None
@@ -117,13 +117,31 @@ class RequestChannel(Link):
             return
         request.count(self.endpoint.counters)
         self.endpoint.counters.requests_sent += 1
-        self._timer = self.endpoint.loop.call_later(request.timeout, self._timed_out)
-        data = zmtp.request(request.pack(self.owner))
+        self._waiting = True
+        self.dispatch(request.pack(self.owner))
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a try of the current request is on the wire."""
+        return self._waiting and self._pending is None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a try is on the wire, or waits for one."""
+        return self._waiting
+
+    def put(self, message: bytes) -> None:
+        """Send a message now, or as soon as there is a connection."""
         if self.linked:
-            self.transmit(data)
+            self.transmit(message)
         else:
-            self._pending = data
+            self._pending = message
             self.open()
+
+    def start_timer(self) -> None:
+        """Give the current try its time."""
+        if self._current is not None:
+            self._timer = self.endpoint.loop.call_later(self._current.timeout, self._timed_out)
 
     def on_linked(self) -> None:
         """Send what waited for the connection."""
@@ -131,14 +149,14 @@ class RequestChannel(Link):
             self.transmit(self._pending)
             self._pending = None
 
-    def on_message(self, parts: list[bytes]) -> None:
+    def on_message(self, message: bytes) -> None:
         """Take the answer to the current request."""
-        if self._timer is None or self._current is None:
+        if not self.in_flight or self._current is None:
             self.endpoint.counters.bad_frames += 1
             return
-        self._stop_timer()
+        self._end_try()
         try:
-            answer = self._current.unpack(self.owner, parts[-1])
+            answer = self._current.unpack(self.owner, message)
         except SealError:
             self._refused()
             return
@@ -161,10 +179,14 @@ class RequestChannel(Link):
             self._next_try()
 
     def _timed_out(self) -> None:
-        """Throw the connection away and try again."""
-        self._timer = None
-        self._pending = None
-        self.reconnect()
+        """Try again after the time of a try is over."""
+        self._end_try()
+        self.on_timeout()
+        self._next_try()
+
+    def fail_try(self) -> None:
+        """Count the current try as failed, and begin with the next one."""
+        self._end_try()
         self._next_try()
 
     def _next_try(self) -> None:
@@ -189,8 +211,10 @@ class RequestChannel(Link):
         if request is not None:
             request.done(request, answer)
 
-    def _stop_timer(self) -> None:
-        """Cancel the timeout of the current try."""
+    def _end_try(self) -> None:
+        """Wait no longer for an answer to the current try."""
+        self._waiting = False
+        self._pending = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

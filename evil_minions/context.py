@@ -6,34 +6,76 @@ import itertools
 import sys
 import time
 import traceback
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from evil_minions import keystates
+from evil_minions.chance import Chance, Dice, lot
+from evil_minions.channel import ChannelOwner
 from evil_minions.counters import Counters
 from evil_minions.errors import EvilMinionsError
-from evil_minions.grains import GrainsFactory, load_template
+from evil_minions.grains import GrainsFactory, load_template, template_of
 from evil_minions.keys import MasterKey, load_pool
+from evil_minions.partition import Partition
 from evil_minions.pillar import PillarStore
+from evil_minions.population import load_population
 from evil_minions.publication import Publication, Publications
-from evil_minions.samples import JobRow, ReturnRow, SampleWriter, StartRow
+from evil_minions.recording import load
+from evil_minions.replay import Pace, Replay
+from evil_minions.samples import DecisionRow, JobRow, ReturnRow, SampleWriter, StartRow
+from evil_minions.subscription import Subscriber
 from evil_minions.target import Targets
+from evil_minions.traffic import Traffic
+from evil_minions.transports.transport import TRANSPORTS
+from evil_minions.tree import make_states
 from evil_minions.wire import Endpoint
 
 if TYPE_CHECKING:
     import asyncio
-    import random
     from collections.abc import Callable, Coroutine
 
+    from evil_minions.channel import RequestChannel
     from evil_minions.settings import FleetSettings
+    from evil_minions.stage import Stage
+    from evil_minions.subscription import Subscription
 
 _FIRST_PID: Final = 2000
 _PIDS: Final = 30000
 _MAX_TRACES: Final = 20
 
 
+class Speaker(ChannelOwner, Chance, Protocol):
+    """The minion behind a channel, as this module sees it."""
+
+    index: int
+
+
+class Listener(Subscriber, Chance, Protocol):
+    """The minion behind a subscription, as this module sees it."""
+
+    index: int
+
+
+class Direction(Protocol):
+    """What minions and their ramp ask of the director, if there is one."""
+
+    def takes(self, minion: Any, publication: Publication) -> bool:  # noqa: ANN401 - a minion, which knows this module
+        """See to a job if the minion has a role; return whether that is so."""
+
+    def on_ready(self, minion: Any) -> None:  # noqa: ANN401 - likewise
+        """Hear that a minion is ready."""
+
+    def is_paced(self, minion: Any) -> bool:  # noqa: ANN401 - likewise
+        """Return whether a minion starts in its turn."""
+
+    def queued(self, index: int) -> list[dict[str, Any]]:
+        """Return the data of the jobs that wait on a minion."""
+
+
 class Context:
     """The surroundings of a worker's minions: clock, chance, keys, stores, samples, endpoints."""
 
-    def __init__(self, settings: FleetSettings, loop: asyncio.AbstractEventLoop, rng: random.Random) -> None:
+    def __init__(self, settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> None:
         """Read keys and template, and create the sample files.
 
         Raises:
@@ -41,28 +83,46 @@ class Context:
 
         """
         self.settings = settings
+        self._tasks: set[asyncio.Task[Any]] = set()
         self.loop = loop
-        self.rng = rng
+        self.dice = Dice()
+        self.lot = lot(settings.seed, "minion")
+        self.partition = Partition()
         self.counters = Counters()
         self.keys = load_pool(settings.folder)
         self.master = MasterKey(settings.folder)
         self.ids = settings.ids()
-        self.factory = GrainsFactory(load_template(settings.grains), settings.seed, settings.master)
+        recording = load(settings.recording) if settings.recording else None
+        self.states = make_states(settings.states, settings.seed)
+        self.replay = Replay(recording, settings.seed, Pace(settings.slowdown, settings.jitter)) if recording else None
+        if settings.population:
+            template = load_population(settings.population)
+        elif recording and settings.grains is None:
+            template = template_of(recording.grains)
+        else:
+            template = load_template(settings.grains)
+        self.factory = GrainsFactory(template, settings.seed, settings.master, settings.connects_from)
+        self.traffic = Traffic(self.spawn, settings.beacon_interval, self.replay)
+        self.key_states = keystates.states(settings)
         self.pillars = PillarStore(settings.minions)
         self.targets = Targets(self.ids, settings.first, self.factory, self.pillars)
         self.publications = Publications(self.master, self.targets, self.counters, self._new_job)
         self.jobs = SampleWriter(settings.folder, JobRow, settings.worker)
         self.returns = SampleWriter(settings.folder, ReturnRow, settings.worker)
         self.starts = SampleWriter(settings.folder, StartRow, settings.worker)
-        self.requests = Endpoint(loop, (settings.address, settings.request_port), b"REQ", self.counters)
+        self.transport = TRANSPORTS[settings.transport]
+        address = (settings.address, settings.request_port)
+        self.requests = Endpoint(loop, address, self.transport.request_wire, self.counters)
         self.subscribed: Callable[[int], bool] = lambda _index: True
         self.fatal: Callable[[EvilMinionsError], None] = lambda _error: None
-        self.restart: Callable[[int, float], None] = lambda _index, _seconds: None
+        self.restart: Callable[[int, float, Stage], None] = lambda _index, _seconds, _stage: None
+        self.director: Direction | None = None
+        self.decisions: SampleWriter | None = None
         self._publishers: dict[int, Endpoint] = {}
         self._pids = itertools.cycle(range(_FIRST_PID, _PIDS))
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._aes = ""
         self._reported: set[type] = set()
+        self._funs: Counter[str] = Counter()
 
     def intern(self, aes: str) -> str:
         """Return the one copy of the key of publications, which all minions of a master share."""
@@ -70,12 +130,33 @@ class Context:
             self._aes = aes
         return self._aes
 
+    def channel(self, minion: Speaker) -> RequestChannel:
+        """Return a new connection to the request port, not yet open."""
+        return self.transport.channel(self.side(minion.index, self.requests), minion, minion)
+
+    def subscription(self, port: int, minion: Listener) -> Subscription:
+        """Return a new connection to the publish port that the master told, not yet open."""
+        return self.transport.subscription(self.side(minion.index, self.publisher(port)), minion, minion)
+
     def publisher(self, port: int) -> Endpoint:
         """Return the endpoint of the publish port that the master told."""
         if port not in self._publishers:
             address = (self.settings.address, port)
-            self._publishers[port] = Endpoint(self.loop, address, b"SUB", self.counters)
+            self._publishers[port] = Endpoint(self.loop, address, self.transport.publish_wire, self.counters)
         return self._publishers[port]
+
+    def side(self, index: int, endpoint: Endpoint) -> Endpoint:
+        """Return an endpoint as a minion sees it, who may be cut off."""
+        return self.partition.side(index, endpoint) if self.partition.cut else endpoint
+
+    def grow(self, count: int) -> None:
+        """Make room for more minions, whose numbers follow."""
+        number = self.settings.first + len(self.ids)
+        new = [self.settings.id_format.format(number + more) for more in range(count)]
+        self.ids += new
+        self.targets.grow(new)
+        self.pillars.grow(count)
+        self.publications.grow(count)
 
     def next_pid(self) -> int:
         """Return a process id for a job."""
@@ -88,6 +169,10 @@ class Context:
         task.add_done_callback(self._finished)
         return task
 
+    def unhandled(self, _loop: asyncio.AbstractEventLoop, details: dict[str, Any]) -> None:
+        """Count and print what the loop says of an exception in a callback; a handler of the loop's."""
+        self._fault(details.get("exception") or RuntimeError(details.get("message")))
+
     def _finished(self, task: asyncio.Task[Any]) -> None:
         """Forget a task; print what it died of, but not for ever."""
         self._tasks.discard(task)
@@ -96,6 +181,10 @@ class Context:
         error = task.exception()
         if error is None:
             return
+        self._fault(error)
+
+    def _fault(self, error: BaseException) -> None:
+        """Count and print an exception that no real minion would have had."""
         self.counters.errors += 1
         if self.counters.errors <= _MAX_TRACES:
             traceback.print_exception(error, file=sys.stderr)
@@ -107,11 +196,17 @@ class Context:
             print(f"evil_minions: {error} Trying again.", file=sys.stderr, flush=True)
 
     def _new_job(self, publication: Publication) -> None:
-        """Write the sample of a job seen for the first time."""
+        """Write the sample of a job seen for the first time, and give it its place in what minions draw.
+
+        The place is that of the n-th job with this function: how many find_jobs a slow master caused changes nothing.
+        """
+        self._funs[publication.fun] += 1
+        publication.nth = self._funs[publication.fun]
+        publication.lot = lot(self.settings.seed, "job", publication.fun, publication.nth)
         targeted = sum(1 for index, chosen in enumerate(publication.chosen) if chosen and self.subscribed(index))
         self.sample(self.jobs, JobRow(time.time(), publication.jid, publication.fun, targeted))
 
-    def sample(self, writer: SampleWriter, row: JobRow | ReturnRow | StartRow) -> None:
+    def sample(self, writer: SampleWriter, row: JobRow | ReturnRow | StartRow | DecisionRow) -> None:
         """Write a sample; a disk that takes none ends the fleet, as its figures would be wrong."""
         try:
             writer.add(row)
@@ -120,7 +215,7 @@ class Context:
 
     def flush(self) -> None:
         """Put all samples on disk."""
-        for writer in (self.jobs, self.returns, self.starts):
+        for writer in filter(None, (self.jobs, self.returns, self.starts, self.decisions)):
             try:
                 writer.flush()
             except EvilMinionsError as error:

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from evil_minions.errors import ControlError, EvilMinionsError, UsageError
+from evil_minions.selection import Selection
 from evil_minions.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-__all__ = ["Control", "Status", "connect", "serve", "socket_path"]
+__all__ = ["ALL", "Control", "Selection", "Status", "connect", "serve", "socket_path"]
+
+ALL: Final = Selection()
 
 SOCKET_NAME: Final = "control.sock"
 MAX_PATH_BYTES: Final = 100
@@ -96,6 +99,34 @@ class Control:
     def stop(self) -> None:
         """End the fleet; the answer comes before its processes have gone."""
         self.ask(do="stop")
+
+    def scale(self, minions: int) -> int:
+        """Have so many minions in all; return how many came or went."""
+        return int(self.ask(do="scale", minions=minions)["minions"])
+
+    def kill(self, selection: Selection = ALL) -> int:
+        """Kill minions as processes, until they are revived; return how many."""
+        return self._order("kill", selection)
+
+    def revive(self, selection: Selection = ALL) -> int:
+        """Start killed minions again; return how many."""
+        return self._order("revive", selection)
+
+    def partition(self, selection: Selection = ALL) -> int:
+        """Cut minions off from the master until `heal`; return how many."""
+        return self._order("partition", selection)
+
+    def heal(self) -> int:
+        """Let all minions reach the master again; return how many couldn't."""
+        return int(self.ask(do="heal")["minions"])
+
+    def behaviour(self, name: str | Path, selection: Selection = ALL) -> int:
+        """Have minions behave as a preset or a file says; return how many."""
+        return self._order("behaviour", selection, name=str(name))
+
+    def _order(self, do: str, selection: Selection, **more: object) -> int:
+        """Send an order to some minions, and return how many it changed."""
+        return int(self.ask(do=do, **more, **selection.to_dict())["minions"])
 
     def match(self, expression: str | list[str], kind: str = "glob", delimiter: str = ":") -> list[str]:
         """Return the ids of the minions that a target means; `kind` is a `tgt_type` of Salt."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Counters:
     """Cumulative counts of one worker, or of a fleet.
 
-    `returns` are distinct (job, minion) pairs, `return_sends` attempts; `executions` are all jobs that ran, of which
+    `returns` are distinct (job, minion) pairs, `return_sends` attempts, `return_copies` what a
+    behaviour sends again; `executions` are all jobs that ran, of which
     `find_jobs` ran saltutil.find_job. `publications` are distinct job ids. `bad_frames` are messages or publications
     that were dropped, `errors` exceptions that no real minion would have had.
     """
@@ -32,6 +33,7 @@ class Counters:
     return_sends: int = 0
     returns_acked: int = 0
     returns_given_up: int = 0
+    return_copies: int = 0
     find_jobs: int = 0
     executions: int = 0
     pillar_requests: int = 0

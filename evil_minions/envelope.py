@@ -54,6 +54,13 @@ def sealed(load: Load, minion_id: str, key: MinionKey, session: str, number: str
     )
 
 
+def introduction(minion_id: str, key: MinionKey, aes: str) -> bytes:
+    """Return what a subscriber says of itself, encrypted with the key of publications (AsyncPubChannel.send_id)."""
+    inner = {"id": minion_id, "tok": key.token}
+    sealed_inner = salt.crypt.Crypticle(None, aes).dumps(inner)
+    return bytes(salt.payload.dumps({"enc": "aes", "load": sealed_inner, "version": VERSION}))
+
+
 def reply(data: bytes) -> Any:  # noqa: ANN401 - whatever the peer has sent
     """Return the reply in `data`, not decrypted.
 

@@ -7,8 +7,9 @@ The tree is drawn once, so that a caller can catch as much or as little as it ne
     ├── NotReadyError           exit code 3: the fleet wasn't ready in time
     ├── ControlError            no fleet answers on the control socket
     ├── SampleError             sample files that can't be written or read
-    ├── WireError               bytes that break ZMTP: the connection is dropped
+    ├── WireError               bytes that break the transport's protocol: the connection is dropped
     ├── SealError               a message that fails its HMAC, signature or nonce: signing in anew may help
+    │   └── ForgeryError        a publication that no other key would open: it is ignored
     └── ExchangeError           no use in waiting for the answer any longer
         ├── NoAnswerError       every try of a request timed out
         └── SignInError         the master didn't let the minion in
@@ -44,11 +45,15 @@ class SampleError(EvilMinionsError):
 
 
 class WireError(EvilMinionsError):
-    """The peer sent bytes that ZMTP 3.0 doesn't allow."""
+    """The peer sent bytes that the transport doesn't allow."""
 
 
 class SealError(EvilMinionsError):
     """A message doesn't authenticate: wrong HMAC, signature, nonce or padding."""
+
+
+class ForgeryError(SealError):
+    """A publication that isn't signed by the master, or isn't one at all."""
 
 
 class ExchangeError(EvilMinionsError):

@@ -71,11 +71,16 @@ def load_template(path: Path | None = None) -> Template:
             return _template(data)
         if list(data) == ["local"]:
             data = data["local"]
-        return Template((data,), Choice((0,), (1,)), (), "fleet.example")
+        return template_of(data)
     except OSError as error:
         raise UsageError(f"The grains file can't be read: {error}.") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{source} is no grains file: take {DEFAULT_TEMPLATE} as an example.") from error
+
+
+def template_of(grains: Grains) -> Template:
+    """Return the template of minions that are like one."""
+    return Template((grains,), Choice((0,), (1,)), (), "fleet.example")
 
 
 def _template(data: Mapping[str, Any]) -> Template:
@@ -98,8 +103,13 @@ def address(number: int) -> ipaddress.IPv4Address:
 class GrainsFactory:
     """Puts the grains of any minion together."""
 
-    def __init__(self, template: Template, seed: int, master: str) -> None:
-        """Take a template, the seed of all choices, and the address of the master that minions report."""
+    def __init__(self, template: Template, seed: int, master: str, connects_from: str | None = None) -> None:
+        """Take a template, the seed of all choices, and the address of the master that minions report.
+
+        `connects_from` is one that they report beside their own: a master calls a minion present whose grains have an
+        address that is connected to it.
+        """
+        self._further = [connects_from] if connects_from else []
         self._template = template
         self._seed = seed
         self._master = master
@@ -152,7 +162,7 @@ class GrainsFactory:
             "ip4_interfaces": {"lo": ["127.0.0.1"], "eth0": [ip4]},
             "ip6_interfaces": {"lo": ["::1"], "eth0": [ip6]},
             "ip_interfaces": {"lo": ["127.0.0.1", "::1"], "eth0": [ip4, ip6]},
-            "ipv4": [ip4, "127.0.0.1"],
+            "ipv4": [ip4, "127.0.0.1", *self._further],
             "ipv6": ["::1", ip6],
         }
         for name, choice in self._template.custom:

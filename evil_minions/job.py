@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evil_minions.envelope import Load
-    from evil_minions.functions.call import Host
+    from evil_minions.functions.call import Answers, Host
+    from evil_minions.functions.registry import Function
 
 _SPREAD: Final = 0.3
 _GENERIC_ERROR: Final = 1
@@ -42,21 +43,30 @@ def is_multiple(load: Load) -> bool:
     return not isinstance(load["fun"], str)
 
 
-def start_delay(load: Load, rng: random.Random) -> float:
+def find(answers: Answers | None, name: str, args: Sequence[Any]) -> Function | None:
+    """Return the function that answers on a minion: what was recorded for these arguments, else the simulated one."""
+    if answers is not None:
+        recorded = answers.find(name, args)
+        if recorded is not None:
+            return recorded
+    return FUNCTIONS.get(name)
+
+
+def start_delay(load: Load, rng: random.Random, answers: Answers | None = None) -> float:
     """Return the seconds from a publication to its function's first instruction, as a real minion takes them."""
     if is_multiple(load):
         return START_SECONDS * rng.lognormvariate(0.0, _SPREAD)
-    function = FUNCTIONS.get(load["fun"])
+    function = find(answers, load["fun"], load["arg"])
     seconds = START_SECONDS + (function.seconds if function else MISSING_SECONDS)
     return seconds * rng.lognormvariate(0.0, _SPREAD)
 
 
 def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> Any:  # noqa: ANN401 - a value or a coroutine
     """Call one function; what comes back is an Outcome, or a coroutine that returns one."""
-    function = FUNCTIONS.get(name)
+    function = find(host.replay, name, args)
     if function is None:
         return _missing(name)
-    call = Call(host, load, pid)
+    call = Call(host, load, pid, table=FUNCTIONS)
     token = CURRENT.set(call)
     try:
         positional, keywords = bind(function.call, args, load)
@@ -96,7 +106,7 @@ def _succeeded(value: Any, call: Call) -> Outcome:  # noqa: ANN401 - whatever a 
     retcode = call.retcode
     if not retcode and isinstance(value, dict) and not all(value.get(name, True) for name in ("result", "success")):
         retcode = _GENERIC_ERROR
-    return Outcome(value, retcode)
+    return Outcome(value, retcode, call.out)
 
 
 def _failed(error: Exception, name: str) -> Outcome:
@@ -135,6 +145,20 @@ def single_return(load: Load, minion_id: str, outcome: Outcome) -> Load:
         result["out"] = out
     result["_stamp"] = stamp()
     return result
+
+
+def literal_return(load: Load, minion_id: str, outcome: Outcome) -> Load:
+    """Return the load of a job whose functions all have the same outcome, without being run."""
+    if not is_multiple(load):
+        return single_return(load, minion_id, outcome)
+    same = single_return({**load, "fun": load["fun"][0]}, minion_id, outcome)
+    return {
+        **same,
+        "fun": load["fun"],
+        "return": dict.fromkeys(load["fun"], outcome.value),
+        "retcode": dict.fromkeys(load["fun"], outcome.retcode),
+        "success": dict.fromkeys(load["fun"], outcome.retcode == 0),
+    }
 
 
 async def multiple_return(host: Host, load: Load, pid: int) -> Load:

@@ -1,6 +1,6 @@
 """A connection that comes back: one side of a minion's socket, whatever happens to the wire beneath.
 
-It does what libzmq does for a real minion: connect in the background, wait longer after each failure, start anew.
+How long it stays away, and what is lost with it, is the transport's: see `evil_minions.transports`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import random
+    from collections.abc import Callable
 
+    from evil_minions.chance import Chance
     from evil_minions.wire import Endpoint, Wire
 
 
@@ -24,7 +25,7 @@ class Backoff:
     first: float
     ceiling: float
 
-    def delay(self, failures: int, rng: random.Random) -> float:
+    def delay(self, failures: int, rng: Chance) -> float:
         """Return the wait in seconds after so many failures in a row (at least one)."""
         doubled: float = self.first * 2.0 ** min(failures - 1, 16)
         return min(doubled, max(self.ceiling, self.first)) + rng.random() * self.first
@@ -33,29 +34,32 @@ class Backoff:
 class Link:
     """Base of a minion's request channel and its subscription."""
 
-    __slots__ = ("_closed", "_failures", "_wire", "endpoint", "linked", "rng")
+    __slots__ = ("_closed", "_wire", "endpoint", "failures", "linked", "rng")
 
-    def __init__(self, endpoint: Endpoint, rng: random.Random) -> None:
+    def __init__(self, endpoint: Endpoint, rng: Chance) -> None:
         """Stay idle until `open`."""
         self.endpoint = endpoint
         self.rng = rng
         self.linked = False
+        self.failures = 0
         self._closed = False
-        self._failures = 0
         self._wire: Wire | None = None
 
-    def backoff(self) -> Backoff:
-        """Return how long to wait between attempts."""
+    def pause(self, *, established: bool) -> float:
+        """Return the seconds until the next attempt to connect.
+
+        `failures` connections in a row have gone by now; `established` says whether the last one had been usable.
+        """
         raise NotImplementedError
 
     def on_linked(self) -> None:
         """Hear that messages may be sent."""
 
-    def on_message(self, parts: list[bytes]) -> None:
+    def on_message(self, message: bytes) -> None:
         """Hear one message."""
 
-    def on_unlinked(self) -> None:
-        """Hear that the connection has gone."""
+    def on_unlinked(self, *, established: bool) -> None:
+        """Hear that the connection has gone, or could not be had."""
 
     def open(self) -> None:
         """Start to connect, unless that is under way or done."""
@@ -67,20 +71,32 @@ class Link:
         if self._closed:
             return
         self.endpoint.counters.reconnects += 1
-        self._hang_up(reset=False)
+        self.hang_up(reset=False)
         self.open()
 
     def close(self, *, reset: bool = False) -> None:
         """Hang up for good; `reset` leaves no TIME_WAIT behind."""
         self._closed = True
-        self._hang_up(reset=reset)
+        self.hang_up(reset=reset)
 
-    def transmit(self, data: bytes) -> None:
-        """Write framed bytes to the wire, if there is one."""
+    def sever(self) -> None:
+        """Lose the connection, as when the network fails; whoever wants it back opens it."""
+        established = self.linked
+        self.endpoint.counters.disconnects += established
+        self.hang_up(reset=True)
+        self.on_unlinked(established=established)
+
+    def swap(self, endpoint: Endpoint, change: Callable[[Wire | None], Wire | None]) -> None:
+        """Go on over another endpoint, with what `change` makes of the wire."""
+        self.endpoint = endpoint
+        self._wire = change(self._wire)
+
+    def transmit(self, message: bytes) -> None:
+        """Send a message over the wire, if there is one."""
         if self._wire is not None:
-            self._wire.send(data)
+            self._wire.send(message)
 
-    def _hang_up(self, *, reset: bool) -> None:
+    def hang_up(self, *, reset: bool) -> None:
         """Close the wire, if any."""
         self.linked = False
         if self._wire is not None:
@@ -91,22 +107,22 @@ class Link:
         """Pass on that the handshake is over."""
         if wire is self._wire:
             self.linked = True
-            self._failures = 0
+            self.failures = 0
             self.on_linked()
 
-    def wire_message(self, parts: list[bytes]) -> None:
+    def wire_message(self, message: bytes) -> None:
         """Pass a message on."""
-        self.on_message(parts)
+        self.on_message(message)
 
     def wire_lost(self, wire: Wire) -> None:
         """Connect anew after a while."""
         if wire is not self._wire:
             return
         self._wire = None
-        if self.linked:
-            self.linked = False
-            self.endpoint.counters.disconnects += 1
-            self.on_unlinked()
-        if not self._closed:
-            self._failures += 1
-            self.endpoint.loop.call_later(self.backoff().delay(self._failures, self.rng), self.open)
+        established, self.linked = self.linked, False
+        self.endpoint.counters.disconnects += established
+        if self._closed:
+            return
+        self.failures += 1
+        self.endpoint.loop.call_later(self.pause(established=established), self.open)
+        self.on_unlinked(established=established)

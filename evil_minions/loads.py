@@ -29,7 +29,10 @@ def pillar(minion_id: str, grains: dict[str, Any], override: dict[str, Any] | No
 
 
 def event(minion_id: str, token: bytes, tag: str, data: object) -> Load:
-    """Return the load of an event for the master's bus."""
+    """Return the load of an event for the master's bus; those of beacons come in lists, so the bus shows them bare."""
+    if tag.startswith("salt/beacon/"):
+        events = [{"tag": tag, "data": data, "beacon_name": tag.split("/")[3]}]
+        return {"id": minion_id, "cmd": "_minion_event", "pretag": None, "tok": token, "events": events}
     return {"id": minion_id, "cmd": "_minion_event", "pretag": None, "tok": token, "data": data, "tag": tag}
 
 

@@ -8,27 +8,35 @@ Source: salt/minion.py of Salt 3008.5.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions import defaults, job, loads
-from evil_minions.channel import RequestChannel
 from evil_minions.errors import ExchangeError, PendingError
 from evil_minions.execution import Execution
+from evil_minions.keystates import DENIED
 from evil_minions.request import Request, ReturnRequest, SealedRequest
 from evil_minions.samples import ReturnRow
 from evil_minions.session import Session
 from evil_minions.stage import Stage
-from evil_minions.subscription import Subscription
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from evil_minions.chance import Dice
+    from evil_minions.channel import RequestChannel
     from evil_minions.context import Context
     from evil_minions.envelope import Load
+    from evil_minions.link import Link
     from evil_minions.publication import Publication
+    from evil_minions.subscription import Subscription
+    from evil_minions.target import Target
 
 _MAX_HELD: Final = 1000
+
+# what a minion draws about a job
+START, RETRY, WORK = 0, 1, 2
 
 
 def _ignore(_request: Request, _answer: object) -> None:
@@ -50,18 +58,28 @@ class Minion(Session):
         self._executions: list[Execution] | None = None
 
     @property
+    def subscribed(self) -> bool:
+        """Whether publications reach this minion."""
+        return self.subscription is not None and self.subscription.linked
+
+    @property
     def connected(self) -> bool:
         """Whether both sockets are connected."""
-        return bool(self.channel and self.channel.linked and self.subscription and self.subscription.linked)
+        return self.subscribed and self.channel is not None and self.channel.linked
 
-    def close(self) -> None:
-        """Hang up, and forget what only a running minion has."""
-        for link in (self.channel, self.subscription):
-            if link is not None:
-                link.close()
-        self.channel = self.subscription = None
+    def links(self) -> list[Link]:
+        """Return the connections that there are."""
+        return [link for link in (self.channel, self.subscription, *(self._apart or ())) if link is not None]
+
+    def close(self, stage: Stage = Stage.IDLE) -> None:
+        """End as a process that is killed: hang up, and forget what only a running minion has."""
+        self.life += 1
+        links = self.links()
+        self.channel = self.subscription = self._apart = None
         self._held = self._executions = None
-        self.stage = Stage.IDLE
+        self.stage = stage
+        for link in links:
+            link.close()
 
     # signing in
 
@@ -72,17 +90,30 @@ class Minion(Session):
             ExchangeError: if the master doesn't answer or doesn't let the minion in.
 
         """
+        life = self.life
         try:
             credentials = await self.exchange_keys()
         except PendingError:
+            self._alive(life)
             self.stage = Stage.PENDING
             raise
-        self.stage = Stage.AUTHENTICATED
+        self._alive(life)
         context = self.context
-        self.subscription = Subscription(context.publisher(credentials.publish_port), context.rng, self)
+        if context.key_states.get(self.number) == DENIED and self.key is self.first_key():
+            # set up anew: the master knows the id, but not the key that comes next
+            self.key = context.keys[(self.number + 1) % len(context.keys)]
+            context.restart(self.index, 0.0, Stage.IDLE)
+        self._alive(life)
+        self.stage = Stage.AUTHENTICATED
+        self.subscription = context.subscription(credentials.publish_port, self)
         self.subscription.open()
-        self.channel = RequestChannel(context.requests, context.rng, self)
+        self.channel = context.channel(self)
         self.channel.open()
+
+    def _alive(self, life: int) -> None:
+        """Raise ExchangeError unless the minion still is in this life."""
+        if self.life != life:
+            raise ExchangeError(f"{self.id} has ended.")
 
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
         """Fetch the pillar that is kept for targets, then register resources, in the background."""
@@ -108,7 +139,10 @@ class Minion(Session):
 
         """
         context = self.context
-        context.pillars.put(self.index, await self.fetch_pillar())
+        life = self.life
+        pillar = await self.fetch_pillar()
+        self._alive(life)
+        context.pillars.put(self.index, pillar)
         pillar_time = context.loop.time()
         self.stage = Stage.TUNED
         held, self._held = self._held, None
@@ -122,14 +156,28 @@ class Minion(Session):
 
         if self.channel is None:
             raise ExchangeError(f"{self.id} was stopped during its start.")
-        started = f"Minion {self.id} started at {time.asctime()}"
-        self.fire("minion_start", started)
-        self.channel.submit(self._registration())
-        self.fire(f"salt/minion/{self.id}/start", started, finish)
+        self._announce(finish)
         await done
         if self.stage == Stage.TUNED:
             self.stage = Stage.READY
+            if context.director is not None:
+                context.director.on_ready(self)
+        context.traffic.begin(self)
         return pillar_time, context.loop.time()
+
+    def on_return(self) -> None:
+        """Announce the start again, as minions do whose transport tells them that the master was gone."""
+        if self.stage >= Stage.TUNED:
+            self._announce(_ignore)
+
+    def _announce(self, done: Callable[[Request, Any], None]) -> None:
+        """Fire the start events and register the resources."""
+        if self.channel is None:
+            return
+        started = f"Minion {self.id} started at {time.asctime()}"
+        self.fire("minion_start", started)
+        self.channel.submit(self._registration())
+        self.fire(f"salt/minion/{self.id}/start", started, done)
 
     def fire(self, tag: str, data: object, done: Callable[[Request, Any], None] | None = None) -> None:
         """Send an event to the master's bus."""
@@ -186,18 +234,32 @@ class Minion(Session):
         if not publication.chosen or not publication.chosen[self.index] or publication.seen[self.index]:
             return
         publication.seen[self.index] = 1
-        execution = Execution(self, publication, self.context.next_pid())
+        director = self.context.director
+        if director is None or not director.takes(self, publication):
+            execution = Execution(self, publication, self.context.next_pid())
+            self.begin(execution, self.start_delay(publication))
+
+    def begin(self, execution: Execution, seconds: float) -> None:
+        """Start the process of a job, whose function begins after some seconds."""
         if self._executions is None:
             self._executions = []
         self._executions.append(execution)
-        load = publication.load
+        load = execution.publication.load
         if load.get("start_event"):
-            self.fire(f"salt/job/{publication.jid}/start/{self.id}", loads.job_start(self.id, load))
-        self.context.loop.call_later(job.start_delay(load, self.rng), self._execute, execution)
+            self.fire(f"salt/job/{execution.publication.jid}/start/{self.id}", loads.job_start(self.id, load))
+        self.context.loop.call_later(seconds, self._execute, execution)
+
+    def start_delay(self, publication: Publication) -> float:
+        """Return the seconds that the process of a job takes to start."""
+        return job.start_delay(publication.load, self.chance_of(publication, START), self.replay)
+
+    def busy(self) -> int:
+        """Return how many jobs run."""
+        return len(self._executions or ())
 
     def _execute(self, execution: Execution) -> None:
         """Run a job whose process has started by now."""
-        if self.channel is None:
+        if self._executions is None or execution not in self._executions:
             return
         counters = self.context.counters
         counters.executions += 1
@@ -207,17 +269,46 @@ class Minion(Session):
         if coroutine is not None:
             self.context.spawn(coroutine)
 
-    def finished(self, execution: Execution, load: Load) -> None:
-        """Take the job off the list of what runs, and send its return."""
-        if self._executions is not None and execution in self._executions:
-            self._executions.remove(execution)
-            if not self._executions:
-                self._executions = None
-        if self.channel is None:
-            return
+    def stop_job(self, jid: str) -> int | None:
+        """End a job for good, without a return; return the process id that it had, None if it doesn't run."""
+        for execution in self._executions or ():
+            if execution.publication.jid == jid and self.drop(execution):
+                return execution.pid
+        return None
+
+    def drop(self, execution: Execution) -> bool:
+        """Take a job off the list of what runs; return whether it was there."""
+        if self._executions is None or execution not in self._executions:
+            return False
+        self._executions.remove(execution)
+        if not self._executions:
+            self._executions = None
+        return True
+
+    def finished(self, execution: Execution, load: Load, then: Callable[[], None] | None = None) -> bool:
+        """Take the job off the list of what runs, and send its return; return whether that is so.
+
+        A job of an earlier life has none. `then` is called when the master has the return, or never will.
+        """
+        if not self.drop(execution) or self.channel is None:
+            return False
         self.context.counters.returns += 1
-        timer, tries = self._retry_timer(), defaults.RETURN_RETRY_TRIES
-        self.channel.submit(ReturnRequest(load, timer, tries, self._returned, execution.publication))
+        timer = float(self.chance_of(execution.publication, RETRY).randint(*defaults.RETURN_RETRY_TIMER))
+        tries = defaults.RETURN_RETRY_TRIES
+        done = self._returned if then is None else partial(self._returned_then, then)
+        self.channel.submit(ReturnRequest(load, timer, tries, done, execution.publication))
+        return True
+
+    def repeat(self, load: Load, life: int) -> None:
+        """Send a return once more, as after a lost acknowledgement, unless the minion has ended since."""
+        if self.life == life and self.channel is not None:
+            self.context.counters.return_copies += 1
+            self.channel.submit(SealedRequest(load, self._retry_timer(), defaults.RETURN_RETRY_TRIES, _ignore))
+
+    def _returned_then(self, then: Callable[[], None], request: ReturnRequest, answer: object) -> None:
+        """Go on after a return."""
+        self._returned(request, answer)
+        then()
 
     def _returned(self, request: ReturnRequest, _answer: object) -> None:
         """Count and write down what became of a return."""
@@ -226,11 +317,34 @@ class Minion(Session):
             context.counters.returns_given_up += 1
         else:
             context.counters.returns_acked += 1
+        if not request.attempts:
+            # the fleet ended before its turn
+            return
         seconds = context.loop.time() - request.since
         row = ReturnRow(
             time.time(), publication.jid, publication.fun, self.id, request.attempts, not request.failed, seconds
         )
         context.sample(context.returns, row)
+
+    def chance_of(self, publication: Publication, what: int) -> Dice:
+        """Return this minion's chance for one decision about one job; draw at once."""
+        return self.context.dice.at(self.number, publication.lot + what)
+
+    def chance(self, pid: int) -> Dice:
+        """Return the chance of the job that runs with this process id; draw at once."""
+        for execution in self._executions or ():
+            if execution.pid == pid:
+                return self.chance_of(execution.publication, WORK)
+        return self.rng
+
+    def is_meant(self, target: Target) -> bool:
+        """Return whether a target means this minion."""
+        return bool(self.context.targets.select(target)[self.index])
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the data of every job that waits in the minion's own queue."""
+        director = self.context.director
+        return director.queued(self.index) if director else []
 
     def running(self) -> list[dict[str, Any]]:
         """Return the data of every job that runs now."""

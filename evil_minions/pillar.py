@@ -1,19 +1,21 @@
-"""The pillars of all minions of a worker, with every equal part held once.
+"""The pillars of all minions of a worker, packed, with every equal part held once.
 
-A thousand pillars are mostly the same text: hash-consing keeps one copy of each subtree, so that a real pillar costs
-a minion little more than what is its own.
+A thousand pillars are mostly the same text: hash-consing keeps one copy of each subtree, and what holds nothing but
+scalars is kept as the bytes it came in, a fifth of what the same costs as objects. So a real pillar costs a minion
+little more than what is its own. It is put together again when a target or a person asks for it.
 """
 
 from __future__ import annotations
 
-from array import array
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+import salt.payload
 
 _SWEEP_AT_LEAST: Final = 4096
+_UNPACKED_AT_MOST: Final = 50_000
+
+# a packed value, or the parts of a container: the packed names of a dictionary or None for a list, then the children
+Part = bytes | tuple[Any, ...]
 
 
 class PillarStore:
@@ -24,54 +26,86 @@ class PillarStore:
 
     def __init__(self, size: int) -> None:
         """Start with empty pillars for `size` minions."""
-        self._empty: dict[str, Any] = {}
-        self._pillars: list[dict[str, Any]] = [self._empty] * size
-        self._canon: dict[bytes, Any] = {}
-        # one table for each type: keys that name the type would take as much again as the values
-        self._scalars: dict[type, dict[Any, Any]] = {}
+        self._parts: dict[Part, Part] = {}
+        self._pillars: list[Part] = [self._only(_pack({}))] * size
+        self._unpacked: dict[int, Any] = {}
         self._sweep_at = _SWEEP_AT_LEAST
         self.version = 0
 
     def get(self, index: int) -> dict[str, Any]:
-        """Return the pillar of a minion; it is shared, so don't change it."""
-        return self._pillars[index]
+        """Return the pillar of a minion; parts of it are shared, so don't change it."""
+        pillar: dict[str, Any] = self._build(self._pillars[index])
+        return pillar
+
+    def relax(self) -> None:
+        """Drop what `get` unpacked; call it after a series of them."""
+        self._unpacked = {}
 
     def put(self, index: int, pillar: dict[str, Any]) -> None:
         """Keep a minion's new pillar."""
-        canonical = self._intern(pillar)
-        if canonical is not self._pillars[index]:
-            self._pillars[index] = canonical
+        part = self._intern(pillar)
+        if part != self._pillars[index]:
+            self._pillars[index] = part
             self.version += 1
-        if self.parts() > self._sweep_at:
+        if len(self._parts) > self._sweep_at:
             self._sweep()
+
+    def grow(self, count: int) -> None:
+        """Make room for more minions."""
+        self._pillars += [self._only(_pack({}))] * count
+        self.version += 1
 
     def parts(self) -> int:
         """Return how many distinct parts are held."""
-        return len(self._canon) + sum(map(len, self._scalars.values()))
+        return len(self._parts)
 
     def _sweep(self) -> None:
-        """Drop parts that no pillar has any longer, by interning the living ones anew."""
-        self._canon = {}
-        self._scalars = {}
-        self._pillars = [self._intern(pillar) for pillar in self._pillars]
-        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * self.parts())
+        """Drop parts that no pillar has any longer, by collecting the living ones."""
+        self._parts = {}
+        # the numbers of parts that go may be given to new ones
+        self._unpacked = {}
+        for part in self._pillars:
+            self._keep(part)
+        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self._parts))
 
-    def _intern(self, value: Any) -> Any:  # noqa: ANN401 - whatever a pillar holds
-        """Return the one copy of `value`; equal parts of different types (1, True, 1.0) stay apart."""
-        if isinstance(value, dict):
-            children = {self._intern(name): self._intern(child) for name, child in value.items()}
-            mark = _mark(b"dict", (id(part) for pair in children.items() for part in pair))
-            return self._canon.setdefault(mark, children)
-        if isinstance(value, list | tuple):
-            items = [self._intern(child) for child in value]
-            return self._canon.setdefault(_mark(b"list", map(id, items)), items)
-        if isinstance(value, bool) or value is None:
-            return value
-        # by its text, as 0.0 equals -0.0
-        same = repr(value) if isinstance(value, float) else value
-        return self._scalars.setdefault(type(value), {}).setdefault(same, value)
+    def _keep(self, part: Part) -> None:
+        """Take a part and all that it holds into the table again."""
+        if part in self._parts:
+            return
+        self._parts[part] = part
+        if isinstance(part, tuple):
+            for child in part:
+                if child is not None:
+                    self._keep(child)
+
+    def _intern(self, value: Any) -> Part:  # noqa: ANN401 - whatever a pillar holds
+        """Return the one copy of `value`; equal parts of different types (1, True, 1.0) differ as bytes."""
+        if isinstance(value, dict) and any(isinstance(child, dict | list) for child in value.values()):
+            names = self._only(_pack(list(value)))
+            return self._only((names, *map(self._intern, value.values())))
+        if isinstance(value, list) and any(isinstance(child, dict | list) for child in value):
+            return self._only((None, *map(self._intern, value)))
+        return self._only(_pack(value))
+
+    def _only(self, part: Part) -> Part:
+        """Return the copy of `part` that is held."""
+        return self._parts.setdefault(part, part)
+
+    def _build(self, part: Part) -> Any:  # noqa: ANN401 - whatever a pillar holds
+        """Return the value of a part."""
+        if isinstance(part, tuple):
+            names, *children = part
+            values = map(self._build, children)
+            return list(values) if names is None else dict(zip(self._build(names), values, strict=True))
+        known = self._unpacked.get(id(part), self)
+        if known is not self:
+            return known
+        if len(self._unpacked) > _UNPACKED_AT_MOST:
+            self.relax()
+        value = self._unpacked[id(part)] = salt.payload.loads(part, encoding="utf-8")
+        return value
 
 
-def _mark(kind: bytes, ids: Iterable[int]) -> bytes:
-    """Return 16 bytes that stand for a container with these children; the ids themselves would take ten times that."""
-    return blake2b(array("Q", ids).tobytes(), digest_size=16, key=kind).digest()
+def _pack(value: Any) -> bytes:  # noqa: ANN401 - whatever a pillar holds
+    """Return a value as bytes, text and bytes told apart."""
+    return bytes(salt.payload.dumps(value, use_bin_type=True))

@@ -14,7 +14,7 @@ import salt.crypt
 import salt.exceptions
 import salt.payload
 
-from evil_minions.errors import SealError
+from evil_minions.errors import ForgeryError, SealError
 from evil_minions.target import target_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from evil_minions.target import Targets
 
 _PAD: Final = salt.crypt.Crypticle.PICKLE_PAD
+# opened frames are remembered, so that each is opened once; a hostile master's must not fill the memory
 _FRAMES: Final = 256
+_FRAME_BYTES: Final = 1024 * 1024
 _JOBS: Final = 100
 _NEEDED: Final = ("tgt", "jid", "fun", "arg")
 
@@ -37,12 +39,14 @@ class Publication:
     `chosen` and `seen` hold one byte for each minion index. `load` is what a real minion's job holds, shared by all.
     """
 
-    __slots__ = ("chosen", "fun", "jid", "load", "seen", "serial")
+    __slots__ = ("chosen", "fun", "jid", "load", "lot", "nth", "seen", "serial")
 
     def __init__(self, load: Load, serial: int, chosen: bytes) -> None:
         """Keep the load, with what a minion adds before it starts a job."""
         self.load: Load = {**load, "resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
         self.serial = serial
+        # what chance goes by for this job, see evil_minions.chance: it is the nth one of its function
+        self.lot = self.nth = 0
         self.jid: str = load["jid"]
         self.fun: str = load["fun"] if isinstance(load["fun"], str) else ";".join(load["fun"])
         self.chosen = chosen
@@ -53,26 +57,29 @@ def decrypt(frame: bytes, aes: str, master: MasterKey) -> Load:
     """Return the load of a publication.
 
     Raises:
-        SealError: if the HMAC or the master's signature is wrong.
+        SealError: if the HMAC is wrong, as after the master has changed its key.
+        ForgeryError: if the master's signature is wrong, or the frame holds something else.
 
     """
     try:
         payload = salt.payload.loads(frame)
         if payload["enc"] != "aes":
-            raise SealError("The publication isn't encrypted.")
+            raise ForgeryError("The publication isn't encrypted.")
         signature = payload.get("sig")
         if signature and (
             master.public is None or not master.public.verify(payload["load"], signature, payload["sig_algo"])
         ):
-            raise SealError("The publication isn't signed by the master.")
+            raise ForgeryError("The publication isn't signed by the master.")
         plain = salt.crypt.Crypticle(None, aes).decrypt(payload["load"])
         if not plain.startswith(_PAD):
-            raise SealError("The publication holds something else than a job.")
+            raise ForgeryError("The publication holds something else than a job.")
         load = salt.payload.loads(plain[len(_PAD) :])
-    except (salt.exceptions.SaltException, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except salt.exceptions.AuthenticationError as error:
         raise SealError("The publication doesn't authenticate.") from error
+    except (salt.exceptions.SaltException, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ForgeryError("The publication makes no sense.") from error
     if not isinstance(load, dict):
-        raise SealError("The publication holds something else than a job.")
+        raise ForgeryError("The publication holds something else than a job.")
     return load
 
 
@@ -101,12 +108,13 @@ class Publications:
         self._counters = counters
         self._on_new = on_new
         self._frames: OrderedDict[tuple[bytes, str], Publication | None] = OrderedDict()
+        self._frame_bytes = 0
         self._jobs: OrderedDict[str, Publication] = OrderedDict()
 
     def open(self, frame: bytes, aes: str) -> Publication | None:
         """Return the publication in `frame`, or None if it doesn't open with this key (perhaps a newer one is needed).
 
-        A load without the keys of a job counts as one for nobody, as it does for a real minion.
+        A load without the keys of a job counts as one for nobody, as it does for a real minion; so does a forgery.
         """
         key = (frame, aes)
         try:
@@ -115,23 +123,32 @@ class Publications:
             pass
         try:
             publication = self._new(decrypt(frame, aes, self._master))
+        except ForgeryError:
+            publication = self._nobodys()
         except SealError:
             publication = None
         self._frames[key] = publication
-        if len(self._frames) > _FRAMES:
-            self._frames.popitem(last=False)
+        self._frame_bytes += len(frame)
+        while len(self._frames) > _FRAMES or self._frame_bytes > _FRAME_BYTES:
+            (oldest, _), _ = self._frames.popitem(last=False)
+            self._frame_bytes -= len(oldest)
         return publication
+
+    def _nobodys(self) -> Publication:
+        """Count what isn't a job, and return it as one for nobody."""
+        self._counters.bad_frames += 1
+        return Publication({"jid": "", "fun": ""}, 0, b"")
 
     def _new(self, load: dict[str, Any]) -> Publication:
         """Match a load that came for the first time; a job id seen before shares who has run it."""
         serial = load.pop("serial", 0)
         if not _is_job(load) or not isinstance(serial, int):
-            self._counters.bad_frames += 1
-            return Publication({"jid": "", "fun": ""}, 0, b"")
+            return self._nobodys()
         publication = Publication(load, serial, self._targets.select(target_of(load)))
         known = self._jobs.get(publication.jid)
         if known is not None:
             publication.seen = known.seen
+            publication.lot, publication.nth = known.lot, known.nth
             return publication
         self._jobs[publication.jid] = publication
         if len(self._jobs) > _JOBS:
@@ -139,3 +156,12 @@ class Publications:
         self._counters.publications += 1
         self._on_new(publication)
         return publication
+
+    def grow(self, count: int) -> None:
+        """Have the jobs so far be for nobody of `count` more minions."""
+        known = [publication for publication in self._frames.values() if publication is not None]
+        seen = {id(publication.seen): publication.seen for publication in (*known, *self._jobs.values())}
+        for marks in seen.values():
+            marks.extend(bytes(count))
+        for publication in {id(found): found for found in (*known, *self._jobs.values())}.values():
+            publication.chosen += bytes(count)

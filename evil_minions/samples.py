@@ -53,8 +53,29 @@ class StartRow:
     ready_s: float
 
 
-Row = TypeVar("Row", JobRow, ReturnRow, StartRow)
-_NAMES: Final[dict[type, str]] = {JobRow: "jobs", ReturnRow: "returns", StartRow: "starts"}
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """What a minion with a behaviour decided on: before a job (`test.ping#2`), or before a round of a timer.
+
+    Nothing in it depends on time, so that two runs can be compared.
+    """
+
+    minion: str
+    what: str
+    behaviour: str
+    stage: str
+    seconds: float
+    returns: str
+    next: str
+
+
+Row = TypeVar("Row", JobRow, ReturnRow, StartRow, DecisionRow)
+_NAMES: Final[dict[type, str]] = {
+    JobRow: "jobs",
+    ReturnRow: "returns",
+    StartRow: "starts",
+    DecisionRow: "decisions",
+}
 
 
 def _text(value: object) -> str:
@@ -84,7 +105,7 @@ class SampleWriter:
         self._lines: list[str] = [",".join(self._names) + "\n"]
         self._write("w")
 
-    def add(self, row: JobRow | ReturnRow | StartRow) -> None:
+    def add(self, row: JobRow | ReturnRow | StartRow | DecisionRow) -> None:
         """Keep a row for the next flush."""
         cells = (_text(getattr(row, name)) for name in self._names)
         self._lines.append(",".join(_quoted(cell) if _SPECIAL.search(cell) else cell for cell in cells) + "\n")
@@ -157,3 +178,13 @@ def read_starts(folder: Path) -> Iterator[StartRow]:
 
     """
     return _read(folder, StartRow)
+
+
+def read_decisions(folder: Path) -> Iterator[DecisionRow]:
+    """Return what minions with a behaviour decided on.
+
+    Raises:
+        SampleError: if a line isn't a sample.
+
+    """
+    return _read(folder, DecisionRow)

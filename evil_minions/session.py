@@ -3,36 +3,57 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from evil_minions import auth, defaults, loads
-from evil_minions.channel import RequestChannel
+from evil_minions import auth, defaults, envelope, loads
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
 from evil_minions.request import AuthRequest, PillarRequest, Request, SealedRequest
+from evil_minions.stage import Stage
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
+    from evil_minions.chance import Dice
+    from evil_minions.channel import RequestChannel
     from evil_minions.context import Context
     from evil_minions.envelope import Load
     from evil_minions.keys import MasterKey, MinionKey
+    from evil_minions.replay import Replay
+    from evil_minions.tree import State
 
 
 class Session:
     """The part of a minion that knows keys: `session` is that of its requests, `aes` that of publications."""
 
-    __slots__ = ("_met", "_signing", "aes", "context", "id", "index", "key", "serial", "session")
+    __slots__ = (
+        "_apart",
+        "_draws",
+        "_met",
+        "_signing",
+        "aes",
+        "context",
+        "id",
+        "index",
+        "key",
+        "life",
+        "serial",
+        "session",
+    )
 
     def __init__(self, context: Context, index: int) -> None:
         """Start without any keys of the master; `index` is the number of the minion in its worker."""
         self.context = context
         self.index = index
         self.id = context.ids[index]
-        self.key: MinionKey = context.keys[(context.settings.first + index) % len(context.keys)]
+        self.key = self.first_key()
         self.session = ""
         self.aes = ""
         self.serial = 0
+        # grows whenever the minion ends: what belongs to an earlier life finds that out by it
+        self.life = 0
+        self._draws = 0
+        self._apart: list[RequestChannel] | None = None
         self._met = context.master.known_at_start
         self._signing: asyncio.Task[None] | None = None
 
@@ -42,13 +63,41 @@ class Session:
         return self.context.master
 
     @property
-    def rng(self) -> random.Random:
-        """The source of chance of the worker."""
-        return self.context.rng
+    def number(self) -> int:
+        """The number of the minion in its fleet, of all workers."""
+        return self.context.settings.first + self.index
+
+    def first_key(self) -> MinionKey:
+        """Return the key that the minion starts with."""
+        return self.context.keys[self.number % len(self.context.keys)]
+
+    @property
+    def rng(self) -> Dice:
+        """The next place of this minion's chance; draw at once."""
+        self._draws += 1
+        return self.context.dice.at(self.number, self.context.lot + self._draws)
+
+    def random(self) -> float:
+        """Return a number from 0 up to 1 out of this minion's chance."""
+        return self.rng.random()
+
+    @property
+    def replay(self) -> Replay | None:
+        """What was recorded, if the fleet replays something."""
+        return self.context.replay
+
+    @property
+    def states(self) -> Sequence[State]:
+        """The states of the simulated tree."""
+        return self.context.states
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept; don't change it."""
+        return self.context.pillars.get(self.index)
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
-        return self.context.factory.build(self.id, self.context.settings.first + self.index)
+        return self.context.factory.build(self.id, self.number)
 
     async def exchange_keys(self) -> auth.Credentials:
         """Sign in once over a connection of its own, and keep the keys.
@@ -66,6 +115,10 @@ class Session:
         self.aes, self.session, self._met = self.context.intern(credentials.aes), credentials.session, True
         self.context.counters.auth_ok += 1
         return credentials
+
+    def introduction(self) -> bytes:
+        """Return the message that tells a publish port who listens."""
+        return envelope.introduction(self.id, self.key, self.aes)
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
         """Sign in anew, then call `then` with whether that went well."""
@@ -93,8 +146,11 @@ class Session:
 
     async def _authenticate(self) -> None:
         """Sign in as often as it takes while the key waits to be accepted."""
+        life = self.life
         try:
             while True:
+                if self.life != life:
+                    raise ExchangeError(f"{self.id} has ended.")
                 try:
                     await self.exchange_keys()
                 except PendingError:
@@ -102,20 +158,29 @@ class Session:
                     await asyncio.sleep(defaults.ACCEPTANCE_WAIT_TIME)
                 except RejectedError:
                     # a real minion ends here, and its service manager starts it again
-                    self.context.restart(self.index, self.rng.uniform(*defaults.REJECTED_WAIT))
+                    if self.life == life:
+                        self.context.restart(self.index, self.rng.uniform(*defaults.REJECTED_WAIT), Stage.REFUSED)
                     raise
                 else:
                     return
         finally:
             self._signing = None
 
-    async def _ask_apart(self, kind: type[Request], load: Load, timeout: float, tries: int) -> Any:  # noqa: ANN401, ASYNC109 - the protocol's timeout
-        """Ask over a connection of its own, as a real minion does for keys, pillars and files."""
-        channel = RequestChannel(self.context.requests, self.rng, self)
+    @contextmanager
+    def _channel_apart(self) -> Iterator[RequestChannel]:
+        """Give a connection of its own, as a real minion has for keys, pillars and files."""
+        channel = self.context.channel(self)
+        self._apart = [*(self._apart or ()), channel]
         try:
-            return await channel.ask(kind, load, timeout, tries)
+            yield channel
         finally:
             channel.close(reset=True)
+            self._apart = [other for other in self._apart or () if other is not channel] or None
+
+    async def _ask_apart(self, kind: type[Request], load: Load, timeout: float, tries: int) -> Any:  # noqa: ANN401, ASYNC109 - the protocol's timeout
+        """Ask over a connection of its own."""
+        with self._channel_apart() as channel:
+            return await channel.ask(kind, load, timeout, tries)
 
     async def fetch_pillar(
         self, *, override: dict[str, Any] | None = None, clean_cache: bool = False
@@ -134,6 +199,23 @@ class Session:
         self.context.counters.pillar_ok += 1
         return pillar
 
+    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+        """Ask the master for things that depend on the answer before, over a connection of their own.
+
+        Raises:
+            ExchangeError: if the master doesn't answer one of them.
+
+        """
+        timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
+        answer: Any = None
+        with self._channel_apart() as channel:
+            while True:
+                try:
+                    load = questions.send(answer)
+                except StopIteration as end:
+                    return end.value
+                answer = await channel.ask(SealedRequest, dict(load), timeout, tries)
+
     async def errands(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Ask the master for several things one after the other, over a connection of their own.
 
@@ -142,8 +224,5 @@ class Session:
 
         """
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
-        channel = RequestChannel(self.context.requests, self.rng, self)
-        try:
+        with self._channel_apart() as channel:
             return [await channel.ask(SealedRequest, dict(load), timeout, tries) for load in questions]
-        finally:
-            channel.close(reset=True)

@@ -7,13 +7,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from evil_minions.cast import Part, check
 from evil_minions.errors import UsageError
+from evil_minions.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEFAULT_ID_FORMAT: Final = "minion-{:05d}"
 _PORTS: Final = range(1, 65536)
+_PATHS: Final = ("folder", "grains", "population", "recording")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,11 @@ class FleetSettings:
     """One fleet, or a worker's share of it.
 
     `address` is the master's IP address, `first` the number of the first minion, `auth_rate` the most sign-ins that
-    are begun in a second at the start, `window` the most that are under way then.
+    are begun in a second at the start, `window` the most that are under way then. `behaviours` and `keys` are shares
+    of the fleet as it starts, which has the numbers from `whole[0]` up to `whole[1]`. `recording` is what the minions
+    replay, `slowdown` what its times are multiplied by, `jitter` the spread of a log-normal factor on top.
+    `states` is the number of states of a highstate, `beacon_interval` the seconds between two beacon events of a
+    minion, `connects_from` an address that all minions report beside their own.
     """
 
     master: str
@@ -36,7 +43,18 @@ class FleetSettings:
     auth_rate: float = 300.0
     window: int = 48
     grains: Path | None = None
+    recording: Path | None = None
+    slowdown: float = 1.0
+    jitter: float = 0.1
+    states: int | None = None
+    beacon_interval: float = 0.0
+    connects_from: str | None = None
     worker: int = 0
+    behaviours: tuple[Part, ...] = ()
+    keys: tuple[Part, ...] = ()
+    population: Path | None = None
+    whole: tuple[int, int] = (0, 0)
+    transport: str = "zeromq"
 
     def check(self) -> None:
         """Raise UsageError if a value can't be used."""
@@ -44,8 +62,14 @@ class FleetSettings:
             raise UsageError("A fleet has at least one minion, one minion for each process, and no negative numbers.")
         if self.request_port not in _PORTS:
             raise UsageError(f"{self.request_port} is no port: give one between 1 and 65535.")
+        if self.transport not in TRANSPORTS:
+            raise UsageError(f"There is no transport {self.transport!r}: give one of {', '.join(TRANSPORTS)}.")
         if self.auth_rate <= 0:
             raise UsageError("--auth-rate must be more than 0.")
+        if self.grains and self.population:
+            raise UsageError("--grains and --population exclude each other: leave one out.")
+        check(self.behaviours, "--behaviour")
+        self._check_traffic()
         try:
             distinct = self.id_format.format(0) != self.id_format.format(1)
         except (IndexError, KeyError, ValueError):
@@ -55,6 +79,15 @@ class FleetSettings:
                 f"--id-format {self.id_format!r} must hold a place for a number, such as 'minion-{{:05d}}'."
             )
 
+    def _check_traffic(self) -> None:
+        """Raise UsageError if a value of what minions answer and send can't be used."""
+        if self.slowdown < 0 or self.jitter < 0:
+            raise UsageError("--slowdown and --jitter must not be negative.")
+        if self.states is not None and self.states < 1:
+            raise UsageError("--states must be at least 1.")
+        if self.beacon_interval < 0:
+            raise UsageError("--beacon-interval must not be negative.")
+
     def ids(self) -> list[str]:
         """Return the ids of the minions."""
         return [self.id_format.format(number) for number in range(self.first, self.first + self.minions)]
@@ -62,12 +95,14 @@ class FleetSettings:
     def shares(self) -> Iterator[FleetSettings]:
         """Return the settings of each worker: as few as needed, of equal size."""
         count = -(-self.minions // self.per_process)
+        whole = (self.first, self.first + self.minions)
         first = self.first
         for worker in range(count):
             minions = self.minions // count + (worker < self.minions % count)
             yield replace(
                 self,
                 worker=worker,
+                whole=whole,
                 first=first,
                 minions=minions,
                 auth_rate=self.auth_rate / count,
@@ -78,14 +113,17 @@ class FleetSettings:
     def to_json(self) -> str:
         """Return the settings as one line."""
         data: dict[str, Any] = asdict(self)
-        data["folder"] = str(self.folder)
-        data["grains"] = str(self.grains) if self.grains else None
+        for name in _PATHS:
+            data[name] = str(data[name]) if data[name] else None
         return json.dumps(data)
 
     @classmethod
     def from_json(cls, text: str) -> FleetSettings:
         """Return the settings that `to_json` wrote."""
         data = json.loads(text)
-        data["folder"] = Path(data["folder"])
-        data["grains"] = Path(data["grains"]) if data["grains"] else None
+        for name in _PATHS:
+            data[name] = Path(data[name]) if data[name] else None
+        for name in ("behaviours", "keys"):
+            data[name] = tuple(Part(**part) for part in data[name])
+        data["whole"] = tuple(data["whole"])
         return cls(**data)

@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 FORMAT: Final = 1
+_COUNTS: Final = (
+    "minions",
+    "connected",
+    "authenticated",
+    "ready",
+    "pending",
+    "rejected",
+    "denied",
+    "dead",
+    "partitioned",
+    "expected",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +39,22 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A fleet: of its `minions`, how many have both sockets connected, are signed in, are ready, await acceptance."""
+    """A fleet: of its `minions`, how many have both sockets connected, are signed in, are ready, await acceptance.
+
+    `rejected` were turned away by the master, `denied` likewise because it knows another key of theirs; `dead` were
+    killed; `partitioned` can't reach the master. `expected` are those that will get ready if all goes well.
+    """
 
     minions: int
     connected: int
     authenticated: int
     ready: int
     pending: int
+    rejected: int
+    denied: int
+    dead: int
+    partitioned: int
+    expected: int
     base_rss_kb: int
     processes: tuple[ProcessStatus, ...]
     counters: Counters
@@ -58,9 +79,8 @@ class Status:
         if data.get("format") != FORMAT:
             raise ControlError(f"The fleet's status has format {data.get('format')}, {FORMAT} is needed.")
         try:
-            names = ("minions", "connected", "authenticated", "ready", "pending", "base_rss_kb")
             return cls(
-                **{name: int(data[name]) for name in names},
+                **{name: int(data[name]) for name in (*_COUNTS, "base_rss_kb")},
                 processes=tuple(ProcessStatus(**process) for process in data["processes"]),
                 counters=Counters(**data["counters"]),
             )
@@ -70,10 +90,9 @@ class Status:
 
 def combine(workers: Sequence[Mapping[str, Any]]) -> Status:
     """Return the status of a fleet from those of its workers."""
-    names = ("minions", "connected", "authenticated", "ready", "pending")
     fields = ("pid", "minions", "rss_kb", "base_rss_kb", "cpu_s")
     return Status(
-        **{name: sum(int(worker[name]) for worker in workers) for name in names},
+        **{name: sum(int(worker[name]) for worker in workers) for name in _COUNTS},
         base_rss_kb=max((int(worker["base_rss_kb"]) for worker in workers), default=0),
         processes=tuple(ProcessStatus(**{field: worker[field] for field in fields}) for worker in workers),
         counters=total(Counters(**worker["counters"]) for worker in workers),

@@ -1,49 +1,48 @@
 """The subscription of one minion: its own connection to the publish port.
 
-Each minion has one because a shared subscription would hide what a publication costs the master.
+Each minion has one because a shared subscription would hide what a publication costs the master. Each transport has a
+subscription of its own, see `evil_minions.transports`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from evil_minions import zmtp
-from evil_minions.link import Backoff, Link
+from evil_minions.link import Link
 
 if TYPE_CHECKING:
-    import random
+    from collections.abc import Callable
 
+    from evil_minions.chance import Chance
     from evil_minions.wire import Endpoint
-
-_RECONNECT_FIRST: Final = 1.0
-_RECONNECT_MAX: Final = 10.0
 
 
 class Subscriber(Protocol):
-    """Who hears of publications."""
+    """The minion behind a subscription."""
 
     def on_publication(self, frame: bytes) -> None:
         """Hear one publication as it came."""
 
+    def introduction(self) -> bytes:
+        """Return the message that tells the publish port who listens, for transports that ask."""
+
+    def reauthenticate(self, then: Callable[[bool], None]) -> None:
+        """Sign in anew, then call `then` with whether that went well."""
+
+    def on_return(self) -> None:
+        """Hear that the subscription has come back, and that its minion has signed in anew."""
+
 
 class Subscription(Link):
-    """A SUB socket that takes everything, as a minion's does without `zmq_filtering`."""
+    """A connection over which publications come; the base of each transport's own."""
 
     __slots__ = ("subscriber",)
 
-    def __init__(self, endpoint: Endpoint, rng: random.Random, subscriber: Subscriber) -> None:
+    def __init__(self, endpoint: Endpoint, rng: Chance, subscriber: Subscriber) -> None:
         """Stay idle until `open`."""
         super().__init__(endpoint, rng)
         self.subscriber = subscriber
 
-    def backoff(self) -> Backoff:
-        """Wait as `recon_default`, `recon_max` and `recon_randomize` of a minion say by default."""
-        return Backoff(self.rng.uniform(_RECONNECT_FIRST, _RECONNECT_FIRST + _RECONNECT_MAX), _RECONNECT_MAX)
-
-    def on_linked(self) -> None:
-        """Subscribe."""
-        self.transmit(zmtp.SUBSCRIBE_ALL)
-
-    def on_message(self, parts: list[bytes]) -> None:
-        """Pass the publication on; with a topic in front it is the last part."""
-        self.subscriber.on_publication(parts[-1])
+    def on_message(self, message: bytes) -> None:
+        """Pass the publication on."""
+        self.subscriber.on_publication(message)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import signal
-import socket
-import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from evil_minions import control, keys
+from evil_minions import control, keys, keystates
+from evil_minions.behaviour import library
 from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, UsageError
+from evil_minions.population import load_population
+from evil_minions.selection import Selection
 from evil_minions.status import Status, combine
+from evil_minions.target import KINDS
+from evil_minions.workerlink import WorkerLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,78 +22,20 @@ if TYPE_CHECKING:
 
     from evil_minions.settings import FleetSettings
 
-_STOP_SECONDS: Final = 10.0
-_LINE_LIMIT: Final = 64 * 1024 * 1024
-_PACKAGE_PARENT: Final = str(Path(__file__).resolve().parent.parent)
-_SAMPLES: Final = ("jobs.*.csv", "returns.*.csv", "starts.*.csv")
+_SAMPLES: Final = ("jobs.*.csv", "returns.*.csv", "starts.*.csv", "decisions.*.csv")
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "status": (),
     "flush": (),
     "stop": (),
     "match": ("tgt",),
     "pillar": ("id",),
+    "scale": ("minions",),
+    "kill": (),
+    "revive": (),
+    "partition": (),
+    "heal": (),
+    "behaviour": ("name",),
 }
-
-
-class WorkerLink:
-    """One worker process and the line to it."""
-
-    def __init__(
-        self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        """Use a process that has been started."""
-        self.process = process
-        self._reader = reader
-        self._writer = writer
-        self._turn = asyncio.Lock()
-
-    @classmethod
-    async def start(cls, settings: FleetSettings) -> Self:
-        """Start the worker that `settings` describe."""
-        ours, theirs = socket.socketpair()
-        path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), _PACKAGE_PARENT])
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "evil_minions.worker",
-                str(theirs.fileno()),
-                settings.to_json(),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env={**os.environ, "PYTHONPATH": path},
-            )
-        reader, writer = await asyncio.open_connection(sock=ours, limit=_LINE_LIMIT)
-        return cls(process, reader, writer)
-
-    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Send one request and return the answer.
-
-        Raises:
-            ControlError: if the worker has gone.
-
-        """
-        async with self._turn:
-            try:
-                self._writer.write(json.dumps(request).encode() + b"\n")
-                await self._writer.drain()
-                line = await self._reader.readline()
-                return dict(json.loads(line))
-            except (OSError, ValueError) as error:
-                raise ControlError("A worker of the fleet has gone: see what it printed.") from error
-
-    async def stop(self) -> None:
-        """End the worker: politely first, then for certain."""
-        self._writer.close()
-        if self.process.returncode is None:
-            try:
-                self.process.send_signal(signal.SIGTERM)
-                await asyncio.wait_for(self.process.wait(), _STOP_SECONDS)
-            except TimeoutError:
-                self.process.kill()
-            except ProcessLookupError:
-                pass
-        await self.process.wait()
 
 
 class Supervisor:
@@ -106,9 +49,18 @@ class Supervisor:
 
         """
         settings.check()
+        for part in settings.behaviours:
+            library.load(part.role)
+        if settings.population:
+            load_population(settings.population)
         self.settings = settings
         self.stopping = asyncio.Event()
         self._workers: list[WorkerLink] = []
+        self._shares: list[FleetSettings] = []
+        self._ended = asyncio.Event()
+        self._ends: list[asyncio.Task[int]] = []
+        self._turn = asyncio.Lock()
+        self._turns = 0
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -124,8 +76,12 @@ class Supervisor:
                 for old in folder.glob(pattern):
                     old.unlink()
             keys.load_pool(folder)
+            if self.settings.keys:
+                keystates.write(
+                    replace(self.settings, whole=(self.settings.first, self.settings.first + self.settings.minions))
+                )
             for share in self.settings.shares():
-                self._workers.append(await WorkerLink.start(share))
+                await self._start(share)
         except OSError as error:
             await self._close()
             raise UsageError(f"{folder} can't be used ({error.strerror}): give another --folder.") from error
@@ -133,6 +89,15 @@ class Supervisor:
             await self._close()
             raise
         return self
+
+    async def _start(self, share: FleetSettings) -> None:
+        """Start one worker."""
+        worker = await WorkerLink.start(share)
+        self._shares.append(share)
+        self._workers.append(worker)
+        end = asyncio.create_task(worker.process.wait())
+        end.add_done_callback(lambda _task: self._ended.set())
+        self._ends.append(end)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -142,6 +107,8 @@ class Supervisor:
 
     async def _close(self) -> None:
         """End everything."""
+        for end in self._ends:
+            end.cancel()
         await asyncio.gather(*(worker.stop() for worker in self._workers))
         if self._server is not None:
             self._server.close()
@@ -180,9 +147,61 @@ class Supervisor:
                 if not found:
                     raise ControlError(f"The fleet has no minion {request['id']}.")
                 return found[0]
-            case _:
+            case "flush":
                 await self._all(request)
                 return {}
+            case _:
+                async with self._turn:
+                    return {"minions": await self._order(do, request)}
+
+    async def _order(self, do: str, request: dict[str, Any]) -> int:
+        """Carry out an order to some minions, and return how many it changed.
+
+        Raises:
+            ControlError: if the request makes no sense or a worker has gone.
+
+        """
+        if do == "scale":
+            return await self._scale(request["minions"])
+        if do == "heal":
+            return await self._sum({"do": "heal"})
+        selection = Selection.of(request)
+        more = {"name": str(library.find(str(request["name"])))} if do == "behaviour" else {}
+        if more:
+            library.load(more["name"])
+        target = selection.to_dict() if selection.tgt is not None else {}
+        if target and selection.tgt_type not in KINDS:
+            raise ControlError(f"`tgt_type` is {selection.tgt_type!r}, but has to be one of {', '.join(KINDS)}.")
+        found = await self._all({"do": "candidates", "order": do, **target})
+        candidates = sorted(number for reply in found for number in reply["numbers"])
+        self._turns += selection.share is not None
+        picked = selection.pick(candidates, self.settings.seed, self._turns)
+        return await self._sum({"do": do, "numbers": picked, **more})
+
+    async def _sum(self, request: dict[str, Any]) -> int:
+        """Ask all workers the same, and add up how many minions each of them changed."""
+        return sum(int(reply["minions"]) for reply in await self._all(request))
+
+    async def _scale(self, minions: object) -> int:
+        """Have so many minions in all; the last worker takes as many more as it may, new ones take the rest."""
+        if isinstance(minions, bool) or not isinstance(minions, int) or minions < 0:
+            raise ControlError(f"`minions` is {minions!r}, but has to be a whole number, 0 or more.")
+        changed = 0
+        left = minions
+        for worker, share in zip(list(self._workers), list(self._shares), strict=True):
+            room = share.minions
+            if share is self._shares[-1]:
+                room = max(room, min(left, self.settings.per_process))
+                self._shares[-1] = replace(share, minions=room)
+            changed += (await worker.ask({"do": "scale", "minions": min(left, room)}))["minions"]
+            left -= min(left, room)
+        while left:
+            last = self._shares[-1]
+            size = min(left, self.settings.per_process)
+            await self._start(replace(last, worker=last.worker + 1, first=last.first + last.minions, minions=size))
+            changed += size
+            left -= size
+        return changed
 
     async def run(self, report: Callable[[Status], None], every: float, until_ready: float | None) -> None:
         """Report the state every so many seconds until the fleet is stopped.
@@ -196,24 +215,23 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
         deadline = None if until_ready is None else loop.time() + until_ready
-        ended = [asyncio.create_task(worker.process.wait()) for worker in self._workers]
-        stop = asyncio.create_task(self.stopping.wait())
+        waits = [asyncio.create_task(event.wait()) for event in (self.stopping, self._ended)]
         try:
             while True:
                 pause = every if deadline is None else max(0.0, min(every, deadline - loop.time()))
-                await asyncio.wait([stop, *ended], timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
                 if self.stopping.is_set():
                     return
-                if any(task.done() for task in ended):
+                if self._ended.is_set():
                     raise EvilMinionsError("A worker has ended: see what it printed above.")
                 status = await self.status()
                 report(status)
-                if status.ready == status.minions:
+                if status.ready >= status.expected:
                     deadline = None
                 elif deadline is not None and loop.time() >= deadline:
                     raise NotReadyError(
-                        f"Only {status.ready} of {status.minions} minions got ready in {until_ready:g} s."
+                        f"Only {status.ready} of {status.expected} minions got ready in {until_ready:g} s."
                     )
         finally:
-            for task in (stop, *ended):
+            for task in waits:
                 task.cancel()

@@ -52,6 +52,7 @@ _MATCHERS: Final[dict[str, Callable[..., Any]]] = {
     "range": salt.matchers.range_match.match,
     "resource": salt.matchers.resource_match.match,
 }
+KINDS: Final = tuple(sorted(_MATCHERS))
 # what salt.loader.matchers would put there
 salt.matchers.compound_match.__context__ = {"matchers": {f"{name}_match.match": fun for name, fun in _MATCHERS.items()}}
 
@@ -84,6 +85,11 @@ class Targets:
         self._pillars = pillars
         self._cache: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
 
+    def grow(self, ids: Sequence[str]) -> None:
+        """Hear of more minions, which are in the sequence of ids already."""
+        for minion_id in ids:
+            self._index[minion_id] = len(self._index)
+
     def select(self, target: Target) -> bytes:
         """Return one byte for each minion: 1 where the target means it.
 
@@ -113,7 +119,10 @@ class Targets:
             return self._pcre(expression)
         if kind in ("grain", "grain_pcre") and self._is_shared(target):
             return self._by_family(target)
-        return bytes(self._matches(index, target) for index in range(len(self._ids)))
+        try:
+            return bytes(self._matches(index, target) for index in range(len(self._ids)))
+        finally:
+            self._pillars.relax()
 
     def _glob(self, expression: object) -> bytes:
         """Match a glob on ids."""

@@ -11,7 +11,6 @@ import gc
 import json
 import logging
 import os
-import random
 import resource
 import signal
 import socket
@@ -21,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from evil_minions.context import Context
+from evil_minions.crowd import Crowd
 from evil_minions.errors import EvilMinionsError
-from evil_minions.minion import Minion
 from evil_minions.ramp import Ramp
 from evil_minions.settings import FleetSettings
 from evil_minions.stage import Stage
@@ -44,19 +43,20 @@ class Worker:
 
     def __init__(self, settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> None:
         """Make the minions; none of them does anything yet. What the process takes without them is measured before."""
-        rng = random.Random(settings.seed * 1000 + settings.worker)  # noqa: S311 - chance that can be repeated
-        self.context = Context(settings, loop, rng)
+        self.context = Context(settings, loop)
         self._base_rss_kb = rss_kb()
-        self.minions = [Minion(self.context, index) for index in range(settings.minions)]
+        self.crowd = Crowd(self.context)
+        self._ramp: Ramp | None = None
         self.context.subscribed = self._subscribed
         self.stopping = asyncio.Event()
         self.error: EvilMinionsError | None = None
         self.context.fatal = self._fail
+        loop.set_exception_handler(self.context.unhandled)
 
     def _subscribed(self, index: int) -> bool:
         """Return whether a minion hears of publications and will run them."""
-        minion = self.minions[index]
-        return minion.stage >= Stage.TUNED and minion.connected
+        minion = self.crowd.minions[index]
+        return minion.stage >= Stage.TUNED and minion.subscribed
 
     def _fail(self, error: EvilMinionsError) -> None:
         """End the worker because of `error`."""
@@ -65,14 +65,9 @@ class Worker:
 
     def status(self) -> dict[str, Any]:
         """Return the state of the worker, as the supervisor reports it."""
-        stages = [minion.stage for minion in self.minions]
         return {
             "pid": os.getpid(),
-            "minions": len(self.minions),
-            "connected": sum(minion.connected for minion in self.minions),
-            "authenticated": sum(stage >= Stage.AUTHENTICATED for stage in stages),
-            "ready": sum(stage == Stage.READY for stage in stages),
-            "pending": sum(stage == Stage.PENDING for stage in stages),
+            **self.crowd.counts(),
             "rss_kb": rss_kb(),
             "base_rss_kb": self._base_rss_kb,
             "cpu_s": time.process_time(),
@@ -89,14 +84,17 @@ class Worker:
                 return {}
             case "match":
                 target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
-                chosen = self.context.targets.select(target)
-                return {"ids": [name for name, hit in zip(self.context.ids, chosen, strict=True) if hit]}
+                return {"ids": self.crowd.ids(target)}
             case "pillar":
                 index = {name: number for number, name in enumerate(self.context.ids)}.get(request["id"])
                 return {} if index is None else {"pillar": self.context.pillars.get(index)}
-            case _:
+            case "stop":
                 self.stopping.set()
                 return {}
+            case _ if self._ramp is not None:
+                return self.crowd.answer(request, self._ramp)
+            case _:
+                raise EvilMinionsError("An order came before the start.")
 
     async def serve(self, link: socket.socket) -> None:
         """Answer the supervisor line by line until it hangs up."""
@@ -112,12 +110,13 @@ class Worker:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
+        self._ramp = Ramp(self.context, self.crowd.minions)
+        self._ramp.run()
         self.context.spawn(self.serve(link))
-        Ramp(self.context, self.minions).run()
         settled = False
         while not self.stopping.is_set():
             self.context.flush()
-            if not settled and all(minion.stage == Stage.READY for minion in self.minions):
+            if not settled and all(minion.stage == Stage.READY for minion in self.crowd.minions):
                 settled = True
                 gc.collect()
                 gc.freeze()
@@ -125,7 +124,7 @@ class Worker:
                 await asyncio.wait_for(self.stopping.wait(), _FLUSH_SECONDS)
             except TimeoutError:
                 continue
-        for minion in self.minions:
+        for minion in self.crowd.minions:
             minion.close()
         self.context.flush()
 

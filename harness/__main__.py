@@ -1,7 +1,7 @@
 """`python -m harness`: load runs, their results and reports, and a bed to play with.
 
-Exit codes: 0 all is well; 1 a threshold of the scenario was missed; 2 wrong use or settings; 3 the bed or the run
-failed; 130 interrupted.
+Exit codes: 0 all is well; 1 a threshold of the scenario was missed, or a figure got worse than allowed; 2 wrong use or
+settings; 3 the bed or the run failed; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from harness import campaign, figures, serve
 from harness.bed.settings import BedSettings
+from harness.containers import options as containers
 from harness.errors import HarnessError, SettingsError
 from harness.progress import Progress
 from harness.report import page
+from harness.results import comparison, runs
 from harness.results import result as results
-from harness.results import runs
 from harness.scenarios import scenario
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 OK, MISSED, USAGE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 CODES = (
-    "exit codes: 0 all is well, 1 a threshold of the scenario was missed, 2 wrong use or settings, "
-    "3 the bed or the run failed, 130 interrupted"
+    "exit codes: 0 all is well, 1 a threshold of the scenario was missed or a figure got worse than --fail-if-worse "
+    "allows, 2 wrong use or settings, 3 the bed or the run failed, 130 interrupted"
 )
 
 
@@ -61,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
     trees = scenario.TREES if options.tree == "both" else (options.tree,)
-    order = campaign.Order(options.scenario, trees, options.folder, _command(options), options.minions, options.seed)
+    changes = (options.minions, options.seed, options.transport, options.workers, containers.settings(options))
+    order = campaign.Order(options.scenario, trees, options.folder, _command(options), *changes)
     outcome = campaign.run(order, Progress(sys.stderr), datetime.now(UTC))
     return _tell(outcome.folder, outcome.result, as_json=options.json)
 
@@ -75,10 +77,26 @@ def result(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write a run's report again."""
-    path = page.write(runs.find(options.run, options.folder))
-    print(json.dumps({"format": results.FORMAT, "report": str(path)}) if options.json else campaign.shown(path))
-    return OK
+    """Write a run's report again, perhaps beside an earlier run."""
+    folder = runs.find(options.run, options.folder)
+    if options.against is None:
+        if options.fail_if_worse is not None:
+            raise SettingsError("--fail-if-worse needs --against RUN beside it.")
+        path = page.write(folder)
+        print(json.dumps({"format": results.FORMAT, "report": str(path)}) if options.json else campaign.shown(path))
+        return OK
+    found = comparison.compare(folder, runs.find(options.against, options.folder))
+    path = page.write(folder, found)
+    worse = found.worse(options.fail_if_worse) if options.fail_if_worse is not None else ()
+    if options.json:
+        names = [f"{line.tree} {line.name}" for line in worse]
+        print(json.dumps({**found.to_dict(), "report": str(path), "worse": names}, indent=1))
+    else:
+        print("\n".join([*comparison.told(found), *(f"WORSE: {line.tree} {line.name}" for line in worse)]))
+        print(f"report: {campaign.shown(path)}")
+    if options.fail_if_worse is not None and not found.comparable:
+        raise SettingsError(f"These runs can't be compared: {'; '.join(found.differences)}.")
+    return MISSED if worse else OK
 
 
 def scenarios(options: argparse.Namespace) -> int:
@@ -96,9 +114,10 @@ def scenarios(options: argparse.Namespace) -> int:
 
 def up(options: argparse.Namespace) -> int:
     """Start a bed that stays until Ctrl-C."""
-    tree = campaign.TREES[options.tree]
+    _, tree = campaign.find(options.tree)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    serve.serve(BedSettings(tree, options.folder.parent / "beds" / stamp, minions=options.minions))
+    folder = options.folder.parent / "beds" / stamp
+    serve.serve(BedSettings(tree, folder, minions=options.minions, transport=options.transport))
     return OK
 
 
@@ -134,10 +153,18 @@ def parser() -> argparse.ArgumentParser:
         "--scenario", default="default", help="name of a scenario, or a TOML file (default: %(default)s)"
     )
     entry.add_argument(
-        "--tree", choices=[*scenario.TREES, "both"], default="both", help="which Salt (default: %(default)s)"
+        "--tree",
+        default="both",
+        help="which Salt: stock, patched, both, or a folder with another tree or a virtual environment with Salt in it "
+        "(default: %(default)s)",
     )
+    entry.add_argument("--transport", choices=scenario.TRANSPORTS, help="another transport than the scenario's")
     entry.add_argument("--minions", type=_count, help="another number of minions than the scenario's")
     entry.add_argument("--seed", type=_count, help="another seed than the scenario's")
+    entry.add_argument(
+        "--workers", type=_count, default=1, help="processes that share the sending of requests (default: %(default)s)"
+    )
+    containers.add(entry)
 
     definitions = "\n".join(f"  {figure.name}: {figure.definition}" for figure in figures.FIGURES)
     entry = command(
@@ -149,10 +176,20 @@ def parser() -> argparse.ArgumentParser:
     entry.add_argument("run", nargs="?", help="folder or name of a run (default: the latest)")
     entry = command(report, "write a run's report again", "python -m harness report 20260102T030405Z-quick")
     entry.add_argument("run", nargs="?", help="folder or name of a run (default: the latest)")
+    entry.add_argument("--against", metavar="RUN", help="an earlier run to compare it to")
+    entry.add_argument(
+        "--fail-if-worse",
+        type=_share,
+        metavar="SHARE",
+        help="exit code 1 if a figure became worse by more, such as 20%%",
+    )
     entry = command(scenarios, "list the scenarios, or describe some", "python -m harness scenarios burst")
     entry.add_argument("names", nargs="*", metavar="NAME", help="name of a scenario, or a TOML file")
     entry = command(up, "start a bed that stays up until Ctrl-C", "python -m harness up --tree stock --minions 100")
-    entry.add_argument("--tree", choices=scenario.TREES, default="patched", help="which Salt (default: %(default)s)")
+    entry.add_argument("--tree", default="patched", help="which Salt, as for `load` (default: %(default)s)")
+    entry.add_argument(
+        "--transport", choices=scenario.TRANSPORTS, default="zeromq", help="Salt's transport (default: %(default)s)"
+    )
     entry.add_argument("--minions", type=_count, default=100, help="simulated minions (default: %(default)s)")
     return top
 
@@ -164,12 +201,23 @@ def _count(text: str) -> int:
     return value
 
 
+def _share(text: str) -> float:
+    number, percent, _ = text.partition("%")
+    value = float(number) / (100 if percent else 1)
+    if value < 0:
+        raise argparse.ArgumentTypeError("can't be negative")
+    return value
+
+
 def _command(options: argparse.Namespace) -> str:
     """Return the command line that repeats a load run."""
     words = ["python", "-m", "harness", "load", "--scenario", options.scenario, "--tree", options.tree]
-    for name in ("minions", "seed"):
+    for name in ("minions", "seed", "transport"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
+    words += containers.words(options)
+    if options.workers > 1:
+        words += ["--workers", str(options.workers)]
     return shlex.join(words)
 
 

@@ -8,16 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.bed.tree import Tree
+from harness.containers.stage import Containers
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
+from harness.load.stage import Job, Local
 from harness.processes.process import PACKAGES
 from harness.report import page
 from harness.results import machine, result, runs
+from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
+    from harness.containers.stage import Settings
+    from harness.load.stage import Stage
     from harness.progress import Progress
     from harness.results.result import Result
 
@@ -28,7 +35,9 @@ TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
 class Order:
     """What a user asked for: a scenario by name or file, the trees, changes to it, and where run folders go.
 
-    `command` is the command line that repeats it.
+    `trees` are those with a name, and any folder with another Salt, which results call "other". `command` is the
+    command line that repeats it. `workers` is the number of processes that send the requests.
+    With `docker` the bed is made of containers.
     """
 
     scenario: str
@@ -37,6 +46,9 @@ class Order:
     command: str
     minions: int | None = None
     seed: int | None = None
+    transport: str | None = None
+    workers: int = 1
+    docker: Settings | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,20 @@ class Outcome:
     result: Result
 
 
+def find(tree: str) -> tuple[str, Path]:
+    """Return the name that results have for a tree, and its folder; `tree` is a name of ours or a folder.
+
+    Raises SettingsError if there is no Salt.
+    """
+    name, path = (tree, TREES[tree]) if tree in TREES else ("other", Path(tree))
+    if not Tree(path).found():
+        advice = (
+            "make both trees with `nox -s apply`" if name == tree else "give stock, patched, both, or such a folder"
+        )
+        raise SettingsError(f"{path} is neither a tree of Salt nor an environment with Salt in it: {advice}.")
+    return name, path
+
+
 def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     """Run a scenario on each tree, one after the other, each on a bed of its own; `when` is now, in UTC.
 
@@ -54,18 +80,18 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     left stays in its folder, whose `run.json` says so.
     """
     file = scenarios.find(order.scenario)
-    scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed)
-    trees = {name: TREES[name] for name in order.trees}
-    for name, tree in trees.items():
-        if not (tree / "salt").is_dir():
-            raise SettingsError(f"The {name} tree is not in {tree}: make both trees with `nox -s apply`.")
-    folder = runs.create(order.folder, when, scenario, file, order.trees, order.command)
-    facts = json.dumps(machine.facts(trees), indent=1)
+    scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed, transport=order.transport)
+    fleet.resolve(scenario.fleet, file.parent)
+    trees = dict(find(tree) for tree in order.trees)
+    folder = runs.create(order.folder, when, scenario, file, tuple(trees), order.command)
+    facts = json.dumps({**machine.facts(trees), "bed": {"made_of": _made_of(order)}}, indent=1)
     (folder / "environment.json").write_text(facts + "\n", encoding="utf-8")
     progress.say(f"{scenario.name}: {scenario.description}")
     try:
         for name, tree in trees.items():
-            load.run(load.Job(name, tree, scenario, folder / "scenario.toml", folder / name), progress)
+            copy = folder / "scenario.toml"
+            job = Job(name, tree, scenario, copy, folder / name, file.parent, order.workers)
+            load.run(job, progress, _place(order, progress))
         progress.show("working out the result and the report")
         found = result.compute(folder)
         result.write(found, folder)
@@ -89,6 +115,20 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     runs.end(folder, "finished")
     progress.end()
     return Outcome(folder, found)
+
+
+def _made_of(order: Order) -> str:
+    """Return what the bed is made of, for those who compare runs."""
+    if not order.docker:
+        return "processes"
+    engines = 1 + len(order.docker.engines)
+    return f"containers on {order.docker.base}, {order.docker.fleets * engines} with minions, engines: {engines}"
+
+
+def _place(order: Order, progress: Progress) -> Callable[[Job], Stage]:
+    """Return what makes the place where a job is run."""
+    settings = order.docker
+    return (lambda job: Containers(job, settings, progress.say)) if settings else Local
 
 
 def shown(path: Path) -> str:

@@ -10,6 +10,7 @@ message is one sentence that says what to do next.
     │   └── LimitError            the machine's limits can't carry what was asked for
     ├── StartError (3)            something of the bed did not start or did not answer in time
     │   ├── PostgresError         no source of PostgreSQL works
+    │   ├── DockerError           an engine of Docker is missing or refuses
     │   ├── DiskError             a disk is full
     │   └── WardenError           the process that owns the bed's processes is gone
     ├── ProcessError (1)          a process of the bed ended, or did not end in time
@@ -56,6 +57,10 @@ class StartError(HarnessError):
 
 class PostgresError(StartError):
     """No source of PostgreSQL works."""
+
+
+class DockerError(StartError):
+    """An engine of Docker is missing or refuses."""
 
 
 class DiskError(StartError):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from harness.errors import SettingsError
+from harness.scenarios.timeline import OF_MASTER
 
 if TYPE_CHECKING:
     from _csv import Writer
@@ -92,8 +93,30 @@ class KeptReturn:
 
 
 @dataclass(frozen=True)
+class MomentSample:
+    """One moment of the scenario's timeline that came, in `timeline.csv`.
+
+    `time` (seconds since the epoch) is when it began, `seconds` how long it took until done, `at_s` when it was due
+    after the load's start. `minions` counts those that it affected. `error` is empty unless it was refused.
+    """
+
+    time: float
+    at_s: float
+    seconds: float
+    do: str
+    name: str
+    minions: int
+    error: str
+
+    @property
+    def of_master(self) -> bool:
+        """Return whether it was done to the master, not to the fleet."""
+        return self.do in OF_MASTER
+
+
+@dataclass(frozen=True)
 class Timeline:
-    """The moments of a run, in `timeline.json`; seconds since the epoch.
+    """The phases of a run, in `timeline.json`; seconds since the epoch.
 
     `fleet_start`: the fleet's command was started; `ready`: all minions were ready; `load_start`: the schedule's zero;
     `clients_done`: the last client had its answer; `settled`: nothing was on its way any more, or the limit was
@@ -131,8 +154,9 @@ class SampleFile:
 
 
 def read_clients(folder: Path) -> Iterator[ClientSample]:
-    """Return the requests of clients of the run whose samples are in `folder`."""
-    return _read(folder / "requests.csv", ClientSample)
+    """Return the requests of clients of the run whose samples are in `folder`, of all workers."""
+    for path in sorted(folder.glob("requests.*.csv")) or [folder / "requests.csv"]:
+        yield from _read(path, ClientSample)
 
 
 def read_processes(folder: Path) -> Iterator[ProcessSample]:
@@ -148,6 +172,12 @@ def read_fleet(folder: Path) -> Iterator[FleetSample]:
 def read_kept(folder: Path) -> Iterator[KeptReturn]:
     """Return the returns that the master kept."""
     return _read(folder / "kept.csv", KeptReturn)
+
+
+def read_moments(folder: Path) -> list[MomentSample]:
+    """Return the moments of the scenario's timeline as they came; a scenario without one has none."""
+    path = folder / "timeline.csv"
+    return sorted(_read(path, MomentSample), key=lambda moment: moment.time) if path.exists() else []
 
 
 def read_timeline(folder: Path) -> Timeline:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from evil_minions.functions import cmd, grains, pillar, saltutil, state, test
+from evil_minions.functions import cmd, cp, event, grains, machine, mine, network, pillar, saltutil, state, test
 
 if TYPE_CHECKING:
     from evil_minions.functions.registry import Function
@@ -16,4 +16,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **cmd.FUNCTIONS,
     **state.FUNCTIONS,
     **saltutil.FUNCTIONS,
+    **mine.FUNCTIONS,
+    **event.FUNCTIONS,
+    **cp.FUNCTIONS,
+    **network.FUNCTIONS,
+    **machine.FUNCTIONS,
 }

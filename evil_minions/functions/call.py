@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import asyncio
     import random
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
+
+    from evil_minions.functions.registry import Function
+    from evil_minions.tree import State
+
+
+class Answers(Protocol):
+    """What was recorded, as a job asks for it: see `evil_minions.replay`."""
+
+    def find(self, name: str, args: Sequence[Any]) -> Function | None:
+        """Return what answers to a function with these arguments."""
 
 
 class Host(Protocol):
@@ -19,7 +29,14 @@ class Host(Protocol):
 
     @property
     def rng(self) -> random.Random:
-        """The source of chance."""
+        """The source of chance for what belongs to no job."""
+
+    def chance(self, pid: int) -> random.Random:
+        """Return the source of chance of the job with this process id; draw at once."""
+
+    @property
+    def replay(self) -> Answers | None:
+        """What was recorded, if the fleet replays something."""
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
@@ -27,11 +44,30 @@ class Host(Protocol):
     def running(self) -> list[dict[str, Any]]:
         """Return the data of every job that runs now."""
 
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the data of every job that waits in the minion's own queue."""
+
     async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
         """Have the master compile the pillar anew; what is kept for targets stays as it is."""
 
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
         """Start to fetch the pillar that is kept, in the background."""
+
+    @property
+    def states(self) -> Sequence[State]:
+        """The states of the simulated tree."""
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept; don't change it."""
+
+    def stop_job(self, jid: str) -> int | None:
+        """End a job for good, without a return; return the process id that it had, None if it doesn't run."""
+
+    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+        """Ask the master for things that depend on the answer before, and return what comes of that."""
+
+    def fire(self, tag: str, data: object) -> None:
+        """Send an event to the master's bus."""
 
     async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Ask the master for several things one after the other, over a connection of their own."""
@@ -39,12 +75,19 @@ class Host(Protocol):
 
 @dataclass(slots=True)
 class Call:
-    """One function of one job; a function may set `retcode`."""
+    """One function of one job; a function may set `retcode`, and `out`, the outputter; `table` has all functions."""
 
     host: Host
     load: Mapping[str, Any]
     pid: int
     retcode: int = 0
+    out: str | None = None
+    table: Mapping[str, Function] = field(default_factory=dict)
+
+    @property
+    def rng(self) -> random.Random:
+        """This job's source of chance, the same in each run with the same seed; draw at once, and ask only once."""
+        return self.host.chance(self.pid)
 
     def others(self) -> list[dict[str, Any]]:
         """Return the data of the jobs that run beside this one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
+import signal
 from typing import Any, Final
 
 from evil_minions.functions import fileserver
@@ -26,8 +27,35 @@ def is_running(fun: str) -> list[dict[str, Any]]:
 
 
 def find_job(jid: str) -> dict[str, Any]:
-    """Return the running job with this id, or nothing."""
-    return next((data for data in CURRENT.get().others() if data["jid"] == jid), {})
+    """Return the running job with this id, or the waiting one, or nothing."""
+    call = CURRENT.get()
+    return next((data for data in (*call.others(), *call.host.queued()) if data["jid"] == jid), {})
+
+
+def signal_job(jid: str, sig: int) -> str:
+    """Send a signal to a job, which ends it: no process of a job outlives one."""
+    pid = CURRENT.get().host.stop_job(str(jid))
+    return "" if pid is None else f"Signal {int(sig)} sent to job {jid} at pid {pid}"
+
+
+def term_job(jid: str) -> str:
+    """End a job politely."""
+    return signal_job(jid, signal.SIGTERM)
+
+
+def kill_job(jid: str) -> str:
+    """End a job at once."""
+    return signal_job(jid, signal.SIGKILL)
+
+
+def term_all_jobs() -> list[str]:
+    """End all jobs but this one politely."""
+    return [term_job(data["jid"]) for data in CURRENT.get().others()]
+
+
+def kill_all_jobs() -> list[str]:
+    """End all jobs but this one at once."""
+    return [kill_job(data["jid"]) for data in CURRENT.get().others()]
 
 
 async def sync_all(
@@ -57,6 +85,10 @@ FUNCTIONS: Final = {
     "saltutil.running": Function(running, f"{_ORIGIN}:running"),
     "saltutil.is_running": Function(is_running, f"{_ORIGIN}:is_running"),
     "saltutil.find_job": Function(find_job, f"{_ORIGIN}:find_job"),
+    **{
+        f"saltutil.{call.__name__}": Function(call, f"{_ORIGIN}:{call.__name__}")
+        for call in (signal_job, term_job, kill_job, term_all_jobs, kill_all_jobs)
+    },
     "saltutil.sync_all": Function(sync_all, f"{_ORIGIN}:sync_all", seconds=0.1),
     "saltutil.refresh_pillar": Function(refresh_pillar, f"{_ORIGIN}:refresh_pillar"),
     "saltutil.pillar_refresh": Function(refresh_pillar, f"{_ORIGIN}:refresh_pillar"),

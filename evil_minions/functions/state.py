@@ -1,16 +1,13 @@
 """The module `state`: results of states as data, and the traffic that a real state run makes.
 
-A simulated minion has no state compiler; `data/states.json` says what its states return. What a run asks of the
+A simulated minion has no state compiler; `evil_minions.tree` says what its states return. What a run asks of the
 master (options, pillar, file server) is asked for real.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import salt.utils.data
@@ -22,33 +19,11 @@ from evil_minions.functions.registry import Function
 
 if TYPE_CHECKING:
     from evil_minions.functions.call import Call
+    from evil_minions.tree import State
 
-STATES_FILE: Final = Path(__file__).parent.parent / "data" / "states.json"
 _FAILED: Final = 2
-_COMPILE_ERROR: Final = 1
+COMPILE_ERROR: Final = 1
 _ORIGIN: Final = "salt.modules.state"
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """One state of the simulated tree; `dry` is its outcome with test=True, `milliseconds` what it takes on average."""
-
-    identifier: str
-    name: str
-    function: str
-    sls: str
-    outcome: dict[str, Any]
-    dry: dict[str, Any]
-    milliseconds: float
-
-
-def load_states(path: Path = STATES_FILE) -> tuple[State, ...]:
-    """Read the states of the simulated tree."""
-    return tuple(State(**entry) for entry in json.loads(path.read_text())["states"])
-
-
-_STATES: Final = load_states()
-_TREE: Final = frozenset(state.sls for state in _STATES)
 
 
 async def apply_(mods: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401 - Salt's signature
@@ -69,21 +44,18 @@ async def sls(mods: Any, test: Any = None, **kwargs: Any) -> Any:  # noqa: ANN40
 async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:  # noqa: ANN401 - a list or a text
     """Run the simulated states."""
     call = CURRENT.get()
-    conflict = _conflicts(call)
+    conflict = conflicts(call)
     if conflict and not kwargs.get("concurrent"):
-        call.retcode = _COMPILE_ERROR
+        call.retcode = COMPILE_ERROR
         return conflict
+    tree = {state.sls for state in call.host.states}
     wanted = mods.split(",") if isinstance(mods, str) else list(mods or [])
-    await call.host.errands([{"cmd": "_master_opts"}])
-    await call.host.fetch_pillar()
-    if not wanted:
-        await call.host.errands([*fileserver.top(call.host), *fileserver.modules()])
-    await call.host.errands(fileserver.states(wanted or sorted(_TREE)))
-    unknown = [name for name in wanted if name not in _TREE]
+    await ask_master(call, wanted or sorted(tree), highstate=not wanted)
+    unknown = [name for name in wanted if name not in tree]
     if unknown:
-        call.retcode = _COMPILE_ERROR
+        call.retcode = COMPILE_ERROR
         return [f"No matching sls found for '{name}' in env 'base'" for name in unknown]
-    chosen = [state for state in _STATES if not wanted or state.sls in wanted]
+    chosen = [state for state in call.host.states if not wanted or state.sls in wanted]
     test = salt.utils.data.is_true(kwargs.get("test"))
     results, seconds = _results(call, chosen, test=test)
     await asyncio.sleep(seconds)
@@ -92,7 +64,16 @@ async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:
     return results
 
 
-def _conflicts(call: Call) -> list[str]:
+async def ask_master(call: Call, modules: list[str], *, highstate: bool) -> None:
+    """Ask the master for what a state run needs: options, pillar, for a highstate the top file, and state files."""
+    await call.host.errands([{"cmd": "_master_opts"}])
+    await call.host.fetch_pillar()
+    if highstate:
+        await call.host.errands([*fileserver.top(call.host), *fileserver.modules()])
+    await call.host.errands(fileserver.states(modules))
+
+
+def conflicts(call: Call) -> list[str]:
     """Return what Salt says if another state run is under way on this minion."""
     return [
         f'The function "{data["fun"]}" is running as PID {data["pid"]} and was started at '
@@ -106,8 +87,9 @@ def _results(call: Call, states: list[State], *, test: bool) -> tuple[dict[str, 
     """Return the results of some states, and the seconds that they take together."""
     results: dict[str, Any] = {}
     start = datetime.now(UTC).astimezone()
+    rng = call.rng
     for number, state in enumerate(states):
-        duration = round(state.milliseconds * call.host.rng.lognormvariate(0.0, 0.25), 3)
+        duration = round(state.milliseconds * rng.lognormvariate(0.0, 0.25), 3)
         module, _, function = state.function.partition(".")
         results[f"{module}_|-{state.identifier}_|-{state.name}_|-{function}"] = {
             "name": state.name,

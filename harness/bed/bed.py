@@ -15,7 +15,6 @@ import itertools
 import logging
 import os
 import shutil
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import SystemRandom
@@ -30,6 +29,7 @@ from harness.database import schema as database
 from harness.database import sources
 from harness.database.postgres import Place, first_line
 from harness.errors import DiskError, StartError, disk_error, is_full
+from harness.processes import monitor
 from harness.processes.ports import Ports
 from harness.processes.process import PACKAGES, Command, Process, Processes
 
@@ -49,7 +49,9 @@ __all__ = ["Bed", "BedSettings", "Monitor"]
 LOG = logging.getLogger(__name__)
 SCALE = database.Scale()
 CLI_S = 60.0
+STOP_S = 20.0
 FULL_BYTES = 2**20
+FLEET = "fleet"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Bed:
 
     settings, folder, logs, temporary: what was asked for, and the folders (the temporary one goes at the end)
     master, api, postgres: where they are; `api` and `postgres` are there unless the settings leave them out
+    ports: gives further ports
     environment: the environment of Salt's commands
     """
 
@@ -72,6 +75,7 @@ class Bed:
     api: Api
     postgres: Postgres
     monitor: Monitor
+    ports: Ports
     temporary: Path
 
     def __init__(self, settings: BedSettings) -> None:
@@ -128,7 +132,7 @@ class Bed:
         for folder in (self.logs, self.samples):
             folder.mkdir(parents=True, exist_ok=True)
         settings.check_room(self.folder, settings.DISK_LOGS_MB)
-        ports = stack.enter_context(Ports(SystemRandom()))
+        ports = self.ports = stack.enter_context(Ports(SystemRandom()))
         wanted = self.settings
         request_port = ports.take("request", wanted.request_port)
         publish_port = ports.take("publish", wanted.publish_port)
@@ -136,7 +140,8 @@ class Bed:
         self._processes = stack.enter_context(Processes(wanted.temporary_parent(), keep=wanted.keep))
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
-        self.master = master.Master(self.temporary / "master", self.logs / "master.log", request_port, publish_port)
+        home, log = self.temporary / "master", self.logs / "master.log"
+        self.master = master.Master(home, log, request_port, publish_port, wanted.transport)
         options: dict[str, object] = {}
         if wanted.postgres != "none":
             place = Place(self._processes, ports, self.logs, os.environ, wanted.postgres_port)
@@ -146,9 +151,11 @@ class Bed:
         if wanted.api:
             self.api = api.make(api_port, self.master.home, self.logs / "api.log")
             options |= self.api.options(wanted.api_options)
+        if wanted.keys:
+            options |= master.key_options(self.master, self.samples / FLEET)
         master.write(self.master, {**options, **wanted.master_options})
-        master_process = master.start(self.master, self.tree, self.environment, self._processes)
-        self._services.append(master_process)
+        self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
+        self._services.append(self._master_process)
         if wanted.api:
             api_process = api.start(self.api, self.tree, self.master.config_dir, self.environment, self._processes)
             self._services.append(api_process)
@@ -156,17 +163,15 @@ class Bed:
             # while the master starts
             database.install(self.postgres.dsn)
             database.fill(self.postgres.dsn, wanted.minion_ids(), wanted.seed, SCALE)
-        master.wait_ready(self.master, master_process)
+        master.wait_ready(self.master, self._master_process)
         if wanted.api:
             api.wait_ready(self.api, api_process)
         LOG.info("The master answers on port %d", request_port)
 
     def _start_monitor(self) -> Monitor:
         """Start the process that samples the others."""
-        path = self.samples / "processes.csv"
-        argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(self._processes.warden)]
-        argv += ["--folder", str(self.temporary), "--output", str(path)]
-        return Monitor(self.spawn("monitor", argv, role="harness"), path)
+        argv = monitor.command(self._processes.warden, self.temporary, self.samples)
+        return Monitor(self.spawn("monitor", argv, role="harness"), self.samples / monitor.FILE)
 
     def command(self, name: str) -> list[str]:
         """Return the start of a command line of Salt's, such as "salt" or "salt-run", for this bed's master."""
@@ -229,7 +234,7 @@ class Bed:
         log = self.logs / f"{minion_id}.log"
         return minion.start(minion_id, home, log, self.master, self.tree, self.environment, self._processes)
 
-    def start_fleet(self, minions: int | None = None, extra: Sequence[str] = (), name: str = "fleet") -> Fleet:
+    def start_fleet(self, minions: int | None = None, extra: Sequence[str] = (), name: str = FLEET) -> Fleet:
         """Start simulated minions, as many as the settings say by default.
 
         `extra` are further options of their command. The fleet answers when this returns, but is not ready yet, see
@@ -238,12 +243,26 @@ class Bed:
         wanted = self.settings
         count = wanted.minions if minions is None else minions
         settings.check_files(count)
-        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, tuple(extra), name)
-        return fleet.start(order, self.master, self.samples, self.logs, self._own_environment(), self._processes)
+        keys = [f"--keys={wanted.keys}"] if wanted.keys and name == FLEET else []
+        extra = (f"--transport={wanted.transport}", *keys, *extra)
+        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, extra, name)
+        started = fleet.start(
+            order, self.master.request_port, self.samples, self.logs, self._own_environment(), self._processes
+        )
+        self._stack.callback(started.control.close)
+        return started
 
     def _own_environment(self) -> dict[str, str]:
         """Return the harness's environment, in which Python finds the project's packages."""
         return {**os.environ, "PYTHONPATH": str(PACKAGES)}
+
+    def restart_master(self) -> None:
+        """Stop the master, start it again with the same configuration, and wait until it answers."""
+        old = self._master_process
+        old.stop(STOP_S)
+        self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
+        self._services[self._services.index(old)] = self._master_process
+        master.wait_ready(self.master, self._master_process)
 
     def check(self) -> None:
         """Raise StartError, with the end of its log, if a service of the bed has ended."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evil_minions.control import Status
-    from harness.bed.master import Master
     from harness.processes.process import Processes
 
 START_S = 60.0
@@ -30,7 +29,10 @@ STOP_S = 20.0
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked of the fleet's command: `minions` of them from number `first` on, and any options in `extra`."""
+    """What is asked of the fleet's command: `minions` of them from number `first` on, and any options in `extra`.
+
+    `master` is the master's address.
+    """
 
     minions: int
     first: int
@@ -38,12 +40,13 @@ class Order:
     seed: int
     extra: Sequence[str] = ()
     name: str = "fleet"
+    master: str = HOST
 
     def arguments(self, folder: Path, request_port: int) -> list[str]:
         """Return the command's arguments."""
         return [
             "run",
-            f"--master={HOST}",
+            f"--master={self.master}",
             f"--request-port={request_port}",
             f"--minions={self.minions}",
             f"--first={self.first}",
@@ -69,8 +72,9 @@ class Fleet:
         return self.control.status()
 
     def wait_ready(self, seconds: float, progress: Callable[[Status], None] | None = None) -> Status:
-        """Wait until every minion is ready and return the state; `progress` is called with each state on the way.
+        """Wait until every minion that is to get ready is, and return the state.
 
+        `progress` is called with each state on the way.
         Raises StartError if the fleet ends, or is not ready after `seconds`.
         """
         seen: list[Status] = []
@@ -79,7 +83,9 @@ class Fleet:
             seen[:] = [self.status()]
             if progress:
                 progress(seen[0])
-            return seen[0] if seen[0].ready >= self.minions else None
+            # those whose keys the master is not to accept never get ready
+            waiting = seen[0].minions - seen[0].expected
+            return seen[0] if seen[0].ready >= self.minions - waiting else None
 
         return until(
             ready,
@@ -97,9 +103,9 @@ class Fleet:
 
 
 def start(
-    order: Order, master: Master, samples: Path, logs: Path, environment: Mapping[str, str], processes: Processes
+    order: Order, request_port: int, samples: Path, logs: Path, environment: Mapping[str, str], processes: Processes
 ) -> Fleet:
-    """Start a fleet whose samples go below `samples`, and wait until it answers."""
+    """Start a fleet of the master on `request_port`, whose samples go below `samples`, and wait until it answers."""
     (samples / order.name).mkdir(parents=True, exist_ok=True)
     # the short way to it: the control socket's path has to fit into a hundred bytes
     folder = processes.folder / order.name
@@ -109,7 +115,7 @@ def start(
         raise StartError(f"This bed has a fleet {order.name!r} already: give the other one another name.") from error
     command = Command(
         role="fleet",
-        argv=[sys.executable, "-m", "evil_minions", *order.arguments(folder, master.request_port)],
+        argv=[sys.executable, "-m", "evil_minions", *order.arguments(folder, request_port)],
         environment=environment,
         output=logs / f"{order.name}.out",
         cwd=processes.folder,

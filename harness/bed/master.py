@@ -11,19 +11,17 @@ import resource
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from zmq.constants import SocketType
-from zmq.sugar.context import Context
 
+from harness.bed.ping import PINGS
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST, listens
 from harness.processes.process import Command, Layer, Process, tail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from harness.bed.tree import Tree
     from harness.processes.process import Processes
@@ -32,8 +30,6 @@ STATES = Path(__file__).resolve().parent / "states"
 READY_S = 60.0
 # Salt puts every path below root_dir, so logs get there through a link
 LOGS = "log"
-# {"enc": "clear", "load": {"cmd": "ping"}, "version": 3} as Salt's messages are encoded (msgpack)
-PING = b"\x83\xa3enc\xa5clear\xa4load\x81\xa3cmd\xa4ping\xa7version\x03"
 CLIENTS = ("local", "local_async", "local_batch", "local_subset", "runner", "runner_async", "wheel", "wheel_async")
 PILLAR_QUERY = "SELECT suse_minion_pillars(%s)"
 
@@ -46,6 +42,7 @@ class Master:
     log: Path
     request_port: int
     publish_port: int
+    transport: str = "zeromq"
 
     @property
     def config_dir(self) -> Path:
@@ -80,6 +77,7 @@ class Master:
             "interface": HOST,
             "publish_port": self.publish_port,
             "ret_port": self.request_port,
+            "transport": self.transport,
             "pki_dir": str(self.pki_dir),
             "cachedir": str(self.cache_dir),
             "sock_dir": str(self.sock_dir),
@@ -102,6 +100,15 @@ def pillar_options(database: Mapping[str, Any]) -> dict[str, Any]:
     return {"postgres": dict(database), "ext_pillar": [{"postgres": [{"query": PILLAR_QUERY, "as_json": True}]}]}
 
 
+def key_options(master: Master, folder: Path) -> dict[str, Any]:
+    """Return the options by which the master accepts keys as the files of the fleet in `folder` say."""
+    link = master.home / "fleet"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(folder)
+    files = {f"auto{verb}_file": str(link / f"auto{verb}.txt") for verb in ("sign", "reject")}
+    return {"auto_accept": False, **files}
+
+
 def write(master: Master, options: Mapping[str, Any]) -> None:
     """Write the master's configuration, in which `options` take precedence."""
     master.config_dir.mkdir(parents=True)
@@ -122,34 +129,9 @@ def start(master: Master, tree: Tree, environment: Mapping[str, str], processes:
     return processes.start("salt-master", command)
 
 
-class Ping:
-    """A question to the master's request server that goes through its queue to a worker and back."""
-
-    def __init__(self, port: int) -> None:
-        """Ask the server on this port, as soon as there is one."""
-        self._context = Context()
-        self._socket = self._context.socket(SocketType.REQ)
-        self._socket.connect(f"tcp://{HOST}:{port}")
-        self._socket.send(PING)
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close the socket, whether it was answered or not."""
-        self._context.destroy(linger=0)
-
-    def answered(self) -> bool:
-        """Say whether the answer has come."""
-        return bool(self._socket.poll(0))
-
-
 def wait_ready(master: Master, process: Process, seconds: float = READY_S) -> None:
     """Wait until the master answers requests, publishes, and lets Salt's commands listen to its events."""
-    with Ping(master.request_port) as ping:
+    with PINGS[master.transport](master.request_port) as ping:
 
         def ready() -> bool:
             process.check(master.log)

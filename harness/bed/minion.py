@@ -30,12 +30,13 @@ STOP_S = 1.0
 READY_LINE = "Minion is ready to receive requests!"
 
 
-def options(minion: str, home: Path, log: Path, request_port: int) -> dict[str, Any]:
+def options(minion: str, home: Path, log: Path, request_port: int, transport: str = "zeromq") -> dict[str, Any]:
     """Return the minion's configuration; its timers and all else keep Salt's defaults."""
     return {
         "id": minion,
         "master": HOST,
         "master_port": request_port,
+        "transport": transport,
         "user": getpass.getuser(),
         "root_dir": str(home),
         "pki_dir": str(home / "pki"),
@@ -61,7 +62,7 @@ def start(
     """Start a minion in its folder `home` and wait until the master has accepted it and it takes jobs."""
     (home / "etc").mkdir(parents=True)
     (home / LOGS).symlink_to(log.parent)
-    text = yaml.safe_dump(options(minion, home, log, master.request_port), sort_keys=False)
+    text = yaml.safe_dump(options(minion, home, log, master.request_port, master.transport), sort_keys=False)
     (home / "etc" / "minion").write_text(text, encoding="utf-8")
     # an earlier minion of this name may have left its log in the folder, and readiness is read from it
     log.unlink(missing_ok=True)

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from harness.bed.tree import Tree
 from harness.errors import DiskError, LimitError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Pillar = Literal["sql", "none"]
+Transport = Literal["zeromq", "tcp", "ws"]
 Source = Literal["auto", "dsn", "docker", "local", "wheel", "none"]
 
 # A Unix socket's path has room for 107 bytes; Salt's longest name below the temporary folder takes about 60 of them.
@@ -35,14 +37,16 @@ DISK_LOGS_MB = 20
 class BedSettings:
     """Settings of one bed.
 
-    tree: the Salt to run, a folder that holds the package `salt` and the folder `scripts`
+    tree: the Salt to run, see `harness.bed.tree`
     folder: where logs and samples stay
     master_options: merged into the master's configuration
     api_options: merged into its section `rest_cherrypy`
     pillar: "sql" for pillars from the bed's PostgreSQL, "none" for none
     minions, first, id_format: the minions whose pillars are in the database
+    keys: shares of the fleet's keys that the master doesn't accept, such as "pending=10%,denied=5%"
     api: whether salt-api is started
     postgres: where PostgreSQL comes from; "auto" tries the others in this order; "none" for a bed without
+    transport: what Salt's own option is called; the master, the fleet and real minions speak it
     keep: whether the temporary folder (databases, caches, keys) is left behind
     request_port, publish_port, api_port, postgres_port: ports of one's own choice; the bed chooses free ones otherwise
     temporary: where the temporary folder is made, the machine's own place otherwise
@@ -57,8 +61,10 @@ class BedSettings:
     minions: int = 0
     first: int = 0
     id_format: str = "minion-{:05d}"
+    keys: str = ""
     api: bool = True
     postgres: Source = "auto"
+    transport: Transport = "zeromq"
     keep: bool = False
     request_port: int | None = None
     publish_port: int | None = None
@@ -81,14 +87,17 @@ class BedSettings:
 
 def check(settings: BedSettings) -> None:
     """Raise a SettingsError for the first setting that can't work on this machine."""
-    if not (settings.tree / "scripts" / "salt-master").is_file():
+    if not Tree(settings.tree).found():
         raise SettingsError(f"{settings.tree} holds no Salt: make the trees first with `nox -s apply`.")
     for name, value, choices in (
         ("pillar", settings.pillar, get_args(Pillar)),
         ("postgres", settings.postgres, get_args(Source)),
+        ("transport", settings.transport, get_args(Transport)),
     ):
         if value not in choices:
             raise SettingsError(f"{value!r} is no choice for {name}: take one of {', '.join(choices)}.")
+    if "transport" in settings.master_options:
+        raise SettingsError("The fleet has to know the transport too: set `transport` itself, not the master's option.")
     if settings.pillar == "sql" and settings.postgres == "none":
         raise SettingsError('Pillars from SQL need a PostgreSQL: set postgres to "auto", or pillar to "none".')
     if settings.minions < 0 or settings.first < 0:

@@ -1,7 +1,8 @@
 """A Salt tree: the commands of one version of Salt, and the environment that they run in.
 
 Every Salt process of a bed runs from the tree's own scripts with the tree first in Python's search path, so that stock
-and patched Salt share one virtual environment.
+and patched Salt share one virtual environment. A Salt of another release brings its own environment, with everything
+that it depends on in the versions that it wants.
 """
 
 from __future__ import annotations
@@ -24,19 +25,32 @@ DROPPED = ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME", "PYTHONWARNINGS", "SALT_MAST
 
 @dataclass(frozen=True)
 class Tree:
-    """One version of Salt: a folder that holds the package `salt` and the folder `scripts`."""
+    """One version of Salt.
+
+    `path` is a folder that holds the package `salt` and the folder `scripts`, or a virtual environment with Salt in it.
+    """
 
     path: Path
 
+    def found(self) -> bool:
+        """Say whether there is a Salt."""
+        return (self.path / "scripts" / "salt-master").is_file() or self._installed()
+
+    def _installed(self) -> bool:
+        """Say whether this is an environment of its own."""
+        return (self.path / "bin" / "salt-master").is_file()
+
     def command(self, name: str, config_dir: Path) -> list[str]:
         """Return the start of a command line; `name` is one of Salt's, such as salt, salt-run or salt-master."""
+        if self._installed():
+            return [str(self.path.absolute() / "bin" / name), f"--config-dir={config_dir}"]
         return [sys.executable, str(self.path.absolute() / "scripts" / name), f"--config-dir={config_dir}"]
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return `environment` changed so that Python finds this tree's Salt, and no other."""
         kept = {name: value for name, value in environment.items() if name not in DROPPED}
-        return kept | {
-            "PYTHONPATH": str(self.path.absolute()),
-            "PYTHONPYCACHEPREFIX": str(COMPILED),
-            "PYTHONUNBUFFERED": "1",
-        }
+        kept |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONUNBUFFERED": "1"}
+        if self._installed():
+            kept.pop("PYTHONPATH", None)
+            return kept
+        return kept | {"PYTHONPATH": str(self.path.absolute())}

@@ -160,6 +160,9 @@ def start(place: Place, binaries: Path, user: User | None, source: str) -> Postg
     (home / "password").unlink()
     if result.returncode != 0:
         raise end_error("initdb", result.returncode, output, result.stdout.strip())
+    if place.listen != HOST:
+        with (home / "data" / "pg_hba.conf").open("a", encoding="ascii") as rules:
+            rules.write("host all all all scram-sha-256\n")
     server = [
         str(binaries / "postgres"),
         "-D",
@@ -167,7 +170,7 @@ def start(place: Place, binaries: Path, user: User | None, source: str) -> Postg
         "-k",
         str(home),
         "-h",
-        HOST,
+        place.listen,
         "-p",
         str(postgres.port),
     ]

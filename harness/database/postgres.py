@@ -14,6 +14,7 @@ from psycopg2.extensions import make_dsn
 
 from harness.errors import PostgresError
 from harness.processes.deadline import Deadline, until
+from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,13 +32,17 @@ class UnavailableError(PostgresError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a source starts what it starts; `port` is the one that the user wants, if any."""
+    """Where a source starts what it starts; `port` is the one that the user wants, if any.
+
+    `listen` is the address at which the server takes connections; more than the bed's own needs an open network.
+    """
 
     processes: Processes
     ports: Ports
     logs: Path
     environment: Mapping[str, str]
     port: int | None = None
+    listen: str = HOST
 
     @property
     def log(self) -> Path:

@@ -19,7 +19,7 @@ from harness.errors import HarnessError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.scenarios.scenario import Clients
+    from harness.scenarios.clients import Clients
 
 LOGIN_S = 60.0
 # characters of an error that are kept
@@ -43,8 +43,8 @@ class Answer:
     error: str = ""
 
     def gap(self, expected: int) -> str:
-        """Return what the answer lacks of `expected` minions, "" if nothing."""
-        if self.answered == expected:
+        """Return what the answer lacks of `expected` minions, "" if nothing: a fleet that grew answers with more."""
+        if self.answered >= expected:
             return ""
         return f"{self.answered} of {expected} minions answered"
 
@@ -67,17 +67,16 @@ class ApiCaller:
         self._url = url
         self._headers = {"X-Auth-Token": token, "Accept": "application/json"}
 
-    @classmethod
-    def login(cls, url: str, user: str, password: str, eauth: str) -> ApiCaller:
-        """Return a caller with a fresh login. Raises HarnessError if salt-api refuses or doesn't answer."""
+    @staticmethod
+    def token(url: str, user: str, password: str, eauth: str) -> str:
+        """Return the token of a fresh login. Raises HarnessError if salt-api refuses or doesn't answer."""
         credentials = {"username": user, "password": password, "eauth": eauth}
         try:
             response = requests.post(f"{url.rstrip('/')}/login", json=credentials, timeout=LOGIN_S)
             response.raise_for_status()
-            token = response.json()["return"][0]["token"]
+            return str(response.json()["return"][0]["token"])
         except (requests.RequestException, LookupError, ValueError) as error:
             raise HarnessError(f"The clients could not log in to salt-api at {url}: {error}.") from error
-        return cls(url, str(token))
 
     def call(self, clients: Clients, expected: int) -> Answer:
         """Post one lowstate and count the minions in the answer."""

@@ -23,7 +23,8 @@ class Plan:
 
     `scenario_file`, `minions` and `seed` give the scenario; `expected` is the number of minions that each block of
     clients targets, by its name; `samples` is the folder for raw samples; `url`, `user`, `password` and `eauth` belong
-    to salt-api; `command` starts Salt's `salt` with `command_environment`.
+    to salt-api; `command` starts Salt's `salt` with `command_environment`. Of `workers` processes that share the
+    schedule this is number `worker`.
     """
 
     scenario_file: Path
@@ -37,6 +38,13 @@ class Plan:
     eauth: str
     command: tuple[str, ...]
     command_environment: dict[str, str]
+    workers: int = 1
+    worker: int = 0
+
+    @property
+    def requests_file(self) -> Path:
+        """Return the file for this process's samples of requests."""
+        return self.samples / (f"requests.{self.worker}.csv" if self.workers > 1 else "requests.csv")
 
     @property
     def scenario(self) -> scenarios.Scenario:

@@ -10,7 +10,7 @@ from harness.samples import FleetSample, SampleFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.bed.fleet import Fleet
+    from harness.load.stage import Fleet
     from harness.progress import Progress
 
 

@@ -1,9 +1,10 @@
 """The locustfile: clients of a Salt master, arriving by a schedule.
 
-`python -m harness load` starts it as `locust --headless -f users.py` within the bed. Salt's own users are API clients
-and people at a command line, so these are the two kinds. One locust user stands for one block of clients in the
-scenario; it starts a greenlet for each request at the time when it is due and never waits for an answer before the
-next: a closed loop would slow down with the master and hide its overload.
+`harness.load.clients` starts it as `locust --headless -f users.py`, as one process or as a master with workers. Salt's
+own users are API clients and people at a command line, so these are the two kinds. A greenlet for each block of
+clients starts one for each request at the time when it is due, and never waits for an answer before the next: a closed
+loop would slow down with the master and hide its overload. Of several workers each sends its part of the same
+schedule, told by the requests' numbers, so that every request is sent once whatever the number of workers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import gevent
 from gevent.pool import Group
 from locust import User, events, task
+from locust.runners import MasterRunner, WorkerRunner
 
 from harness.errors import HarnessError
 from harness.load import plan as plans
@@ -24,132 +26,159 @@ from harness.scenarios import schedule
 
 if TYPE_CHECKING:
     from locust.env import Environment
+    from locust.rpc import Message
 
     from harness.load.calls import Caller
-    from harness.scenarios.scenario import Clients
+    from harness.scenarios.clients import Clients
     from harness.scenarios.schedule import Request
 
 PLAN = plans.from_environment()
 SCENARIO = PLAN.scenario
-# between locust's start and the schedule's zero: every user has to be waiting by then
+# between the login and the schedule's zero: every worker has to be waiting by then
 LEAD_S = 1.0
+BEGIN, DONE = "saltbed_begin", "saltbed_done"
 
 
 class Load:
-    """What all users of this process share: the schedule's zero, the file of samples, the callers, users at work."""
+    """What the clients of this process share: the schedule's zero, the callers, the file of samples, the failures."""
 
-    def __init__(self) -> None:
-        """Open the file of samples."""
-        self.zero = 0.0
-        self.at_work = len(SCENARIO.clients)
+    def __init__(self, environment: Environment) -> None:
+        """Open the file of samples, unless this process only directs others."""
+        self.environment = environment
         self.errors = 0
         self.failed = False
-        self.samples = SampleFile(PLAN.samples / "requests.csv", ClientSample)
+        self.workers_done = 0
+        self.directs = isinstance(environment.runner, MasterRunner)
+        self.samples = None if self.directs else SampleFile(PLAN.requests_file, ClientSample)
         self.callers: dict[str, Caller] = {"cli": CliCaller(PLAN.command, PLAN.command_environment)}
 
-    def start(self) -> None:
-        """Log in once for all API clients and set the schedule's zero."""
-        if any(clients.kind == "api" for clients in SCENARIO.clients):
-            self.callers["api"] = ApiCaller.login(PLAN.url, PLAN.user, PLAN.password, PLAN.eauth)
-        self.zero = time.time() + LEAD_S
-        plans.write_zero(PLAN.samples, self.zero)
+    def login(self) -> str:
+        """Return the token of one login for all API clients, "" if there are none."""
+        if not any(clients.kind == "api" for clients in SCENARIO.clients):
+            return ""
+        return ApiCaller.token(PLAN.url, PLAN.user, PLAN.password, PLAN.eauth)
 
-    def record(self, sample: ClientSample) -> None:
-        """Write a finished request."""
-        self.samples.write(sample)
-        self.errors += bool(sample.error)
-
-
-LOAD = Load()
-
-
-class ScheduledUser(User):  # type: ignore[misc]
-    """Sends the requests of one block of clients when they are due."""
-
-    abstract = True
-    kind = ""
-    waiting: tuple[Clients, ...] = ()
-
-    def on_start(self) -> None:
-        """Take the next block of clients of this kind."""
-        self.clients, *rest = type(self).waiting
-        type(self).waiting = tuple(rest)
-
-    @task  # type: ignore[untyped-decorator]
-    def arrive(self) -> None:
-        """Send every request at its time, wait for the last answer, and stop; the last user stops locust."""
-        at_work = Group()
-        for request in () if LOAD.failed else schedule.requests_of(self.clients, SCENARIO.seed):
-            gevent.sleep(max(0.0, LOAD.zero + request.due_s - time.time()))
-            at_work.spawn(self._call, request)
-        at_work.join()
-        LOAD.at_work -= 1
-        if not LOAD.at_work:
+    def begin(self) -> None:
+        """Log in, set the schedule's zero, and start the clients here or in the workers."""
+        try:
+            token = self.login()
+        except HarnessError as error:
+            sys.stderr.write(f"{error}\n")
+            self.failed = True
             gevent.spawn(self.environment.runner.quit)
-        gevent.sleep(plans.FOREVER_S)
+            return
+        zero = time.time() + LEAD_S
+        plans.write_zero(PLAN.samples, zero)
+        if self.directs:
+            self.environment.runner.send_message(BEGIN, {"zero": zero, "token": token})
+        else:
+            gevent.spawn(self.send, zero, token)
 
-    def _call(self, request: Request) -> None:
-        scheduled = LOAD.zero + request.due_s
+    def send(self, zero: float, token: str) -> None:
+        """Send this process's part of the schedule, wait for the last answer, and say so."""
+        self.callers["api"] = ApiCaller(PLAN.url, token)
+        blocks = Group()
+        for clients in SCENARIO.clients:
+            blocks.spawn(self.arrive, clients, zero)
+        blocks.join()
+        runner = self.environment.runner
+        if isinstance(runner, WorkerRunner):
+            # locust's own last report may come after its master has gone, so it goes along
+            report: dict[str, object] = {}
+            self.environment.events.report_to_master.fire(client_id=runner.client_id, data=report)
+            runner.send_message(DONE, {"errors": self.errors, "report": report})
+        else:
+            runner.quit()
+
+    def arrive(self, clients: Clients, zero: float) -> None:
+        """Send every request of a block at its time, and wait for the last answer."""
+        at_work = Group()
+        for request in schedule.requests_of(clients, SCENARIO.seed):
+            if request.number % PLAN.workers == PLAN.worker:
+                gevent.sleep(max(0.0, zero + request.due_s - time.time()))
+                at_work.spawn(self.call, clients, request, zero)
+        at_work.join()
+
+    def call(self, clients: Clients, request: Request, zero: float) -> None:
+        """Make one request and write what became of it."""
+        scheduled = zero + request.due_s
         started = time.time()
-        expected = PLAN.expected[self.clients.name]
-        answer = LOAD.callers[self.kind].call(self.clients, expected)
+        expected = PLAN.expected[clients.name]
+        answer = self.callers[clients.kind].call(clients, expected)
         finished = time.time()
         error = answer.error or answer.gap(expected)
-        LOAD.record(
-            ClientSample(
-                clients=self.clients.name,
-                kind=self.clients.kind,
-                function=self.clients.function,
-                mode=self.clients.mode,
-                number=request.number,
-                scheduled=scheduled,
-                started=started,
-                finished=finished,
-                jids=" ".join(answer.jids),
-                expected=expected,
-                answered=answer.answered,
-                error=error,
+        if self.samples:
+            self.samples.write(
+                ClientSample(
+                    clients=clients.name,
+                    kind=clients.kind,
+                    function=clients.function,
+                    mode=clients.mode,
+                    number=request.number,
+                    scheduled=scheduled,
+                    started=started,
+                    finished=finished,
+                    jids=" ".join(answer.jids),
+                    expected=expected,
+                    answered=answer.answered,
+                    error=error,
+                )
             )
-        )
+        self.errors += bool(error)
         self.environment.events.request.fire(
-            request_type=self.clients.kind,
-            name=self.clients.name,
+            request_type=clients.kind,
+            name=clients.name,
             response_time=(finished - scheduled) * 1000,
             response_length=answer.length,
             exception=RuntimeError(error) if error else None,
             context={},
         )
 
+    def worker_done(self, worker: str, errors: int, report: dict[str, object]) -> None:
+        """Note that a worker has all of its answers, and its statistics; the last one ends the load."""
+        self.environment.events.worker_report.fire(client_id=worker, data=report)
+        self.errors += errors
+        self.workers_done += 1
+        if self.workers_done == PLAN.workers:
+            gevent.spawn(self.environment.runner.quit)
 
-class ApiClients(ScheduledUser):
-    """Clients of salt-api."""
 
-    kind = "api"
-    waiting = tuple(clients for clients in SCENARIO.clients if clients.kind == "api")
-    fixed_count = len(waiting)
-    abstract = not waiting
+class Idle(User):  # type: ignore[misc]
+    """Locust counts users; the clients are greenlets of their own, so its one user waits."""
+
+    @task  # type: ignore[untyped-decorator]
+    def wait(self) -> None:
+        """Wait to be stopped."""
+        gevent.sleep(plans.FOREVER_S)
 
 
-class CliClients(ScheduledUser):
-    """People who call Salt's own `salt`, each a process."""
+@events.init.add_listener  # type: ignore[untyped-decorator]
+def _init(environment: Environment, **_: object) -> None:
+    load = Load(environment)
+    environment.saltbed = load
 
-    kind = "cli"
-    waiting = tuple(clients for clients in SCENARIO.clients if clients.kind == "cli")
-    fixed_count = len(waiting)
-    abstract = not waiting
+    def on_begin(msg: Message, **_: object) -> None:
+        gevent.spawn(load.send, msg.data["zero"], msg.data["token"])
+
+    def on_done(msg: Message, **_: object) -> None:
+        load.worker_done(msg.node_id, msg.data["errors"], msg.data["report"])
+
+    if isinstance(environment.runner, WorkerRunner):
+        environment.runner.register_message(BEGIN, on_begin)
+    elif load.directs:
+        environment.runner.register_message(DONE, on_done)
 
 
 @events.test_start.add_listener  # type: ignore[untyped-decorator]
-def _start(**_: object) -> None:
-    try:
-        LOAD.start()
-    except HarnessError as error:
-        sys.stderr.write(f"{error}\n")
-        LOAD.failed = True
+def _start(environment: Environment, **_: object) -> None:
+    if not isinstance(environment.runner, WorkerRunner):
+        environment.saltbed.begin()
 
 
 @events.quitting.add_listener  # type: ignore[untyped-decorator]
 def _exit_code(environment: Environment, **_: object) -> None:
     """Exit 0 if every answer was complete, 1 if not (thresholds judge that), 3 if clients could not begin."""
-    LOAD.samples.close()
-    environment.process_exit_code = 3 if LOAD.failed else int(LOAD.errors > 0)
+    load = environment.saltbed
+    if load.samples:
+        load.samples.close()
+    environment.process_exit_code = 3 if load.failed else int(load.errors > 0)

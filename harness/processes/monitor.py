@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 INTERVAL_S = 1.0
+FILE = "processes.csv"
 MASTER = "master"
 # what outlived the process that started it, and was never sampled before
 ORPHAN = "orphan"
@@ -175,6 +176,12 @@ def watch(warden: int, roster: Path, output: Path, stop: Callable[[float], bool]
                 return
     finally:
         samples.close()
+
+
+def command(warden: int, folder: Path, samples: Path) -> list[str]:
+    """Return the command line that watches the processes of a warden, whose temporary folder is `folder`."""
+    argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(warden), "--folder", str(folder)]
+    return [*argv, "--output", str(samples / FILE)]
 
 
 def main(argv: Sequence[str]) -> int:

@@ -14,8 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness import figures
-from harness.report import series, spreads, theme, verdict
-from harness.results import evidence
+from harness.report import moments, series, spreads, theme, verdict
+from harness.results import comparison, evidence
 from harness.results import result as results
 from harness.scenarios import thresholds
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.figures import Figure
+    from harness.results.comparison import Change, Comparison
     from harness.results.evidence import Evidence
 
 FOLDER = Path(__file__).parent
@@ -37,16 +38,6 @@ ERRORS = 6
 NOTHING = "\N{EN DASH}"
 # CPU time for each return below which a comparison says nothing
 SEEN_MS = 0.02
-# two runs of the same tree differ by so much on a machine that does other work too
-NOISE = 0.15
-
-
-@dataclass(frozen=True)
-class Change:
-    """How the patched tree compares to stock in one figure: the state (good, bad or "" for alike) and words."""
-
-    state: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -58,14 +49,17 @@ class Row:
     change: Change | None
 
 
-def write(folder: Path) -> Path:
-    """Write the report of the run in `folder` from its `result.json` and samples, and return its path."""
+def write(folder: Path, against: Comparison | None = None) -> Path:
+    """Write the report of the run in `folder` from its `result.json` and samples, and return its path.
+
+    With `against` the page shows how the run compares to an earlier one.
+    """
     path = folder / FILE
-    path.write_text(render(folder), encoding="utf-8")
+    path.write_text(render(folder, against), encoding="utf-8")
     return path
 
 
-def render(folder: Path) -> str:
+def render(folder: Path, against: Comparison | None = None) -> str:
     """Return the page of the run in `folder`. Raises SettingsError if the run has no result."""
     result = results.load(folder)
     trees: dict[str, dict[str, Any]] = result["trees"]
@@ -94,6 +88,9 @@ def render(folder: Path) -> str:
         "roles": roles,
         "memory_roles": sorted({role for values in trees.values() for role in values["peak_memory_mb"]}),
         "errors": errors(samples),
+        "moments": moments.listed(samples),
+        "against": against,
+        "against_rows": against_rows(against) if against else [],
         "cpu_rows": cpu_rows(trees, roles),
         "machine": machine,
         "plots": plots(samples, trees, roles, int(machine.get("machine", {}).get("cores", 1))),
@@ -107,7 +104,12 @@ def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list
     top = series.limits(samples)
     master = spreads.master_roles(roles)
     span = max(
-        (row.finished - tree.timeline.load_start for tree in samples.values() for row in tree.clients), default=1.0
+        (
+            moment - tree.timeline.load_start
+            for tree in samples.values()
+            for moment in [*(row.finished for row in tree.clients), *(row.time for row in tree.moments)]
+        ),
+        default=1.0,
     )
     used = {tree: _used(values) for tree, values in trees.items()}
     drawn: dict[str, Any] = {
@@ -123,12 +125,13 @@ def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list
             "seconds to a return's acknowledgement",
             "acknowledgement",
         ),
-        "cpu": {}, "memory": {}, "returns": {}, "requests": {},
+        "cpu": {}, "memory": {}, "returns": {}, "requests": {}, "fleet": {},
     }  # fmt: skip
     for tree, rows in samples.items():
         drawn["cpu"][tree] = series.cpu_over_time(rows, roles, cores, top, f"cpu-{tree}")
         drawn["memory"][tree] = series.memory_over_time(rows, master, top, f"memory-{tree}")
         drawn["returns"][tree] = series.returns_over_time(rows, tree, top, f"returns-{tree}")
+        drawn["fleet"][tree] = series.fleet_over_time(rows, tree, top, f"fleet-{tree}") if rows.moments else ""
         drawn["requests"][tree] = spreads.requests_over_time(rows, f"requests-{tree}", span * 1.02)
     return {
         name: {tree: Markup(svg) for tree, svg in drawing.items()} if isinstance(drawing, dict) else Markup(drawing)  # noqa: S704
@@ -172,6 +175,18 @@ def cpu_rows(
     return rows
 
 
+def against_rows(against: Comparison) -> list[dict[str, Any]]:
+    """Return the lines of a comparison as the page prints them; figures that neither run has are left out."""
+    rows = []
+    for line in against.lines:
+        figure = figures.BY_NAME[line.name]
+        if line.before is not None or line.now is not None:
+            ratio = NOTHING if line.ratio is None else f"{line.ratio:.2f}"
+            values = {"before": shown(figure, line.before), "now": shown(figure, line.now), "ratio": ratio}
+            rows.append({"tree": line.tree, "figure": figure, "change": line.change, **values})
+    return rows
+
+
 def row(figure: Figure, trees: Mapping[str, Mapping[str, Any]]) -> Row:
     """Return one figure of all trees."""
     found = {tree: thresholds.lookup(values, figure.name) for tree, values in trees.items()}
@@ -200,19 +215,7 @@ def number(value: float | None) -> str:
 
 def change(figure: Figure, found: Mapping[str, float | None]) -> Change | None:
     """Return how patched compares to stock, None unless both have the figure and more or less of it is better."""
-    stock, patched = found.get("stock"), found.get("patched")
-    if stock is None or patched is None or not figure.better:
-        return None
-    if stock == patched or (stock and abs(patched / stock - 1) < NOISE):
-        return Change("", "alike")
-    better = (patched < stock) == (figure.better == "lower")
-    word = "better" if better else "worse"
-    if figure.unit == "%":
-        return Change("good" if better else "bad", f"{(patched - stock) * 100:+.1f} points, {word}")
-    if not stock or not patched:
-        return Change("good" if better else "bad", f"{'up from' if patched else 'down to'} none")
-    factor = max(stock, patched) / min(stock, patched)
-    return Change("good" if better else "bad", f"{factor:.{1 if factor < 10 else 0}f}× {word}")  # noqa: PLR2004, RUF001
+    return comparison.change(figure, found.get("stock"), found.get("patched"))
 
 
 def _grouped(samples: Evidence) -> Evidence:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from harness.report import theme
+from harness.report import moments, theme
 from harness.results import cpu
 
 if TYPE_CHECKING:
@@ -74,12 +74,15 @@ def cpu_over_time(samples: Evidence, roles: Sequence[str], cores: int, top: Limi
     _phases(plot, samples)
     plot.set_xlim(0, top.seconds)
     plot.set_ylim(0, max(top.cores, cores * 1.15))
+    marked = moments.mark(plot, samples, line.fleet_start)
     theme.labels(plot, "seconds since the fleet's start", "cores busy")
     used = cpu.seconds(samples.processes, line.load_start, line.settled)
     most = sorted((role for role in roles if role in theme.ROLES), key=lambda role: -used.get(role, 0.0))[:2]
     said = " and ".join(f"{role} with {used.get(role, 0.0):.0f} s" for role in most)
     return theme.svg(
-        plot, name, f"CPU use of each role over time. In the load phase the master's CPU went mostly to {said}."
+        plot,
+        name,
+        f"CPU use of each role over time. In the load phase the master's CPU went mostly to {said}.{marked}",
     )
 
 
@@ -99,10 +102,12 @@ def memory_over_time(samples: Evidence, roles: Sequence[str], top: Limits, name:
     _phases(plot, samples)
     plot.set_xlim(0, top.seconds)
     plot.set_ylim(0, top.megabytes)
+    marked = moments.mark(plot, samples, start)
     theme.labels(plot, "seconds since the fleet's start", "MB")
     theme.thousands(plot)
     peak = max(map(sum, zip(*bands, strict=True)), default=0.0)
-    return theme.svg(plot, name, f"Memory of the master's processes over time; at most {peak:.0f} MB together.")
+    said = f"Memory of the master's processes over time; at most {peak:.0f} MB together.{marked}"
+    return theme.svg(plot, name, said)
 
 
 def ramp_up(trees: Mapping[str, Evidence], name: str) -> str:
@@ -125,6 +130,28 @@ def ramp_up(trees: Mapping[str, Evidence], name: str) -> str:
     theme.labels(plot, "seconds since the fleet's start", "minions")
     theme.thousands(plot)
     return theme.svg(plot, name, f"Minions over time at ramp-up. {'; '.join(said)}.")
+
+
+def fleet_over_time(samples: Evidence, tree: str, top: Limits, name: str) -> str:
+    """Return the plot of minions from the fleet's start to the end: how many there are, are connected, are ready."""
+    line = samples.timeline
+    times = [row.time - line.fleet_start for row in samples.fleet]
+    plot = theme.axes()
+    ready = [row.ready for row in samples.fleet]
+    plot.step(times, [row.minions for row in samples.fleet], where="post", color=theme.colour("muted"), linewidth=0.8)
+    plot.plot(
+        times, [row.connected for row in samples.fleet], color=theme.colour(tree), linewidth=1, linestyle=(0, (2, 2))
+    )
+    plot.plot(times, ready, color=theme.colour(tree), linewidth=1.8)
+    _phases(plot, samples)
+    plot.set_xlim(0, top.seconds)
+    plot.set_ylim(0, max(row.minions for row in samples.fleet) * 1.08)
+    theme.labels(plot, "seconds since the fleet's start", "minions")
+    theme.thousands(plot)
+    marked = moments.mark(plot, samples, line.fleet_start)
+    in_load = [row.ready for row in samples.fleet if row.time >= line.load_start] or ready
+    said = f"{tree}: from {min(in_load)} to {max(in_load)} minions ready in the load phase.{marked}"
+    return theme.svg(plot, name, said)
 
 
 def flow(samples: Evidence) -> tuple[list[float], list[float]]:
@@ -157,11 +184,12 @@ def returns_over_time(samples: Evidence, tree: str, top: Limits, name: str) -> s
     plot.stairs(acknowledged, times, color=theme.colour(tree), linewidth=1.8)
     plot.set_xlim(0, top.load_seconds)
     plot.set_ylim(0, max(top.returns, 1.0))
+    marked = moments.mark(plot, samples, line.load_start)
     theme.labels(plot, "seconds since the load's start", "returns a second")
     theme.thousands(plot)
     total_sent, total_acknowledged = (sum(values) * (spans[1] - spans[0]) for values in (sent, acknowledged))
     return theme.svg(
-        plot, name, f"{tree}: {total_sent:.0f} returns sent, {total_acknowledged:.0f} acknowledged, over time."
+        plot, name, f"{tree}: {total_sent:.0f} returns sent, {total_acknowledged:.0f} acknowledged, over time.{marked}"
     )
 
 

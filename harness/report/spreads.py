@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from harness.report import theme
+from harness.report import moments, theme
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,11 +108,12 @@ def requests_over_time(samples: Evidence, name: str, seconds: float) -> str:
     plot.set_ylim(max(len(rows), 8) - 0.4, -0.6)
     plot.set_yticks([])
     plot.set_xlim(0, seconds)
+    marked = moments.mark(plot, samples, samples.timeline.load_start)
     plot.spines["left"].set_visible(False)
     theme.labels(plot, "seconds since the load's start", f"{len(rows)} requests in order")
     counts = {state: sum(outcome(row) == state for row in rows) for state in (_COMPLETE, _INCOMPLETE, _FAILED)}
     said = f"{counts[_COMPLETE]} complete, {counts[_INCOMPLETE]} incomplete, {counts[_FAILED]} without an answer"
-    return theme.svg(plot, name, f"{len(rows)} client requests over time: {said}.")
+    return theme.svg(plot, name, f"{len(rows)} client requests over time: {said}.{marked}")
 
 
 def master_roles(roles: Sequence[str]) -> list[str]:

@@ -51,7 +51,11 @@ GREYS = {
     "harness": Colour("#dde1e6", "#353c47"),
 }
 OTHERS = "harness"
-TREES = {"stock": Colour("#475063", "#c2cad8"), "patched": Colour("#c2185b", "#ff6fa5")}
+TREES = {
+    "stock": Colour("#475063", "#c2cad8"),
+    "patched": Colour("#c2185b", "#ff6fa5"),
+    "other": Colour("#0b7285", "#3bc9db"),
+}
 STATES = {
     "good": Colour("#0f7b6c", "#3cc6ae"),
     "warn": Colour("#b26a00", "#f2b04a"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evil_minions.samples import JobRow, ReturnRow, StartRow
-    from harness.samples import ClientSample, FleetSample, KeptReturn, ProcessSample, Timeline
+    from harness.samples import ClientSample, FleetSample, KeptReturn, MomentSample, ProcessSample, Timeline
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Evidence:
     jobs: list[JobRow]
     returns: list[ReturnRow]
     starts: list[StartRow]
+    moments: list[MomentSample]
 
     def load_jobs(self) -> dict[str, list[JobRow]]:
         """Return the rows, one for each worker, of each job that the fleet first saw in the load phase, by job id."""
@@ -52,4 +53,5 @@ def read(folder: Path) -> Evidence:
         jobs=sorted(fleet_samples.read_jobs(fleet), key=lambda job: job.time),
         returns=sorted(fleet_samples.read_returns(fleet), key=lambda row: row.time),
         starts=list(fleet_samples.read_starts(fleet)),
+        moments=samples.read_moments(folder),
     )

@@ -42,9 +42,10 @@ def facts(trees: Mapping[str, Path]) -> dict[str, Any]:
 
 
 def salt_version(folder: Path) -> str:
-    """Return the version of the Salt in `folder`, as its source distribution says, "unknown" if it doesn't."""
+    """Return the version of the Salt in `folder`, a source distribution or an environment, "unknown" if none says."""
+    installed = folder.glob("lib/python*/site-packages/salt-*.dist-info/METADATA")
     try:
-        text = (folder / "PKG-INFO").read_text(encoding="utf-8")
+        text = next(installed, folder / "PKG-INFO").read_text(encoding="utf-8")
     except OSError:
         return "unknown"
     found = re.search(r"^Version: (\S+)$", text, re.MULTILINE)

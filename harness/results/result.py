@@ -146,7 +146,7 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
     # a return without an attempt was still waiting behind the minion's other requests when the run ended
     returns = [row for row in samples.returns if row.jid in jobs and row.attempts]
     sends = sum(row.attempts for row in returns)
-    expected = sum(row.targeted for rows in wanted.values() for row in rows)
+    expected = _expected(wanted, returns)
     kept = len({(row.jid, row.minion) for row in samples.kept if row.jid in wanted})
     find_jobs = sum(row.targeted for rows in jobs.values() for row in rows if row.fun == FIND_JOB)
     useful = [row for row in returns if row.jid in wanted]
@@ -185,6 +185,15 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
             "settle_s": _rounded(timeline.settled - timeline.clients_done),
         },
     )
+
+
+def _expected(jobs: Mapping[str, list[JobRow]], returns: Iterable[ReturnRow]) -> int:
+    """Return how many returns `jobs` should have brought: of the minions that each targeted when it was first seen.
+
+    In a fleet that grows, minions that came a moment later may have answered as well.
+    """
+    answered = Counter(jid for jid, _ in {(row.jid, row.minion) for row in returns})
+    return sum(max(sum(row.targeted for row in rows), answered[jid]) for jid, rows in jobs.items())
 
 
 def percentiles(values: Iterable[float]) -> Percentiles:

@@ -10,69 +10,18 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from harness.errors import ScenarioError
+from harness.scenarios.clients import Clients, read_clients
+from harness.scenarios.fleet import read_fleet
 from harness.scenarios.table import Table, nearest
 from harness.scenarios.thresholds import Threshold, read_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from harness.scenarios.timeline import Moment, read_timeline
 
 FOLDER = Path(__file__).parent
 TREES = ("stock", "patched")
-TARGET_TYPES = (
-    "glob", "list", "pcre", "grain", "grain_pcre", "pillar", "pillar_pcre", "pillar_exact", "compound", "nodegroup",
-    "ipcidr",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """When requests arrive: an open model, in which nobody waits for the answers of others.
-
-    `kind` is `poisson` or `constant` (`rate` requests a second for `duration_s` seconds) or `burst` (`burst` requests
-    at once). `start_s` is the delay after the load phase begins.
-    """
-
-    kind: str
-    rate: float = 0.0
-    duration_s: float = 0.0
-    burst: int = 0
-    start_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class Clients:
-    """One kind of client: what it asks for, how, and when its requests arrive.
-
-    `kind` is `api` (a request to salt-api) or `cli` (a process of Salt's own `salt`). `mode` is `sync` (waits for the
-    minions' answers) or `async` (is content with the job's id). `timeout_s` is given to Salt, as `-t` is; `give_up_s`
-    is when the client itself gives up.
-    """
-
-    name: str
-    kind: str
-    function: str
-    tgt: str
-    arrival: Arrival
-    tgt_type: str = "glob"
-    mode: str = "sync"
-    args: tuple[object, ...] = ()
-    kwarg: dict[str, object] = field(default_factory=dict)
-    timeout_s: int = 5
-    give_up_s: float = 300.0
-
-    @property
-    def text(self) -> str:
-        """Return in words what these clients do."""
-        arrival = self.arrival
-        when = (
-            f"{arrival.burst} at once"
-            if arrival.kind == "burst"
-            else f"{arrival.rate:g} a second for {arrival.duration_s:g} s"
-        )
-        return f"{self.name}: {when}, {self.kind} {self.mode}, {self.function} on {self.tgt!r} ({self.tgt_type})"
+TRANSPORTS = ("zeromq", "tcp", "ws")
 
 
 @dataclass(frozen=True)
@@ -80,7 +29,8 @@ class Scenario:
     """Everything that a load run is told.
 
     `ready_s` limits the fleet's start; `settle_s` limits the wait, after the last answer to a client, for the last
-    return. `master` holds options of the master's configuration, `tree_master` those of one tree only.
+    return. `master` holds options of the master's configuration, `tree_master` those of one tree only;
+    `fleet` those of the fleet's command. `timeline` is what happens to fleet and master while the clients are at work.
     """
 
     name: str
@@ -91,9 +41,12 @@ class Scenario:
     pillar: Literal["sql", "none"] = "sql"
     ready_s: float = 300.0
     settle_s: float = 60.0
+    transport: Literal["zeromq", "tcp", "ws"] = "zeromq"
     master: dict[str, object] = field(default_factory=dict)
     tree_master: dict[str, dict[str, object]] = field(default_factory=dict)
     thresholds: tuple[Threshold, ...] = ()
+    fleet: tuple[str, ...] = ()
+    timeline: tuple[Moment, ...] = ()
 
     def master_options(self, tree: str) -> dict[str, object]:
         """Return the options of `tree`'s master."""
@@ -106,14 +59,19 @@ class Scenario:
 
     @property
     def load_s(self) -> float:
-        """Return when the last request arrives, in seconds after the load phase begins."""
-        return max(clients.arrival.start_s + clients.arrival.duration_s for clients in self.clients)
+        """Return when the last request arrives and the timeline is over, in seconds after the load phase begins."""
+        arrivals = (clients.arrival.start_s + clients.arrival.duration_s for clients in self.clients)
+        return max([*arrivals, *(moment.at_s for moment in self.timeline)])
 
-    def changed(self, *, minions: int | None = None, seed: int | None = None) -> Scenario:
-        """Return the scenario with another number of minions or another seed."""
-        changes: dict[str, Any] = {
-            key: value for key, value in (("minions", minions), ("seed", seed)) if value is not None
-        }
+    @property
+    def largest(self) -> int:
+        """Return the most minions that there are at any moment."""
+        return max([self.minions, *(moment.minions for moment in self.timeline)])
+
+    def changed(self, *, minions: int | None = None, seed: int | None = None, transport: str | None = None) -> Scenario:
+        """Return the scenario with another number of minions, another seed or another transport."""
+        given = {"minions": minions, "seed": seed, "transport": transport}
+        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         return dataclasses.replace(self, **changes)
 
 
@@ -168,15 +126,17 @@ def _scenario(table: Table, name: str) -> Scenario:
         "pillar",
         "ready_s",
         "settle_s",
+        "transport",
         "master",
         "trees",
+        "fleet",
         "clients",
+        "timeline",
         "thresholds",
     )
     table.allow(*keys)
     trees = table.table("trees").allow(*TREES)
     tree_master = {tree: trees.table(tree).allow("master").take("master", dict, {}) for tree in trees}
-    clients = tuple(_clients(entry) for entry in table.tables("clients"))
     return Scenario(
         name=name,
         description=table.take("description", str),
@@ -185,58 +145,11 @@ def _scenario(table: Table, name: str) -> Scenario:
         pillar=cast("Literal['sql', 'none']", table.choice("pillar", ("sql", "none"), "sql")),
         ready_s=table.number("ready_s", 300.0, low=1),
         settle_s=table.number("settle_s", 60.0),
+        transport=cast("Literal['zeromq', 'tcp', 'ws']", table.choice("transport", TRANSPORTS, "zeromq")),
         master=table.take("master", dict, {}),
         tree_master=tree_master,
-        clients=_named(clients, table),
+        clients=read_clients(table),
         thresholds=tuple(read_thresholds(table.table("thresholds"))),
-    )
-
-
-def _named(clients: Iterable[Clients], table: Table) -> tuple[Clients, ...]:
-    """Return the clients, refusing two of the same name: reports couldn't tell them apart."""
-    seen: dict[str, Clients] = {}
-    for number, entry in enumerate(clients, start=1):
-        if entry.name in seen:
-            raise table.error(
-                f"clients[{number}].name", f"is {entry.name!r} a second time: give every block its own `name`"
-            )
-        seen[entry.name] = entry
-    return tuple(seen.values())
-
-
-def _clients(table: Table) -> Clients:
-    keys = ("name", "kind", "function", "args", "kwarg", "tgt", "tgt_type", "mode", "timeout_s", "give_up_s")
-    table.allow(*keys, "rate", "duration_s", "arrival", "burst", "start_s")
-    function = table.take("function", str)
-    kind = table.choice("kind", ("api", "cli"))
-    tgt_type = table.choice("tgt_type", TARGET_TYPES, "glob")
-    return Clients(
-        name=table.take("name", str, f"{kind} {function}"),
-        kind=kind,
-        function=function,
-        args=tuple(table.take("args", list, [])),
-        kwarg=table.take("kwarg", dict, {}),
-        tgt=table.take("tgt", str),
-        tgt_type=tgt_type,
-        mode=table.choice("mode", ("sync", "async"), "sync"),
-        timeout_s=table.count("timeout_s", 5, low=1, high=3600),
-        give_up_s=table.number("give_up_s", 300.0, low=1, high=3600),
-        arrival=_arrival(table),
-    )
-
-
-def _arrival(table: Table) -> Arrival:
-    start_s = table.number("start_s", 0.0)
-    if table.has("burst"):
-        for key in ("rate", "duration_s", "arrival"):
-            if table.has(key):
-                raise table.error(key, "can't stand beside `burst`: give `burst`, or `rate` and `duration_s`")
-        return Arrival("burst", burst=table.count("burst", low=1, high=10_000), start_s=start_s)
-    if not table.has("rate"):
-        raise table.error("rate", "is missing: give `rate` and `duration_s`, or `burst`")
-    return Arrival(
-        table.choice("arrival", ("poisson", "constant"), "poisson"),
-        rate=table.number("rate", low=0.001, high=1000),
-        duration_s=table.number("duration_s", low=1, high=86_400),
-        start_s=start_s,
+        fleet=read_fleet(table.table("fleet")),
+        timeline=read_timeline(table),
     )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.scenarios.scenario import Arrival, Clients, Scenario
+    from harness.scenarios.clients import Arrival, Clients
+    from harness.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True)

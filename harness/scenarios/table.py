@@ -74,6 +74,10 @@ class Table:
             raise self.error(key, f"is {value!r}, but has to be {_NAMES[kind]}")
         return value
 
+    def value(self, key: str) -> object:
+        """Return the value of a key that the file gives, whatever it is."""
+        return self._values[key]
+
     def number(self, key: str, default: float | None = None, *, low: float = 0, high: float = 1e9) -> float:
         """Return a number from `low` to `high`."""
         return self._within(key, self.take(key, float, default), low, high)

@@ -1,11 +1,13 @@
 """Publish a job and print every return as its minion sent it: `fleet_loads.py MASTER_CONFIG JOB`, JOB in JSON.
 
 A script of its own, so that it runs on the Salt of the bed. JOB has `tgt`, `tgt_type`, `fun`, `arg` and optionally
-`kwarg`, `metadata` and `after`: a second job to publish once the first has run for a second, whose returns are wanted.
+`kwarg`, `metadata`, `after`: a second job to publish once the first has run for a second, whose returns are wanted,
+and `watch`: a glob of tags whose events are wanted too.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import sys
 import time
@@ -43,12 +45,17 @@ def main() -> None:
         published = publish(client, {**job, **job["after"]})
     deadline = time.monotonic() + SECONDS
     loads: dict[str, Any] = {}
+    watched: list[dict[str, Any]] = []
     while set(loads) < set(published["minions"]) and time.monotonic() < deadline:
         tag = f"salt/job/{published['jid']}/ret/"
-        event = client.event.get_event(wait=1, tag=tag, full=True, auto_reconnect=True)
-        if event is not None:
+        event = client.event.get_event(wait=1, full=True, auto_reconnect=True)
+        if event is None:
+            continue
+        if fnmatch.fnmatchcase(event["tag"], job.get("watch", "")):
+            watched.append(event)
+        if event["tag"].startswith(tag):
             loads[event["data"]["id"]] = event["data"]
-    print(json.dumps({"jid": published["jid"], "loads": loads}))
+    print(json.dumps({"jid": published["jid"], "loads": loads, "watched": watched}))
 
 
 if __name__ == "__main__":

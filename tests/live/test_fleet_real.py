@@ -35,6 +35,13 @@ app:
   port: {{ 8000 + grains['id'][-1:] | int(0) % 3 }}
   owner: {{ grains['id'] }}
   tags: [a, b]
+mine_functions:
+  test.echo: [in the mine]
+  short: {mine_function: grains.get, key: os}
+beacons:
+  load:
+  - averages: {1m: [0.0, 0.0], 5m: [0.0, 0.0], 15m: [0.0, 0.0]}
+  - interval: 2
 tier: {{ 'gold' if grains['id'][-1:] in '02468' else 'silver' }}
 nested: {deep: {flag: true, empty: '', list: [{x: 1}, {y: two}]}}
 """
@@ -58,6 +65,8 @@ def bed(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     for name in ("states", "pillar"):
         (folder / name).mkdir()
     state_files(folder / "states")
+    # more than the file server sends at once
+    (folder / "states" / "large").write_text("0123456789abcde\n" * 20000)
     (folder / "pillar" / "top.sls").write_text("base: {'*': [common]}\n")
     (folder / "pillar" / "common.sls").write_text(PILLAR)
     options = {
@@ -155,6 +164,31 @@ CASES: list[dict[str, Any]] = [
     {"fun": "saltutil.sync_all"},
     {"fun": "saltutil.refresh_pillar"},
     {"fun": "saltutil.refresh_pillar", "kwarg": {"wait": True}},
+    {"fun": "saltutil.kill_job", "arg": ["20250101000000000000"]},
+    {"fun": "saltutil.term_all_jobs"},
+    {"fun": "mine.send", "arg": ["test.ping"]},
+    {"fun": "mine.send", "arg": ["alias", "mine_function=grains.get", "os"]},
+    {"fun": "mine.send", "arg": ["no.such"]},
+    {"fun": "mine.update"},
+    {"fun": "mine.get", "arg": ["nobody", "test.ping"]},
+    {"fun": "mine.delete", "arg": ["alias"]},
+    {"fun": "cp.list_master"},
+    {"fun": "cp.list_master_dirs"},
+    {"fun": "cp.envs"},
+    {"fun": "cp.hash_file", "arg": ["salt://top.sls"]},
+    {"fun": "cp.hash_file", "arg": ["salt://no.such"]},
+    {"fun": "cp.get_file_str", "arg": ["salt://top.sls"]},
+    {"fun": "cp.get_file_str", "arg": ["salt://large"]},
+    {"fun": "cp.get_file_str", "arg": ["salt://no.such"]},
+    {"fun": "cp.cache_file", "arg": ["salt://no.such"]},
+    {"fun": "cp.get_file", "arg": ["salt://no.such", "/nowhere"]},
+    {"fun": "event.send", "arg": ["saltbed/test", {"a": 1}]},
+    {"fun": "event.fire_master", "arg": [{"a": 1}, "saltbed/test"]},
+    {"fun": "event.send"},
+    {"fun": "pkg.version", "arg": ["no-such-package"]},
+    {"fun": "service.status", "arg": ["no-such-service"]},
+    {"fun": "network.hw_addr", "arg": ["lo"]},
+    {"fun": "network.ip_addrs", "arg": ["lo"], "kwarg": {"include_loopback": True}},
     {"fun": "no.such"},
     {"fun": ["test.ping", "test.echo"], "arg": [[], ["hello"]]},
     {"fun": ["test.ping", "no.such", "test.echo"], "arg": [[], [], []]},
@@ -181,6 +215,126 @@ def test_running_jobs_are_a_real_minions(bed: Bed, twin: Fleet, seconds: int, fu
     )
     assert simulated == real
     assert len(simulated) == 1
+
+
+def shape(value: object, *, named: bool) -> object:
+    """Return the types in a value; with `named` the names in a dictionary too, else what kinds of entries it has."""
+    if isinstance(value, dict) and named:
+        return {name: shape(child, named=True) for name, child in value.items()}
+    if isinstance(value, dict):
+        return {name for child in value.values() for name in (child if isinstance(child, dict) else [type(child)])}
+    return {type(child) for child in value} if isinstance(value, list) else type(value)
+
+
+@pytest.mark.parametrize(
+    ("fun", "named"),
+    [
+        ("network.interfaces", False),
+        ("network.ip_addrs", False),
+        ("network.subnets", False),
+        ("network.get_hostname", False),
+        ("status.uptime", True),
+        ("status.loadavg", True),
+        ("status.nproc", True),
+        ("status.time", True),
+        ("status.diskusage", False),
+        ("disk.usage", False),
+        ("pkg.list_pkgs", False),
+        ("service.get_all", False),
+    ],
+)
+def test_machine_looks_like_a_real_one(bed: Bed, twin: Fleet, fun: str, named: bool) -> None:  # noqa: FBT001 - a parameter
+    """What describes a machine has the form of a real minion's, with values of its own."""
+    assert twin.minions == 1
+    found = loads(bed, [REAL, TWIN], fun)
+    assert shape(found[TWIN]["return"], named=named) == shape(found[REAL]["return"], named=named)
+    assert found[TWIN].get("out") == found[REAL].get("out")
+
+
+def test_memory_looks_like_a_real_ones(bed: Bed, twin: Fleet) -> None:
+    """A kernel's memory figures are some of those that a real one has."""
+    assert twin.minions == 1
+    found = loads(bed, [REAL, TWIN], "status.meminfo")
+    real, simulated = found[REAL]["return"], found[TWIN]["return"]
+    assert set(simulated) <= set(real)
+    assert simulated["MemTotal"].keys() == real["MemTotal"].keys()
+
+
+def test_files_are_fetched(bed: Bed, twin: Fleet) -> None:
+    """A file is kept below the minion's cache, and one for another place is said to be there."""
+    assert twin.minions == 1
+    found = loads(bed, [REAL, TWIN], "cp.cache_file", arg=["salt://top.sls"])
+    assert all(found[minion]["return"].endswith("/files/base/top.sls") for minion in (REAL, TWIN))
+    found = loads(bed, [REAL, TWIN], "cp.get_file", arg=["salt://top.sls", str(bed.folder / "fetched")])
+    assert found[TWIN]["return"] == found[REAL]["return"] == str(bed.folder / "fetched")
+
+
+def test_the_mine_has_what_both_gave(bed: Bed, twin: Fleet) -> None:
+    """The mine was filled at the start of both minions, by the functions in their pillar, and answers both alike."""
+    assert twin.minions == 1
+    wanted = {"test.echo": "in the mine", "short": "Linux"}
+
+    def mined() -> bool:
+        found = {name: loads(bed, [TWIN], "mine.get", arg=[f"{REAL},{TWIN}", name, "list"]) for name in wanted}
+        return all(set(each[TWIN]["return"]) == {REAL, TWIN} for each in found.values())
+
+    until(mined, Deadline(READY_S), lambda: "the mine doesn't have both minions")
+    real, simulated = (loads(bed, [minion], "mine.get", arg=["*", "test.echo"]) for minion in (REAL, TWIN))
+    assert simulated[TWIN]["return"] == real[REAL]["return"]
+    assert simulated[TWIN]["return"][TWIN] == "in the mine"
+
+
+def watched(bed: Bed, tag: str, fun: str, arg: list[object]) -> dict[str, Any]:
+    """Run a job on both minions and return the events that come meanwhile, by minion."""
+    job = {"tgt": [REAL, TWIN], "tgt_type": "list", "fun": fun, "arg": arg, "watch": tag}
+    argv = [sys.executable, str(SCRIPT), str(bed.master.config_dir / "master"), json.dumps(job)]
+    done = subprocess.run(argv, env=bed.environment, capture_output=True, text=True, timeout=120, check=True)
+    return {event["data"]["id"]: event for event in json.loads(done.stdout.splitlines()[-1])["watched"]}
+
+
+@pytest.mark.parametrize(
+    "arg",
+    [
+        ["saltbed/x", {"a": 1}],
+        ["saltbed/x", "b=2"],
+        ["saltbed/x", "with_grains=[os, id]"],
+        ["saltbed/x", "with_env_opts=True"],
+    ],
+)
+def test_events_are_a_real_minions(bed: Bed, twin: Fleet, arg: list[object]) -> None:
+    """An event that a job sends shows on the bus as a real minion's."""
+    assert twin.minions == 1
+    found = watched(bed, "saltbed/x", "event.send", arg)
+    real, simulated = found[REAL]["data"]["data"], found[TWIN]["data"]["data"]
+    assert set(simulated) == set(real)
+    # of the publication, which Salt packs in too, the names are compared
+    for name in [name for name in real if name.startswith("__pub_")]:
+        del real[name], simulated[name]
+    assert plain(found[TWIN], TWIN) == plain(found[REAL], REAL)
+
+
+def test_beacons_are_a_real_minions(bed: Bed) -> None:
+    """An event of a beacon has the form of a real one's."""
+    fleet = bed.start_fleet(1, extra=["--id-format", "beat-{:05d}", "--beacon-interval", "1"], name="beacon")
+    try:
+        fleet.wait_ready(READY_S)
+        found = watched(bed, "salt/beacon/*", "test.sleep", [4])
+    finally:
+        fleet.stop()
+    assert found["beat-00000"]["tag"].replace("beat-00000", REAL) == found[REAL]["tag"]
+    assert shape(found["beat-00000"]["data"], named=True) == shape(found[REAL]["data"], named=True)
+
+
+def test_killed_jobs_return_nothing(bed: Bed, twin: Fleet) -> None:
+    """A job that is killed ends without a return, and the kill says so in Salt's words."""
+    assert twin.minions == 1
+    job = {"tgt": [REAL, TWIN], "tgt_type": "list", "fun": "test.sleep", "arg": [33]}
+    found = loads(bed, [REAL, TWIN], "test.sleep", arg=[33], after={"fun": "saltutil.kill_all_jobs", "arg": []})
+    texts = {minion: [re.sub(r"\d{4,}", "<n>", text) for text in found[minion]["return"]] for minion in (REAL, TWIN)}
+    assert texts[TWIN] == ["Signal 9 sent to job <n> at pid <n>"]
+    assert texts[REAL] == texts[TWIN]
+    running = loads(bed, [REAL, TWIN], "saltutil.running")
+    assert all(not [each for each in running[minion]["return"] if each["arg"] == job["arg"]] for minion in (REAL, TWIN))
 
 
 def test_grains_are_a_real_minions(bed: Bed, twin: Fleet) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import heapq
+import inspect
 import itertools
 import logging
 import multiprocessing
@@ -29,14 +30,17 @@ import salt.daemons.masterapi
 import salt.master
 import salt.payload
 
+from evil_minions import job
 from evil_minions.counters import Counters
+from evil_minions.grains import GrainsFactory, load_template
 from evil_minions.keys import MasterKey, MinionKey, load_pool
+from evil_minions.tree import load_states
 
 # what these tests provoke is no news
 logging.getLogger("salt").setLevel(logging.CRITICAL + 1)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -151,6 +155,95 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def key(key_folder: Path) -> MinionKey:
     """Return a minion's key."""
     return load_pool(key_folder, 2)[0]
+
+
+class FakeHost:
+    """A minion as its functions see it, whose master is the test: `answers` are what it answers, in their order."""
+
+    def __init__(self) -> None:
+        """Begin with one job, which is the one that runs the function, and nothing noted."""
+        self.id = "minion-00001"
+        self.rng = random.Random(1)  # noqa: S311 - no secret
+        self.replay: Any = None
+        self.states = load_states()
+        self.jobs: list[dict[str, Any]] = [{"jid": "20261121034757208012", "fun": "test.ping", "arg": [], "pid": 99}]
+        self.kept: dict[str, Any] = {}
+        self.answers: list[Any] = []
+        self.asked: list[str] = []
+        self.loads: list[Mapping[str, Any]] = []
+        self.fired: list[tuple[str, object]] = []
+
+    def grains(self) -> dict[str, Any]:
+        """Return the grains of the built-in template."""
+        return GrainsFactory(load_template(), 1, "127.0.0.1").build(self.id, 1)
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept."""
+        return self.kept
+
+    def chance(self, pid: int) -> random.Random:
+        """Return the chance of a job."""
+        return random.Random(pid)  # noqa: S311 - no secret
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the jobs that wait: none."""
+        return []
+
+    def running(self) -> list[dict[str, Any]]:
+        """Return the jobs."""
+        return self.jobs
+
+    def stop_job(self, jid: str) -> int | None:
+        """Take a job away."""
+        found = [data for data in self.jobs if data["jid"] == jid]
+        self.jobs = [data for data in self.jobs if data["jid"] != jid]
+        return int(found[0]["pid"]) if found else None
+
+    def fire(self, tag: str, data: object) -> None:
+        """Note an event."""
+        self.fired.append((tag, data))
+
+    async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Note it."""
+        self.asked.append("_pillar")
+        return override or {}
+
+    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Note what is asked."""
+        self.asked += [load["cmd"] for load in loads]
+        self.loads += loads
+        return [self.answers.pop(0) for _ in loads] if self.answers else []
+
+    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+        """Note what is asked, one by one."""
+        answer: Any = None
+        try:
+            while True:
+                self.asked.append(questions.send(answer)["cmd"])
+                answer = self.answers.pop(0)
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.fixture
+def host() -> FakeHost:
+    """Return a minion without a master."""
+    return FakeHost()
+
+
+@pytest.fixture
+def call() -> Callable[..., Any]:
+    """Return what runs one function on a minion to its end, and gives its outcome."""
+
+    def run(host: Any, name: str, *args: object) -> Any:  # noqa: ANN401 - a fake host
+        async def end() -> Any:  # noqa: ANN401 - an outcome
+            load = {"tgt": "*", "tgt_type": "glob", "ret": "", **host.jobs[0], "fun": name, "arg": list(args)}
+            outcome = job.begin(host, load, 99, name, args)
+            return await outcome if inspect.iscoroutine(outcome) else outcome
+
+        return asyncio.run(end())
+
+    return run
 
 
 class SaltMaster:

@@ -18,6 +18,7 @@ from evil_minions import __main__ as command
 from evil_minions import control
 from evil_minions.counters import Counters, total
 from evil_minions.errors import ControlError, UsageError
+from evil_minions.selection import Selection
 from evil_minions.settings import FleetSettings
 from evil_minions.status import Status, combine
 
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECONDS = 30.0
+COUNTS = (
+    "minions connected authenticated ready pending rejected denied dead partitioned expected".split()  # noqa: SIM905
+)
 
 
 def worker(**values: object) -> dict[str, Any]:
     """Return the status of a worker."""
-    plain: dict[str, Any] = dict.fromkeys(("minions", "connected", "authenticated", "ready", "pending", "pid"), 1)
+    plain: dict[str, Any] = dict.fromkeys((*COUNTS, "pid"), 1)
     return {**plain, "rss_kb": 300, "base_rss_kb": 100, "cpu_s": 0.5, "counters": Counters().as_dict(), **values}
 
 
@@ -118,9 +122,9 @@ def test_help_has_an_example(name: list[str], capsys: pytest.CaptureFixture[str]
 
 def test_line_of_a_status() -> None:
     """A person reads the state in one line."""
-    status = combine([worker(minions=10, connected=8, ready=7, pending=2)])
+    status = combine([worker(minions=10, connected=8, ready=7, pending=2, rejected=0, denied=0, partitioned=0)])
     assert command.line(status) == (
-        "10 minions: 8 connected, 7 ready, 2 pending · 0 jobs, 0 returns, 0 acknowledged · 20.0 KB each"
+        "10 minions: 8 connected, 7 ready, 2 pending, 1 dead · 0 jobs, 0 returns, 0 acknowledged · 20.0 KB each"
     )
 
 
@@ -203,6 +207,30 @@ def test_control_socket(fleet: Fleet) -> None:
         client.stop()
     assert fleet.end()[0] == 0
     assert not (fleet.folder / "control.sock").exists()
+
+
+def test_orders_over_several_workers(fleet: Fleet) -> None:
+    """Shares, targets and sizes are divided over the workers, and each order answers how many it changed."""
+    with fleet.connect() as client:
+        assert client.kill(Selection(0.5)) == 3
+        assert (client.status().dead, client.status().expected) == (3, 3)
+        assert client.revive() == 3
+        assert client.scale(8) == 2
+        assert [process.minions for process in client.status().processes] == [3, 3, 2]
+        assert client.scale(2) == 6
+        assert client.match("*") == ["minion-00000", "minion-00001"]
+        assert client.partition(Selection(tgt=["minion-00001"], tgt_type="list")) == 1
+        assert client.heal() == client.behaviour("silent", Selection(tgt="minion-00001")) == 1
+        wrong: list[dict[str, object]] = [
+            {"do": "kill", "tgt": "*", "tgt_type": "nose"},
+            {"do": "scale", "minions": -1},
+            {"do": "behaviour"},
+            {"do": "behaviour", "name": "no-such"},
+        ]
+        for request in wrong:
+            with pytest.raises(ControlError):
+                client.ask(**request)
+        assert client.status().minions == 2
 
 
 def test_lines_that_are_no_requests(fleet: Fleet) -> None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evil_minions import job
-from evil_minions.functions import FUNCTIONS, cmd, fileserver, state
+from evil_minions.functions import FUNCTIONS, cmd, fileserver
 from evil_minions.functions.call import Call
 from evil_minions.grains import GrainsFactory, load_template
+from evil_minions.tree import load_states
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
 LOAD = {
     "fun": "test.ping",
@@ -37,18 +38,33 @@ class Host:
         """Begin with nothing noted."""
         self.id = "minion-00001"
         self.rng = seeded()
+        self.replay: Any = None
+        self.states = load_states()
+        self.fired: list[tuple[str, object]] = []
         self.jobs = [{**JOB, "pid": PID}]
         self.asked: list[str] = []
         self.overrides: list[Any] = []
         self.refreshed: list[bool] = []
 
+    def chance(self, pid: int) -> random.Random:  # noqa: ARG002 - a minion's signature
+        """Return chance that is the same every time."""
+        return self.rng
+
     def grains(self) -> dict[str, Any]:
         """Return the grains of the built-in template."""
         return GrainsFactory(load_template(), 1, "127.0.0.1").build(self.id, 1)
 
+    def fire(self, tag: str, data: object) -> None:
+        """Note it."""
+        self.fired.append((tag, data))
+
     def running(self) -> list[dict[str, Any]]:
         """Return the jobs that the test put there, this one among them."""
         return self.jobs
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return no job."""
+        return []
 
     async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return a pillar."""
@@ -60,6 +76,19 @@ class Host:
         """Note it."""
         self.refreshed.append(clean_cache)
         return asyncio.create_task(asyncio.sleep(0))
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept."""
+        return {}
+
+    def stop_job(self, jid: str) -> int | None:
+        """Find no such job."""
+        assert jid
+        return None
+
+    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - any answer
+        """Note the first question."""
+        self.asked.append(questions.send(None)["cmd"])
 
     async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Note what is asked."""
@@ -224,7 +253,7 @@ def test_exit_code_is_the_jobs(host: Host) -> None:
 def test_states(host: Host) -> None:
     """A state run returns every state of the tree, and asks the master what a real one asks."""
     results = call(host, "state.apply").value
-    states = state.load_states()
+    states = load_states()
     assert [result["__id__"] for result in results.values()] == [entry.identifier for entry in states]
     assert host.asked[:2] == ["_master_opts", "_pillar"]
     assert host.asked.count("_file_list") == len(fileserver.MODULE_KINDS) + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +10,7 @@ import salt.crypt
 import salt.master
 import salt.payload
 
-from evil_minions import job, zmtp
+from evil_minions import job
 from evil_minions.context import Context
 from evil_minions.errors import PendingError
 from evil_minions.minion import Minion
@@ -38,19 +37,14 @@ class Line:
         self.open = True
 
     def send(self, data: bytes) -> None:
-        """Have the master answer a request; a subscription needs no answer."""
-        if data != zmtp.SUBSCRIBE_ALL:
-            self.town.spawn(self._answer(data))
+        """Have the master answer a request."""
+        self.town.spawn(self._answer(data))
 
     async def _answer(self, data: bytes) -> None:
         """Pass a request to the master and its reply back."""
-        decoder = zmtp.Decoder()
-        decoder.feed(zmtp.GREETING)
-        parts = decoder.feed(data)[0]
-        assert isinstance(parts, list)
-        reply = await self.town.handle(salt.payload.loads(parts[-1]))
+        reply = await self.town.handle(salt.payload.loads(data))
         if self.open:
-            self.owner.wire_message([b"", salt.payload.dumps(reply)])
+            self.owner.wire_message(salt.payload.dumps(reply))
 
     def close(self, *, reset: bool = False) -> None:  # noqa: ARG002 - a wire's signature
         """Hang up."""
@@ -64,11 +58,7 @@ class Town:
         """Make the minions; none of them does anything yet."""
         self.master = master
         self.loop = asyncio.get_running_loop()
-        self.context = Context(
-            FleetSettings("m", "127.0.0.1", 4506, minions, folder),
-            self.loop,
-            random.Random(1),  # noqa: S311 - no secret
-        )
+        self.context = Context(FleetSettings("m", "127.0.0.1", 4506, minions, folder), self.loop)
         self.context.requests.open = self.dial  # type: ignore[method-assign, assignment]
         self.context.publisher(4505).open = self.subscribe  # type: ignore[method-assign, assignment]
         self.minions = [Minion(self.context, index) for index in range(minions)]
@@ -99,7 +89,7 @@ class Town:
         """Publish a job to every subscriber."""
         frame = self.master.publish(LOAD | load, serial)
         for line in self.subscribers:
-            line.owner.wire_message([frame])
+            line.owner.wire_message(frame)
 
     def loads(self, cmd: str) -> list[dict[str, Any]]:
         """Return what the master got of one kind."""
@@ -121,7 +111,7 @@ class Town:
 @pytest.fixture
 def town(master: Any, key_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:  # noqa: ANN401 - a fixture
     """Return what runs a scenario in a town of a number of minions whose jobs start at once."""
-    monkeypatch.setattr(job, "start_delay", lambda _load, _rng: 0.0)
+    monkeypatch.setattr(job, "start_delay", lambda *_: 0.0)
     (tmp_path / "keys").symlink_to(key_folder / "keys")
 
     def run(scenario: Callable[[Town], Awaitable[None]], minions: int = 1) -> None:

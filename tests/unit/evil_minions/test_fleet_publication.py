@@ -97,8 +97,23 @@ def test_wrong_signature(master: Any, master_key: MasterKey) -> None:  # noqa: A
     "frame", [b"", b"\xc1", b"\x80", b"abc", salt.payload.dumps({"enc": "clear", "load": {}}), salt.payload.dumps([1])]
 )
 def test_nonsense(master: Any, reader: Reader, frame: bytes) -> None:  # noqa: ANN401 - a fixture of conftest
-    """Whatever else comes doesn't open, and nothing breaks."""
-    assert reader.publications.open(frame, master.aes) is None
+    """Whatever else comes is for nobody, and nothing breaks; no minion signs in anew because of it."""
+    publication = reader.open(frame, master.aes)
+    assert (publication.chosen, reader.told, reader.counters.bad_frames) == (b"", [], 1)
+
+
+def test_forgery_is_ignored(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """A wrong signature leads to no new sign-in, as with a real minion that checks signatures."""
+    payload = salt.payload.loads(master.publish(LOAD, 5))
+    forged = salt.payload.dumps({**payload, "sig": payload["sig"][::-1]})
+    assert reader.open(forged, master.aes).chosen == b""
+
+
+def test_large_frames_are_not_kept(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """What a hostile master sends doesn't fill the memory: a few thousand usual frames are kept, and no large ones."""
+    for number in range(6):
+        reader.publications.open(bytes([number]) * 400_000, master.aes)
+    assert sum(len(frame) for frame, _ in reader.publications._frames) <= 2**20
 
 
 @pytest.mark.parametrize(

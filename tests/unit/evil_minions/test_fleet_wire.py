@@ -11,7 +11,8 @@ from zmq.constants import SocketOption, SocketType
 
 from evil_minions import zmtp
 from evil_minions.counters import Counters
-from evil_minions.wire import Endpoint
+from evil_minions.transports import zeromq
+from evil_minions.wire import Endpoint, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,15 +27,15 @@ class Owner:
         """Begin with nothing noted."""
         self.ready = asyncio.Event()
         self.lost = asyncio.Event()
-        self.messages: asyncio.Queue[list[bytes]] = asyncio.Queue()
+        self.messages: asyncio.Queue[bytes] = asyncio.Queue()
 
     def wire_ready(self, wire: object) -> None:  # noqa: ARG002 - a wire owner's signature
         """Note it."""
         self.ready.set()
 
-    def wire_message(self, parts: list[bytes]) -> None:
+    def wire_message(self, message: bytes) -> None:
         """Keep it."""
-        self.messages.put_nowait(parts)
+        self.messages.put_nowait(message)
 
     def wire_lost(self, wire: object) -> None:  # noqa: ARG002 - a wire owner's signature
         """Note it."""
@@ -50,9 +51,9 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(bounded())
 
 
-def endpoint(port: int, socket_type: bytes = b"REQ") -> Endpoint:
+def endpoint(port: int, kind: type[Wire] = zeromq.RequestWire) -> Endpoint:
     """Return an endpoint on a port of this machine."""
-    return Endpoint(asyncio.get_running_loop(), ("127.0.0.1", port), socket_type, Counters())
+    return Endpoint(asyncio.get_running_loop(), ("127.0.0.1", port), kind, Counters())
 
 
 def test_request_to_a_router() -> None:
@@ -67,13 +68,13 @@ def test_request_to_a_router() -> None:
             wire = endpoint(port).open(owner)
             await owner.ready.wait()
             body = bytes(range(256)) * 2000
-            wire.send(zmtp.request(body))
+            wire.send(body)
             identity, empty, received = await router.recv_multipart()
             assert (empty, received) == (b"", body)
             # longer than the heartbeat's timeout: a peer that doesn't answer is gone by then
             await asyncio.sleep(0.5)
             await router.send_multipart([identity, b"", body[::-1]])
-            assert await owner.messages.get() == [b"", body[::-1]]
+            assert await owner.messages.get() == body[::-1]
             assert not owner.lost.is_set()
             wire.close()
 
@@ -87,12 +88,11 @@ def test_subscription_to_a_publisher() -> None:
         with zmq.asyncio.Context() as context, context.socket(SocketType.XPUB) as publisher:
             port = publisher.bind_to_random_port("tcp://127.0.0.1")
             owner = Owner()
-            wire = endpoint(port, b"SUB").open(owner)
+            wire = endpoint(port, zeromq.PublishWire).open(owner)
             await owner.ready.wait()
-            wire.send(zmtp.SUBSCRIBE_ALL)
             assert await publisher.recv() == b"\x01"
             await publisher.send(b"job")
-            assert await owner.messages.get() == [b"job"]
+            assert await owner.messages.get() == b"job"
             wire.close(reset=True)
 
     run(scenario)

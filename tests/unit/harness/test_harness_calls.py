@@ -13,7 +13,7 @@ import pytest
 from harness.errors import HarnessError
 from harness.load import calls
 from harness.load.calls import Answer, ApiCaller, CliCaller
-from harness.scenarios.scenario import Arrival, Clients
+from harness.scenarios.clients import Arrival, Clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def api() -> Iterator[str]:
 
 def _login(api: str) -> ApiCaller:
     Api.answers.append((200, {"return": [{"token": "abc"}]}))
-    return ApiCaller.login(api, "me", "secret", "sharedsecret")
+    return ApiCaller(api, ApiCaller.token(api, "me", "secret", "sharedsecret"))
 
 
 def test_login_and_call(api: str) -> None:
@@ -116,7 +116,7 @@ def test_login_refused(api: str) -> None:
     """A refused login is an error of the run, not of a call."""
     Api.answers.append((401, {}))
     with pytest.raises(HarnessError, match="The clients could not log in to salt-api at http://127"):
-        ApiCaller.login(api, "me", "wrong", "sharedsecret")
+        ApiCaller.token(api, "me", "wrong", "sharedsecret")
 
 
 def test_arguments() -> None:

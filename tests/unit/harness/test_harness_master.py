@@ -91,3 +91,21 @@ def test_command_of_a_tree() -> None:
     """Salt's commands run from the tree's own scripts."""
     argv = Tree(Path("/x/stock")).command("salt-run", Path("/t/etc"))
     assert argv[1:] == ["/x/stock/scripts/salt-run", "--config-dir=/t/etc"]
+
+
+def test_environment_of_its_own(tmp_path: Path) -> None:
+    """A virtual environment with Salt in it is a tree too, whose commands run as they are and see nothing of ours."""
+    (tmp_path / "bin").mkdir()
+    assert not Tree(tmp_path).found()
+    (tmp_path / "bin" / "salt-master").touch()
+    tree = Tree(tmp_path)
+    assert tree.found()
+    assert tree.command("salt", Path("/c")) == [f"{tmp_path}/bin/salt", "--config-dir=/c"]
+    assert "PYTHONPATH" not in tree.environment({"PYTHONPATH": "/ours"})
+
+
+def test_master_and_minion_speak_one_transport() -> None:
+    """The transport is in both configurations."""
+    over_tcp = Master(Path("/t/master"), Path("/r/logs/master.log"), 20001, 20002, "tcp")
+    assert over_tcp.options()["transport"] == "tcp"
+    assert minion.options("m", Path("/t/m"), Path("/r/logs/m.log"), 20001, "tcp")["transport"] == "tcp"

@@ -12,8 +12,8 @@ import pytest
 from harness import figures
 from harness.errors import SettingsError
 from harness.report import page, theme, verdict
-from harness.report.page import Change
 from harness.results import result
+from harness.results.comparison import Change
 
 RUN = Path(__file__).parent / "data" / "run"
 VOID = {"meta", "br", "link", "img", "hr", "path", "use", "rect"}

@@ -8,7 +8,8 @@ import pytest
 
 from harness.errors import SettingsError
 from harness.scenarios import scenario
-from harness.scenarios.scenario import Arrival, Clients, Scenario
+from harness.scenarios.clients import Arrival, Clients
+from harness.scenarios.scenario import Scenario
 from harness.scenarios.thresholds import Threshold
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ def test_every_scenario_of_ours_is_valid() -> None:
     loaded = [scenario.load(scenario.find(name)) for name in scenario.names()]
     assert [(entry.name, entry.minions) for entry in loaded] == [
         ("burst", 1000),
+        ("day-of-trouble", 300),
         ("default", 1000),
         ("livelock", 3000),
         ("quick", 100),
@@ -216,7 +218,14 @@ def test_missing_file() -> None:
     """A file that isn't there brings the names."""
     with pytest.raises(SettingsError) as caught:
         scenario.find("no/such.toml")
-    names = "burst, default, livelock, quick, ten-thousand"
+    names = "burst, day-of-trouble, default, livelock, quick, ten-thousand"
     assert str(caught.value) == (
         f"There is no scenario file no/such.toml: give the path of a TOML file or one of {names}."
     )
+
+
+def test_transport(tmp_path: Path) -> None:
+    """A scenario names a transport of Salt's; a command may name another one."""
+    found = _load(tmp_path, 'transport = "ws"\n' + SMALL)
+    assert (found.transport, found.changed(transport="tcp").transport) == ("ws", "tcp")
+    assert "transport" in _problem(tmp_path, 'transport = "udp"\n' + SMALL)

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from harness.scenarios import schedule
-from harness.scenarios.scenario import Arrival, Clients, Scenario
+from harness.scenarios.clients import Arrival, Clients
+from harness.scenarios.scenario import Scenario
 from harness.scenarios.schedule import Request
 
 

@@ -32,6 +32,11 @@ def test_good_settings_pass(good: BedSettings) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
+        ({"transport": "udp"}, r"^'udp' is no choice for transport: take one of zeromq, tcp, ws\.$"),
+        (
+            {"master_options": {"transport": "tcp"}},
+            r"^The fleet has to know the transport too: set `transport` itself, ",
+        ),
         ({"tree": Path("/nowhere")}, r"^/nowhere holds no Salt: make the trees first with `nox -s apply`\.$"),
         ({"pillar": "files"}, r"^'files' is no choice for pillar: take one of sql, none\.$"),
         (

@@ -1,0 +1,169 @@
+"""What a simulated minion costs with raw sockets and with pyzmq's, side by side on one master in one run.
+
+The two fleets are asked in turn. evil-minions of 2022, which simulates minions with Salt's own objects, can't be
+fetched here; its own figures, 2 MB for each minion and about 1,000 minions a core, stand beside these in the docs.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Protocol, Self
+
+from benchmarks.contender import ROOT, TREES
+from benchmarks.errors import BenchmarkError
+from benchmarks.outcome import Outcome, ratio
+from harness.bed import Bed, BedSettings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from benchmarks.options import Options
+    from harness.bed.fleet import Fleet
+
+READY_S = 300.0
+PATIENCE_S = 60
+PAUSE_S = 0.2
+STOP_S = 10.0
+
+
+@dataclass(frozen=True)
+class State:
+    """A fleet at one moment: cumulative CPU and returns, memory of a minion, and open descriptors."""
+
+    ready: int
+    returns: int
+    cpu_s: float
+    kb_per_minion: float
+    descriptors: int
+
+
+class Measured(Protocol):
+    """A fleet that can be looked at."""
+
+    def state(self) -> State:
+        """Return its state now."""
+
+
+class Raw:
+    """The fleet of evil_minions."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        """Take a fleet that runs."""
+        self._fleet = fleet
+
+    def state(self) -> State:
+        """Return its state now."""
+        status = self._fleet.status()
+        return State(
+            status.ready,
+            status.counters.returns_acked,
+            sum(process.cpu_s for process in status.processes),
+            status.kb_per_minion,
+            sum(len(list(Path(f"/proc/{process.pid}/fd").iterdir())) for process in status.processes),
+        )
+
+
+class Pyzmq:
+    """The fleet of `benchmarks.pyzmq_fleet`; a context manager that owns its process."""
+
+    def __init__(self, port: int, minions: int, folder: Path) -> None:
+        """Start it."""
+        argv = [sys.executable, "-m", "benchmarks.pyzmq_fleet", str(port), str(minions), str(folder)]
+        self._process = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate(timeout=STOP_S)
+
+    def state(self) -> State:
+        """Return its state now."""
+        line = ""
+        if self._process.stdin and self._process.stdout:
+            self._process.stdin.write("state\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        if not line:
+            raise BenchmarkError("The fleet with pyzmq's sockets has ended; its traceback stands above.")
+        return State(**json.loads(line))
+
+
+def run(options: Options) -> Outcome:
+    """Start both fleets, then ask each of them `options.rounds` times."""
+    with TemporaryDirectory(prefix="saltbed-") as folder:
+        settings = BedSettings(
+            tree=TREES["stock"],
+            folder=Path(folder),
+            minions=options.minions,
+            pillar="none",
+            postgres="none",
+            api=False,
+            # room for both fleets
+            master_options={"worker_threads": 3},
+        )
+        with Bed(settings) as bed:
+            fleet = bed.start_fleet()
+            fleet.wait_ready(READY_S)
+            place = bed.temporary / "pyzmq"
+            place.mkdir()
+            with Pyzmq(bed.master.request_port, options.minions, place) as pyzmq:
+                contenders: dict[str, tuple[str, Measured]] = {
+                    "raw": ("minion-*", Raw(fleet)),
+                    "pyzmq": ("zmq-*", pyzmq),
+                }
+                _wait_ready(pyzmq, options.minions)
+                costs: dict[str, list[float]] = {name: [] for name in contenders}
+                # the first round fills caches
+                for turn in range(options.rounds + 1):
+                    for name, (target, contender) in contenders.items():
+                        cost = _round(bed, target, contender, options.minions)
+                        costs[name] += [cost] if turn else []
+                    options.progress(turn, options.rounds)
+                states = {name: contender.state() for name, (_, contender) in contenders.items()}
+    figures = {f"cpu_ms_per_return_{name}": median(values) for name, values in costs.items()}
+    for name, state in states.items():
+        figures[f"kb_per_minion_{name}"] = state.kb_per_minion
+        figures[f"descriptors_per_minion_{name}"] = state.descriptors / options.minions
+    return Outcome(
+        "density",
+        f"{options.minions} simulated minions with raw sockets (ours) and with pyzmq's (in place of stock)",
+        {
+            "cpu_ms_per_return": ratio(costs["raw"], costs["pyzmq"]),
+            "kb_per_minion": ratio([states["raw"].kb_per_minion], [states["pyzmq"].kb_per_minion]),
+        },
+        figures,
+        {f"cpu_ms_per_return_{name}": values for name, values in costs.items()},
+    )
+
+
+def _wait_ready(pyzmq: Pyzmq, minions: int) -> None:
+    """Wait until all of the other fleet have signed in."""
+    deadline = time.monotonic() + READY_S
+    while (ready := pyzmq.state().ready) < minions:
+        if time.monotonic() > deadline:
+            raise BenchmarkError(f"Only {ready} of {minions} minions with pyzmq's sockets signed in; take fewer.")
+        time.sleep(PAUSE_S)
+
+
+def _round(bed: Bed, target: str, contender: Measured, minions: int) -> float:
+    """Ask one fleet once; return the CPU time in ms that each of its returns took."""
+    before = contender.state()
+    bed.salt([target, "test.ping", "--out=txt", f"--timeout={PATIENCE_S}"], timeout=2 * PATIENCE_S)
+    after = contender.state()
+    returns = after.returns - before.returns
+    if returns < minions:
+        raise BenchmarkError(f"{returns} of {minions} minions {target} answered; the master is too slow for so many.")
+    return (after.cpu_s - before.cpu_s) * 1000 / returns

@@ -1,0 +1,133 @@
+"""How well a fleet keeps the time of a recording: a real minion's highstates, replayed at slowdown 1.
+
+There is nothing of stock to divide by: the ratios are replayed against recorded, 1 is perfect. The fleet runs without
+jitter, so that it draws from the recorded runs alone.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from benchmarks.contender import TREES
+from benchmarks.errors import BenchmarkError
+from benchmarks.outcome import Outcome
+from evil_minions.samples import read_jobs, read_returns
+from harness.bed import Bed, BedSettings
+from harness.processes.deadline import Deadline, until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.options import Options
+    from harness.bed.fleet import Fleet
+
+REAL = "real-00000"
+STATES = 24
+WAVE = 25
+START_LIMIT_S = 300.0
+WAVES = Path(__file__).parent / "tasks" / "waves.py"
+
+
+def run(options: Options) -> Outcome:
+    """Record `options.rounds` highstates of a real minion, and replay them on `options.minions` simulated ones."""
+    with TemporaryDirectory(prefix="saltbed-") as name:
+        folder = Path(name)
+        _tree(folder / "states")
+        settings = BedSettings(
+            tree=TREES["stock"],
+            folder=folder,
+            master_options={"file_roots": {"base": [str(folder / "states")]}},
+            pillar="none",
+            postgres="none",
+            api=False,
+            minions=options.minions,
+        )
+        with Bed(settings) as bed:
+            bed.start_minion(REAL)
+            recorded = _record(bed, folder / "real.json", options)
+            fleet = bed.start_fleet(extra=["--recording", str(folder / "real.json"), "--jitter", "0"])
+            fleet.wait_ready(START_LIMIT_S)
+            argv = [sys.executable, str(WAVES), str(bed.master.config_dir / "master"), str(options.minions), str(WAVE)]
+            done = subprocess.run(argv, env=bed.environment, capture_output=True, text=True, check=True)
+            replayed: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
+            return _outcome(options, recorded, replayed, _wire(fleet))
+
+
+def _tree(folder: Path) -> None:
+    """Write a tree of states that take from nothing to a second."""
+    folder.mkdir()
+    states: dict[str, Any] = {
+        f"step-{number:02d}": {"cmd.run": [{"name": f"sleep {number * 0.2:.1f}"}]}
+        if number < STATES // 4
+        else {"test.succeed_with_changes": []}
+        for number in range(STATES)
+    }
+    (folder / "site.sls").write_text(yaml.safe_dump(states, sort_keys=False))
+    (folder / "top.sls").write_text("base: {'*': [site]}\n")
+
+
+def _record(bed: Bed, path: Path, options: Options) -> list[dict[str, Any]]:
+    """Record the real minion; return the answers of the file."""
+    argv = ["--minion", REAL, "--output", str(path), "--jobs", str(options.rounds)]
+    argv += ["--config", str(bed.master.config_dir / "master")]
+    bed.spawn("recorder", [sys.executable, "-m", "evil_minions", "record", *argv])
+    log = bed.logs / "recorder.out"
+    limit = Deadline(START_LIMIT_S)
+    until(lambda: log.exists() and "Recording" in log.read_text(), limit, lambda: "The recorder doesn't listen.")
+    for turn in range(options.rounds):
+        bed.salt([REAL, "state.highstate", "--out=quiet"], timeout=120)
+        options.progress(turn + 1, options.rounds)
+    until(path.exists, Deadline(START_LIMIT_S), lambda: f"There is no recording: {log.read_text()}")
+    answers: list[dict[str, Any]] = json.loads(path.read_text())["answers"]
+    if len(answers) != options.rounds:
+        raise BenchmarkError(f"{len(answers)} of {options.rounds} highstates were recorded; see the master's log.")
+    return answers
+
+
+def _wire(fleet: Fleet) -> list[float]:
+    """Return for each highstate the seconds from its publication to the first send of its return."""
+    fleet.control.flush()
+    seen = {row.jid: row.time for row in read_jobs(fleet.folder)}
+    rows = [row for row in read_returns(fleet.folder) if row.fun == "state.highstate"]
+    return [row.time - row.seconds - seen[row.jid] for row in rows]
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    """Return the 10th, 50th and 90th percentile."""
+    cuts = quantiles(values, n=10)
+    return {"p10": cuts[0], "p50": cuts[4], "p90": cuts[8]}
+
+
+def _outcome(
+    options: Options, recorded: list[dict[str, Any]], replayed: dict[str, list[float]], wire: list[float]
+) -> Outcome:
+    """Return the figures."""
+    before = [sorted(answer["value"].values(), key=lambda state: state["__run_num__"]) for answer in recorded]
+    durations = [[float(state["duration"]) for state in states] for states in before]
+    figures: dict[str, float] = {"minions_answered": len(replayed), "recorded_runs": len(recorded)}
+    pairs = {
+        "states": ([sum(each) / 1000 for each in durations], [sum(each) / 1000 for each in replayed.values()]),
+        "return": ([float(answer["seconds"]) for answer in recorded], wire),
+    }
+    for name, (old, new) in pairs.items():
+        was, is_ = _spread(old), _spread(new)
+        for cut in was:
+            figures[f"{name}_{cut}_recorded_s"] = was[cut]
+            figures[f"{name}_{cut}_ratio"] = is_[cut] / was[cut]
+    each = [
+        median(columns_new) / median(columns_old)
+        for columns_old, columns_new in zip(
+            zip(*durations, strict=True), zip(*replayed.values(), strict=True), strict=True
+        )
+    ]
+    figures["state_median_ratio_low"], figures["state_median_ratio_high"] = min(each), max(each)
+    about = f"{len(recorded)} recorded highstates of {STATES} states, replayed on {options.minions} minions"
+    return Outcome("replay", about, {}, figures, {"return_replayed_s": wire})

@@ -1,0 +1,197 @@
+"""Running the examples of a behaviour, without a master."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from evil_minions import job
+from evil_minions.behaviour.example import NONE
+from evil_minions.behaviour.reply import NORMAL, NOTHING
+from evil_minions.chance import Dice, lot
+from evil_minions.grains import GrainsFactory, load_template
+from evil_minions.pillar import PillarStore
+from evil_minions.settings import DEFAULT_ID_FORMAT
+from evil_minions.target import Targets
+from evil_minions.tree import load_states
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+
+    from evil_minions.behaviour.behaviour import Behaviour
+    from evil_minions.behaviour.example import Example
+    from evil_minions.behaviour.stage import Stage
+    from evil_minions.functions.call import Answers
+    from evil_minions.target import Target
+
+SEED: Final = 1
+_JID: Final = "20260101000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The fleet of an example."""
+
+    targets: Targets
+    factory: GrainsFactory
+
+    @classmethod
+    def of(cls, first: int, minions: int) -> Place:
+        """Return so many minions with the grains of a real fleet."""
+        ids = [DEFAULT_ID_FORMAT.format(first + index) for index in range(minions)]
+        factory = GrainsFactory(load_template(), SEED, "127.0.0.1")
+        return cls(Targets(ids, first, factory, PillarStore(minions)), factory)
+
+
+class Actor:
+    """A minion of an example: a subject for a behaviour, and a host for functions that need no master."""
+
+    def __init__(self, place: Place, number: int, index: int) -> None:
+        """Stand for the minion with this number."""
+        self.id = DEFAULT_ID_FORMAT.format(number)
+        self.number = number
+        self.replay: Answers | None = None
+        self.states = load_states()
+        self._index = index
+        self._place = place
+
+    def is_meant(self, target: Target) -> bool:
+        """Return whether a target means it."""
+        return bool(self._place.targets.select(target)[self._index])
+
+    @property
+    def rng(self) -> random.Random:
+        """The source of chance."""
+        return Dice().at(self.number, SEED)
+
+    def chance(self, pid: int) -> random.Random:
+        """Return the source of chance of a job."""
+        return Dice().at(self.number, pid)
+
+    def grains(self) -> dict[str, Any]:
+        """Return the grains."""
+        return self._place.factory.build(self.id, self.number)
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept: nothing."""
+        return {}
+
+    def stop_job(self, jid: str) -> int | None:  # noqa: ARG002 - a minion's signature
+        """Find no such job."""
+        return None
+
+    def fire(self, tag: str, data: object) -> None:
+        """Send an event to nobody."""
+
+    def running(self) -> list[dict[str, Any]]:
+        """Return the jobs that run: none."""
+        return []
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the jobs that wait: none."""
+        return []
+
+    async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what was given as the pillar."""
+        return dict(override or {})
+
+    def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:  # noqa: ARG002 - a minion's signature
+        """Do nothing."""
+        return asyncio.create_task(asyncio.sleep(0))
+
+    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+        """Give empty answers."""
+        try:
+            next(questions)
+            while True:
+                questions.send("")
+        except StopIteration as end:
+            return end.value
+
+    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return empty answers."""
+        return ["" for _ in loads]
+
+
+def failures(behaviour: Behaviour) -> list[str]:
+    """Run all examples; return a sentence for each that doesn't hold."""
+    return [problem for example in behaviour.examples for problem in _failures(behaviour, example)]
+
+
+def _failures(behaviour: Behaviour, example: Example) -> Iterator[str]:
+    """Yield what doesn't hold of one example."""
+    where = f"{behaviour.source}: `{example.path}` ({example.name})"
+    place = Place.of(example.first, example.minions)
+    actors = [Actor(place, example.first + index, index) for index in range(example.minions)]
+    hits = [(actor, stage) for actor in actors for stage in [_stage(behaviour, example, actor)] if _is(stage, example)]
+    share = len(hits) / len(actors)
+    low, high = example.share
+    if not hits and high > 0:
+        yield f"{where} expects the stage {example.stage!r}, but no minion gets it."
+    elif not low <= share <= high:
+        yield f"{where} expects {low:g} to {high:g} of the minions at {example.stage!r}, but it is {share:g}."
+    for actor, stage in hits:
+        problem = _difference(example, actor, stage)
+        if problem:
+            yield f"{where} {problem}, for {actor.id}."
+            return
+
+
+def _is(stage: Stage | None, example: Example) -> bool:
+    """Return whether a stage is the one that an example expects."""
+    return (stage.name if stage else NONE) == example.stage
+
+
+def _stage(behaviour: Behaviour, example: Example, actor: Actor) -> Stage | None:
+    """Return the stage that a minion gets."""
+    if example.timer:
+        timer = next(stage for stage in (*behaviour.timers, *behaviour.stages) if stage.name == example.timer)
+        return timer if behaviour.concerns(timer, actor, SEED) else None
+    return behaviour.decide(actor, [example.function], example.args, SEED, lot(SEED, "job", example.function, 1))
+
+
+def _difference(example: Example, actor: Actor, stage: Stage | None) -> str | None:
+    """Return what one minion does otherwise than an example expects."""
+    delay = (stage.every if example.timer else stage.delay) if stage else None
+    if example.seconds is not None:
+        seconds = delay.draw(actor.rng) if delay else 0.0
+        low, high = example.seconds
+        if not low <= seconds <= high:
+            return f"expects {low:g} to {high:g} s, but it is {seconds:g} s"
+    found = _outcome(example, actor, stage)
+    for name, wanted in example.expected.items():
+        if found.get(name) != wanted:
+            return f"expects `{name}` {wanted!r}, but it is {found.get(name)!r}"
+    return None
+
+
+def _outcome(example: Example, actor: Actor, stage: Stage | None) -> dict[str, Any]:
+    """Return what one minion does, by the names that an example may expect."""
+    found: dict[str, Any] = {
+        "next": stage.sequel.kind if stage else "stay",
+        "answers": 1,
+        "events": stage.events.copies if stage and stage.events else 0,
+    }
+    if stage is not None:
+        found["answers"] = 0 if stage.reply.kind == NOTHING else stage.reply.copies
+    if example.timer or not found["answers"]:
+        return {**found, "answers": 0}
+    outcome = stage.reply.outcome(actor.id) if stage else None
+    if outcome is None:
+        outcome = asyncio.run(_run(example, actor))
+    retcode = outcome.retcode
+    if stage and stage.reply.kind == NORMAL and stage.reply.retcode is not None:
+        retcode = stage.reply.retcode
+    size = len(outcome.value) if isinstance(outcome.value, str) else 0
+    return {**found, "return": outcome.value, "retcode": retcode, "bytes": size}
+
+
+async def _run(example: Example, actor: Actor) -> job.Outcome:
+    """Run the function itself."""
+    load = {"fun": example.function, "arg": list(example.args), "jid": _JID, "tgt": actor.id, "tgt_type": "glob"}
+    outcome = job.begin(actor, load, 1, example.function, list(example.args))
+    found: job.Outcome = await outcome if inspect.isawaitable(outcome) else outcome
+    return found

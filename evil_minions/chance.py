@@ -1,0 +1,81 @@
+"""Chance that can be repeated: what a minion draws depends on its number and on what it draws for, never on when.
+
+Two runs with the same seed give the same minions the same fate, however fast the master was in between. One generator
+serves all minions of a worker, put to a place of its own for each decision: a generator for each minion would take
+half of what a minion takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MASK: Final = (1 << 64) - 1
+# SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014)
+_GAMMA: Final = 0x9E3779B97F4A7C15
+_MIX_1: Final = 0xBF58476D1CE4E5B9
+_MIX_2: Final = 0x94D049BB133111EB
+# how far apart two minions' places are: odd, and another step than the generator's own
+_MINION: Final = 0xD1342543DE82EF95
+
+
+class Chance(Protocol):
+    """Whoever gives random numbers, such as a minion."""
+
+    def random(self) -> float:
+        """Return the next number from 0 up to 1."""
+
+
+def lot(seed: int, *words: str | int) -> int:
+    """Return 64 bits that stand for what is drawn, the same for the same words."""
+    text = "\0".join(map(str, (seed, *words)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+class Dice(random.Random):
+    """A generator that can be put anywhere at the cost of an addition.
+
+    Draw at once after `at`: the next minion puts it elsewhere.
+    """
+
+    def __init__(self) -> None:
+        """Begin at 0."""
+        self._state = 0
+        super().__init__()
+
+    def at(self, minion: int, place: int) -> Dice:
+        """Return the generator, put to where the minion with this number draws `place` (a `lot`)."""
+        self._state = (place + minion * _MINION) & _MASK
+        return self
+
+    def seed(self, a: object = None, version: int = 2) -> None:
+        """Do nothing: `at` is how this generator is seeded."""
+
+    def random(self) -> float:
+        """Return the next number from 0 up to 1."""
+        return self.getrandbits(53) * 2.0**-53
+
+    def getrandbits(self, k: int) -> int:
+        """Return `k` random bits."""
+        bits = 0
+        for _ in range(-(-k // 64)):
+            self._state = state = (self._state + _GAMMA) & _MASK
+            state = (state ^ (state >> 30)) * _MIX_1 & _MASK
+            state = (state ^ (state >> 27)) * _MIX_2 & _MASK
+            bits = bits << 64 | (state ^ (state >> 31))
+        return bits >> (-k % 64)
+
+
+def ranked(numbers: Iterable[int], place: int) -> list[int]:
+    """Return minions' numbers in the order in which chance takes them for `place`."""
+    dice = Dice()
+    return sorted(numbers, key=lambda number: (dice.at(number, place).random(), number))
+
+
+def portion(share: float, whole: int) -> int:
+    """Return how many of `whole` a share from 0 to 1 is, to the nearest one."""
+    return min(whole, int(share * whole + 0.5))

@@ -1,0 +1,141 @@
+"""The module `cp`: files of the master, fetched for real and thrown away.
+
+Source: salt/modules/cp.py and RemoteClient in salt/fileclient.py of Salt 3008.5, and requests recorded from a minion.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Any, Final
+
+import salt.utils.data
+import salt.utils.stringutils
+import salt.utils.url
+
+from evil_minions.functions.call import CURRENT
+from evil_minions.functions.registry import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+_ORIGIN: Final = "salt.modules.cp"
+_CACHE: Final = "/var/cache/salt/minion/files"
+_PROTOCOL: Final = "salt://"
+
+
+def _split(path: str, saltenv: str | None) -> tuple[str, str]:
+    """Return the path on the file server and its environment."""
+    path, named = salt.utils.url.split_env(path)
+    return path.removeprefix(_PROTOCOL), named or saltenv or "base"
+
+
+def _fetch(path: str, saltenv: str) -> Generator[Mapping[str, Any], Any, bytes | None]:
+    """Ask for a file as a minion that doesn't have it does: its hash, then its parts up to an empty one."""
+    found = yield {"path": path, "saltenv": saltenv, "cmd": "_file_hash"}
+    if not found:
+        return None
+    content = b""
+    while True:
+        part = yield {"path": path, "saltenv": saltenv, "cmd": "_serve_file", "loc": len(content)}
+        data = salt.utils.stringutils.to_bytes(part["data"])
+        if not data:
+            return content
+        content += data
+
+
+async def _content(path: str, saltenv: str | None) -> bytes | None:
+    """Return a file of the master, None if it has none of that name."""
+    where, env = _split(path, saltenv)
+    content: bytes | None = await CURRENT.get().host.converse(_fetch(where, env))
+    return content
+
+
+async def cache_file(
+    path: str,
+    saltenv: str | None = None,
+    source_hash: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    verify_ssl: bool = True,  # noqa: ARG001, FBT001, FBT002
+    use_etag: bool = False,  # noqa: ARG001, FBT001, FBT002
+) -> str | bool:
+    """Fetch a file; return where a minion would keep it."""
+    where, env = _split(path, saltenv)
+    if not path.startswith(_PROTOCOL) or await _content(path, saltenv) is None:
+        return False
+    return posixpath.join(_CACHE, env, where)
+
+
+async def cache_files(paths: Any, saltenv: str | None = None) -> list[str | bool]:  # noqa: ANN401 - a list or a text
+    """Fetch several files."""
+    return [await cache_file(path, saltenv) for path in (paths.split(",") if isinstance(paths, str) else paths)]
+
+
+async def get_file_str(path: str, saltenv: str | None = None) -> str | bool:
+    """Fetch a file and return its text."""
+    content = await _content(path, saltenv)
+    return False if content is None else str(salt.utils.stringutils.to_unicode(content))
+
+
+async def get_file(
+    path: str,
+    dest: str,
+    saltenv: str | None = None,
+    makedirs: bool = False,  # noqa: ARG001, FBT001, FBT002
+    template: Any = None,  # noqa: ANN401, ARG001
+    gzip: Any = None,  # noqa: ANN401, ARG001
+    **kwargs: Any,  # noqa: ANN401, ARG001
+) -> str:
+    """Fetch a file to a place of the minion, which doesn't get it: nothing of a master is written here."""
+    where, env = _split(path, saltenv)
+    # Salt asks once to know whether the file is there, then its file client does
+    (found,) = await CURRENT.get().host.errands([{"path": where, "saltenv": env, "cmd": "_file_hash"}])
+    if not found or await _content(path, saltenv) is None:
+        return ""
+    return posixpath.join(dest, posixpath.basename(where)) if dest.endswith("/") else dest
+
+
+async def hash_file(path: str, saltenv: str | None = None) -> Any:  # noqa: ANN401 - the master's answer
+    """Return the hash of a file."""
+    where, env = _split(path, saltenv)
+    return (await CURRENT.get().host.errands([{"path": where, "saltenv": env, "cmd": "_file_hash"}]))[0]
+
+
+async def _listed(command: str, saltenv: str | None, prefix: str) -> Any:  # noqa: ANN401 - the master's answer
+    """Ask for a list of the file server."""
+    load = {"saltenv": saltenv or "base", "prefix": prefix, "cmd": command}
+    return (await CURRENT.get().host.errands([load]))[0]
+
+
+async def list_master(saltenv: str | None = None, prefix: str = "") -> Any:  # noqa: ANN401 - the master's answer
+    """Return the files of the master."""
+    return await _listed("_file_list", saltenv, prefix)
+
+
+async def list_master_dirs(saltenv: str | None = None, prefix: str = "") -> Any:  # noqa: ANN401 - the master's answer
+    """Return the folders of the master's file server."""
+    return await _listed("_dir_list", saltenv, prefix)
+
+
+async def list_master_symlinks(saltenv: str | None = None, prefix: str = "") -> Any:  # noqa: ANN401 - the master's answer
+    """Return the links of the master's file server."""
+    return await _listed("_symlink_list", saltenv, prefix)
+
+
+async def envs() -> Any:  # noqa: ANN401 - the master's answer
+    """Return the environments of the master's file server."""
+    return (await CURRENT.get().host.errands([{"cmd": "_file_envs"}]))[0]
+
+
+FUNCTIONS: Final = {
+    f"cp.{call.__name__}": Function(call, f"{_ORIGIN}:{call.__name__}", seconds=0.05)
+    for call in (
+        cache_file,
+        cache_files,
+        get_file_str,
+        get_file,
+        hash_file,
+        list_master,
+        list_master_dirs,
+        list_master_symlinks,
+        envs,
+    )
+}

@@ -1,0 +1,84 @@
+"""The command `behaviours`: list the presets, describe one, check a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from evil_minions.behaviour import library, trial
+
+if TYPE_CHECKING:
+    from evil_minions.behaviour.behaviour import Behaviour
+
+EXAMPLE: Final = """\
+example:
+  python -m evil_minions behaviours
+  python -m evil_minions behaviours slow-tail
+  python -m evil_minions behaviours --check my.toml
+
+exit codes: 0 as asked, 1 an example of the file doesn't hold, 2 no such behaviour, or a file that makes no sense
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to a parser."""
+    command = commands.add_parser(
+        "behaviours",
+        help="list behaviours, describe one, check a file",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("name", nargs="?", help="a preset, or a TOML file")
+    command.add_argument("--check", type=Path, metavar="FILE", help="check a file and run its examples")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def as_dict(behaviour: Behaviour) -> dict[str, Any]:
+    """Return a behaviour for machines."""
+    return {
+        "name": behaviour.name,
+        "source": behaviour.source,
+        "description": behaviour.description,
+        "stages": {stage.name: stage.describe() for stage in (*behaviour.stages, *behaviour.timers)},
+        "paced": behaviour.paced,
+        "process_count_max": behaviour.process_count_max,
+        "examples": [example.name for example in behaviour.examples],
+    }
+
+
+def describe(behaviour: Behaviour) -> str:
+    """Return a behaviour for people."""
+    lines = [f"{behaviour.name}: {behaviour.description}", f"  file: {behaviour.source}"]
+    lines += [f"  {stage.name}: {stage.describe()}" for stage in (*behaviour.stages, *behaviour.timers)]
+    if not behaviour.paced:
+        lines.append("  starts at once, without the fleet's pace")
+    if behaviour.process_count_max:
+        lines.append(f"  runs {behaviour.process_count_max} jobs at a time, the others wait in the minion's queue")
+    return "\n".join([*lines, *(f"  example: {example.name}" for example in behaviour.examples)])
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry the command out; return its exit code."""
+    if options.check is not None:
+        behaviour = library.load(options.check.absolute())
+        problems = trial.failures(behaviour)
+        if options.json:
+            print(json.dumps({**as_dict(behaviour), "problems": problems}))
+        elif problems:
+            print("\n".join(problems))
+        else:
+            print(f"{behaviour.name}: {len(behaviour.examples)} examples hold.")
+        return 1 if problems else 0
+    if options.name is not None:
+        behaviour = library.load(options.name)
+        print(json.dumps(as_dict(behaviour)) if options.json else describe(behaviour))
+        return 0
+    presets = [library.load(name) for name in library.names()]
+    if options.json:
+        print(json.dumps([as_dict(behaviour) for behaviour in presets]))
+    else:
+        width = max(len(behaviour.name) for behaviour in presets)
+        print("\n".join(f"{behaviour.name:{width}}  {behaviour.description}" for behaviour in presets))
+    return 0

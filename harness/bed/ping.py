@@ -1,0 +1,120 @@
+"""A question to the master's request port, over each transport: whether it answers yet.
+
+It goes through the master's queue to a worker and back, which an open port alone doesn't prove.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
+
+from zmq.constants import SocketType
+from zmq.sugar.context import Context
+
+from harness.processes.ports import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+# {"enc": "clear", "load": {"cmd": "ping"}, "version": 3} as Salt's messages are encoded (msgpack)
+PING: Final = b"\x83\xa3enc\xa5clear\xa4load\x81\xa3cmd\xa4ping\xa7version\x03"
+ANSWER_S: Final = 1.0
+READ_BYTES: Final = 4096
+
+
+class Ping(Protocol):
+    """A question under way; a context manager that ends it."""
+
+    def __init__(self, port: int) -> None:
+        """Ask the server on this port, as soon as there is one."""
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End it, whether it was answered or not."""
+
+    def answered(self) -> bool:
+        """Say whether the answer has come."""
+
+
+class ZeromqPing:
+    """A REQ socket, which waits for its server by itself."""
+
+    def __init__(self, port: int) -> None:
+        """Ask the server on this port, as soon as there is one."""
+        self._context = Context()
+        self._socket = self._context.socket(SocketType.REQ)
+        self._socket.connect(f"tcp://{HOST}:{port}")
+        self._socket.send(PING)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the socket, whether it was answered or not."""
+        self._context.destroy(linger=0)
+
+    def answered(self) -> bool:
+        """Say whether the answer has come."""
+        return bool(self._socket.poll(0))
+
+
+class StreamPing:
+    """A connection for each look: `question` is what is sent, and an answer is what follows `end`."""
+
+    question: ClassVar[bytes]
+    end: ClassVar[bytes]
+
+    def __init__(self, port: int) -> None:
+        """Ask the server on this port, as soon as there is one."""
+        self._port = port
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Do nothing: each look ends its connection."""
+
+    def answered(self) -> bool:
+        """Ask, and say whether an answer comes within a second."""
+        data = b""
+        with suppress(OSError), socket.create_connection((HOST, self._port), ANSWER_S) as connection:
+            connection.settimeout(ANSWER_S)
+            connection.sendall(self.question)
+            while not data.partition(self.end)[2] and (more := connection.recv(READ_BYTES)):
+                data += more
+        return bool(data.partition(self.end)[2])
+
+
+class TcpPing(StreamPing):
+    """A frame of a head and a body in msgpack, which is answered by another one."""
+
+    question = b"\x82\xa4head\x81\xa3mid\xa1p\xa4body" + PING
+    end = b"body"
+
+
+class WsPing(StreamPing):
+    """The handshake of a WebSocket and a frame (masked with zeros), answered by a header and a frame."""
+
+    question = (
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+        + bytes((0x82, 0x80 | len(PING), 0, 0, 0, 0))
+        + PING
+    )
+    end = b"\r\n\r\n"
+
+
+PINGS: Final[Mapping[str, type[Ping]]] = {"zeromq": ZeromqPing, "tcp": TcpPing, "ws": WsPing}
+"""A question for each transport, by the name that Salt's option `transport` has for it."""

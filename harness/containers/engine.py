@@ -1,0 +1,128 @@
+"""Engines of Docker, and the marks by which everything that a run makes is found again.
+
+Every container, network and image of a run carries its label, so that whoever cleans up needs no list: the janitor at
+the run's end (`harness.containers.janitor`), and the next run, for one that ended together with its janitor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from harness.errors import DockerError
+from harness.processes.ports import listens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from docker import DockerClient
+
+SOCKET = "/var/run/docker.sock"
+UNIX = "unix://"
+PING_S = 5
+ANSWER_S = 600
+RUN, HOST, OWNER = "saltbed.run", "saltbed.host", "saltbed.owner"
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def address(environment: Mapping[str, str]) -> str:
+    """Return where the engine of this environment is."""
+    return environment.get("DOCKER_HOST") or f"{UNIX}{SOCKET}"
+
+
+def connect(url: str, environment: Mapping[str, str], timeout: float = ANSWER_S) -> DockerClient:
+    """Return a client of the engine at `url`; raise DockerError if none answers there."""
+    missing = (
+        f"No Docker engine answers at {url}: install one (`apt-get install docker.io`), start it, or name another in "
+        "DOCKER_HOST."
+    )
+    if url.startswith(UNIX) and not listens(socket.AF_UNIX, url.removeprefix(UNIX)):
+        raise DockerError(missing)
+    # slow to import, and most beds do without
+    import docker  # noqa: PLC0415
+    from docker.errors import DockerException  # noqa: PLC0415
+
+    variables = {**environment, "DOCKER_HOST": url}
+    try:
+        with contextlib.closing(docker.from_env(timeout=PING_S, environment=variables)) as client:
+            client.ping()
+        return docker.from_env(timeout=int(timeout), environment=variables)
+    except (DockerException, OSError) as error:
+        raise DockerError(missing) from error
+
+
+def labels(run: str) -> dict[str, str]:
+    """Return the labels of what this process makes for `run`."""
+    return {RUN: run, HOST: socket.gethostname(), OWNER: owner(os.getpid())}
+
+
+def owner(pid: int) -> str:
+    """Return what tells a process apart from any other of this machine, also after a restart."""
+    return f"{BOOT.read_text(encoding='ascii').strip()}/{pid}/{psutil.Process(pid).create_time():.2f}"
+
+
+def abandoned(marks: Mapping[str, str]) -> bool:
+    """Say whether the process that these labels name was one of this machine and has ended."""
+    if RUN not in marks or marks.get(HOST) != socket.gethostname():
+        return False
+    pid = marks.get(OWNER, "").split("/")[1:2]
+    try:
+        return not pid or owner(int(pid[0])) != marks[OWNER]
+    except (psutil.NoSuchProcess, ValueError):
+        return True
+
+
+def remove(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) -> list[str]:
+    """Remove all containers, networks and images of runs whose labels are `wanted`; return what could not be removed.
+
+    What goes by itself meanwhile counts as removed.
+    """
+    from docker.errors import APIError, NotFound  # noqa: PLC0415
+
+    problems: list[str] = []
+
+    def each(
+        entries: Iterable[Any], marks: Callable[[Any], Mapping[str, str] | None], do: Callable[[Any], None]
+    ) -> None:
+        for entry in entries:
+            if not wanted(marks(entry) or {}):
+                continue
+            try:
+                do(entry)
+            except NotFound:
+                continue
+            except APIError as error:
+                if error.status_code != 409 or "already in progress" not in str(error):  # noqa: PLR2004 - conflict
+                    problems.append(str(error.explanation))
+
+    def remove_container(entry: Any) -> None:  # noqa: ANN401 - the SDK's objects have no types
+        entry.remove(force=True, v=True)
+
+    chosen = {"label": RUN}
+    each(_containers(client), lambda entry: entry.labels, remove_container)
+    _await_none(client, wanted)
+    each(client.networks.list(filters=chosen), lambda entry: entry.attrs.get("Labels"), lambda entry: entry.remove())
+    each(
+        client.images.list(filters=chosen),
+        lambda entry: entry.labels,
+        lambda entry: client.images.remove(entry.id, force=True),
+    )
+    return problems
+
+
+def _containers(client: DockerClient) -> list[Any]:
+    return list(client.containers.list(all=True, filters={"label": RUN}, ignore_removed=True))
+
+
+def _await_none(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) -> None:
+    """Wait until the containers have gone: some end by themselves, and a network can't go before them."""
+    from harness.errors import StartError  # noqa: PLC0415
+    from harness.processes.deadline import Deadline, until  # noqa: PLC0415
+
+    with contextlib.suppress(StartError):
+        until(lambda: not any(wanted(entry.labels) for entry in _containers(client)), Deadline(10.0), lambda: "")

@@ -1,0 +1,77 @@
+"""Files on their way to and from containers: through the engine alone, so that it may be on another machine."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from harness import samples
+from harness.samples import ProcessSample, SampleFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+SKIPPED = frozenset({"__pycache__", ".git", "tests", "doc"})
+# numbers of processes are a container's own; so far apart, those of two never meet
+APART = 10_000_000
+
+
+def pack(entries: Mapping[str, Path | bytes]) -> IO[bytes]:
+    """Return a tar archive of files, folders (without what is compiled and tests) and contents, by their path in it."""
+    output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever sends it
+    with tarfile.open(fileobj=output, mode="w") as archive:
+        for name, entry in entries.items():
+            if isinstance(entry, bytes):
+                fact = tarfile.TarInfo(name)
+                fact.size = len(entry)
+                archive.addfile(fact, io.BytesIO(entry))
+            else:
+                archive.add(entry, name, filter=_wanted)
+    output.seek(0)
+    return output
+
+
+def _wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if Path(entry.name).name in SKIPPED or entry.name.endswith(".pyc") else entry
+
+
+def fetch(container: Any, path: str, folder: Path) -> Path:  # noqa: ANN401 - the SDK's objects have no types
+    """Copy a container's file or folder `path` into `folder` and return the copy's path."""
+    with tempfile.TemporaryFile() as received:
+        for chunk in container.get_archive(path)[0]:
+            received.write(chunk)
+        received.seek(0)
+        with tarfile.open(fileobj=received) as archive:
+            archive.extractall(folder, filter="data")
+    return folder / Path(path).name
+
+
+def merge_processes(folders: Iterable[Path], output: Path) -> None:
+    """Write the process samples in each of `folders`, one for a container, as those of one machine.
+
+    Times are rounded to seconds, or the memory of one role in two containers would never be of the same time.
+    """
+    rows: list[ProcessSample] = []
+    for number, folder in enumerate(folders):
+        if (folder / "processes.csv").exists():
+            latest = {(round(row.time), row.pid): row for row in samples.read_processes(folder)}
+            rows += [
+                ProcessSample(float(time), row.role, number * APART + pid, row.cpu_s, row.rss_kb)
+                for (time, pid), row in latest.items()
+            ]
+    file = SampleFile(output, ProcessSample)
+    for row in sorted(rows, key=lambda row: row.time):
+        file.write(row)
+    file.close()
+
+
+def merge_fleet(folders: Iterable[Path], output: Path) -> None:
+    """Copy the samples of the workers of several fleets into one folder, numbered through."""
+    output.mkdir(parents=True, exist_ok=True)
+    for number, folder in enumerate(folders):
+        for path in folder.glob("*.*.csv"):
+            kind, worker, _ = path.name.split(".")
+            (output / f"{kind}.{number * 1000 + int(worker)}.csv").write_bytes(path.read_bytes())

@@ -1,0 +1,68 @@
+"""Removes what a run made on engines of Docker: a process of the bed that outlives a harness that is killed.
+
+`python -m harness.containers.janitor --run RUN --engine URL` waits for SIGTERM, which the warden sends at the end of
+the bed, however that comes; then it removes every container, network and image that carries the run's label.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from harness.containers import engine
+from harness.errors import DockerError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TRIES = 3
+
+
+def clean(url: str, run: str) -> list[str]:
+    """Remove all of `run` on the engine at `url`, and return what could not be removed.
+
+    A container may have been under way to the engine when the harness ended, so it looks again.
+    """
+    problems: list[str] = []
+    client = engine.connect(url, os.environ)
+    try:
+        for _ in range(TRIES):
+            problems = engine.remove(client, lambda marks: marks.get(engine.RUN) == run)
+            if not problems:
+                break
+    finally:
+        client.close()
+    return problems
+
+
+def main(argv: Sequence[str]) -> int:
+    """Wait for SIGTERM, then clean up."""
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.containers.janitor", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--run", required=True, help="the run's label")
+    parser.add_argument("--engine", action="append", required=True, help="address of an engine; may be repeated")
+    options = parser.parse_args(argv)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
+    # what cleaning needs is loaded now: it has little time then
+    import docker  # noqa: F401, PLC0415
+
+    print("ready", flush=True)
+    signal.sigwait([signal.SIGTERM, signal.SIGINT])
+    failed = False
+    for url in dict.fromkeys(options.engine):
+        try:
+            problems = clean(url, options.run)
+        except DockerError as error:
+            problems = [str(error)]
+        for problem in problems:
+            print(problem, file=sys.stderr)
+            failed = True
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,60 @@
+"""The options of a load run in containers, on the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from harness.containers.image import BASE
+from harness.containers.stage import Settings
+from harness.errors import SettingsError
+
+if TYPE_CHECKING:
+    import argparse
+
+NAMES = ("base", "fleets", "fleet_engine", "master_address")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to a parser."""
+    group = parser.add_argument_group("a bed of containers (docs/docker.md)")
+    group.add_argument("--docker", action="store_true", help="make the bed of containers instead of processes")
+    group.add_argument("--base", metavar="IMAGE", help=f"image with Python to make them on (default: {BASE})")
+    group.add_argument("--fleets", type=int, metavar="N", help="containers with minions on each engine (default: 1)")
+    group.add_argument(
+        "--fleet-engine", action="append", metavar="URL", help="a further engine for minions; may be repeated"
+    )
+    group.add_argument("--master-address", metavar="IP", help="where further engines reach the first one's machine")
+
+
+def settings(options: argparse.Namespace) -> Settings | None:
+    """Return how the bed's containers are made, None for a bed of processes.
+
+    Raises SettingsError for options that need others, or a number that makes no sense.
+    """
+    given = [name for name in NAMES if getattr(options, name) is not None]
+    if not options.docker:
+        if given:
+            raise SettingsError(f"--{given[0].replace('_', '-')} needs --docker beside it.")
+        return None
+    if options.fleets is not None and options.fleets < 1:
+        raise SettingsError("--fleets has to be at least 1.")
+    if bool(options.fleet_engine) != bool(options.master_address):
+        raise SettingsError(
+            "--fleet-engine and --master-address belong together: minions on other machines need to know where the "
+            "master's machine is."
+        )
+    found = Settings(engines=tuple(options.fleet_engine or ()), master_address=options.master_address or "")
+    return dataclasses.replace(found, base=options.base or found.base, fleets=options.fleets or found.fleets)
+
+
+def words(options: argparse.Namespace) -> list[str]:
+    """Return these options as words of a command line."""
+    if not options.docker:
+        return []
+    found = ["--docker"]
+    for name in NAMES:
+        value = getattr(options, name)
+        for text in value if isinstance(value, list) else [value]:
+            found += [f"--{name.replace('_', '-')}", str(text)] if text is not None else []
+    return found

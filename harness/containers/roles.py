@@ -1,0 +1,206 @@
+"""What a container of a bed can be: its PostgreSQL, master, salt-api, fleet or clients.
+
+These are the bed's own parts, each started within a container as it would be on a machine; a role returns facts for
+the others and the actions that it can be asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from evil_minions import control
+from harness.bed import Bed, BedSettings, api, fleet
+from harness.bed.tree import Tree
+from harness.database import schema, sources
+from harness.database.postgres import Place, Postgres, UnavailableError
+from harness.errors import PostgresError
+from harness.load import clients, errand
+from harness.load.plan import Plan
+from harness.processes import monitor
+from harness.processes.ports import Ports
+from harness.processes.process import PACKAGES, Command, Process, Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import ExitStack
+
+    from harness.load.clients import Locust
+
+FOLDER = Path("/bed")
+LOGS, SAMPLES, FILES = FOLDER / "logs", FOLDER / "samples", FOLDER / "files"
+# the volume that master, salt-api and clients share: Salt's own commands reach a master through its files and sockets
+SHARED = FOLDER / "master"
+TREE = PACKAGES / "tree"
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - within the containers' own network
+POSTGRES_PORT, API_PORT = 5432, 8000
+SCENARIO = "scenario.toml"
+
+Action = Callable[[dict[str, Any]], dict[str, Any]]
+Role = Callable[[dict[str, Any], "ExitStack"], tuple[dict[str, Any], dict[str, Action]]]
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """A container's processes and ports, its monitor among them."""
+
+    processes: Processes
+    ports: Ports
+
+    def spawn(self, name: str, argv: list[str], role: str, environment: Mapping[str, str]) -> Process:
+        """Start a program of ours."""
+        variables = {**os.environ, "PYTHONPATH": str(PACKAGES), **environment}
+        command = Command(role=role, argv=argv, environment=variables, output=LOGS / f"{name}.out", cwd=SAMPLES)
+        return self.processes.start(name, command)
+
+
+def workplace(stack: ExitStack) -> Workplace:
+    """Make the folders and start the monitor."""
+    for folder in (LOGS, SAMPLES):
+        folder.mkdir(parents=True, exist_ok=True)
+    processes = stack.enter_context(Processes(Path("/tmp")))  # noqa: S108 - the container's own
+    place = Workplace(processes, stack.enter_context(Ports(SystemRandom())))
+    place.spawn("monitor", monitor.command(processes.warden, processes.folder, SAMPLES), "harness", {})
+    return place
+
+
+def postgres(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
+    """Be the database: with the base's own server, or that of our requirements; filled with the minions' pillars."""
+    place = workplace(stack)
+    where = Place(place.processes, place.ports, LOGS, os.environ, POSTGRES_PORT, EVERYWHERE)
+    server = _server(where)
+    schema.install(server.dsn)
+    minions = [request["id_format"].format(number) for number in range(request["minions"])]
+    schema.fill(server.dsn, minions, request["seed"], schema.Scale())
+    return {"options": server.salt_options(), "source": server.source}, {}
+
+
+def _server(where: Place) -> Postgres:
+    reasons = []
+    for source in ("local", "wheel"):
+        try:
+            return sources.SOURCES[source](where)
+        except UnavailableError as error:
+            reasons.append(f"{source}: {error}")
+    raise PostgresError(f"The base has no PostgreSQL ({'; '.join(reasons)}): install its package postgresql.")
+
+
+def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
+    """Be the master, and the place where its keys are rotated and its job cache is read."""
+    SHARED.mkdir(parents=True, exist_ok=True)
+    settings = BedSettings(
+        tree=TREE,
+        folder=FOLDER,
+        master_options={"interface": EVERYWHERE, **request["options"]},
+        pillar="none",
+        postgres="none",
+        api=False,
+        transport=request["transport"],
+        request_port=request["request_port"],
+        publish_port=request["publish_port"],
+        temporary=SHARED,
+    )
+    bed = stack.enter_context(Bed(settings))
+
+    def jobcache(asked: dict[str, Any]) -> dict[str, Any]:
+        errand.read_job_cache(bed, asked["jids"], SAMPLES / "kept.csv")
+        return {}
+
+    def rotate(_: dict[str, Any]) -> dict[str, Any]:
+        errand.rotate_keys(bed)
+        return {}
+
+    def restart(_: dict[str, Any]) -> dict[str, Any]:
+        bed.restart_master()
+        return {}
+
+    def check(_: dict[str, Any]) -> dict[str, Any]:
+        bed.check()
+        return {}
+
+    facts = {"home": str(bed.master.home), "config": str(bed.master.config_dir)}
+    return facts, {"jobcache": jobcache, "rotate": rotate, "restart": restart, "check": check}
+
+
+def salt_api(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
+    """Be salt-api, which shares the master's network and files, as on a machine."""
+    place = workplace(stack)
+    wanted = api.Api(API_PORT, Path(request["home"]), LOGS / "api.log", request["user"], request["password"])
+    tree = Tree(TREE)
+    environment = tree.environment(os.environ)
+    # the master's configuration, with places of this container for what only salt-api writes
+    config = yaml.safe_load((Path(request["config"]) / "master").read_text(encoding="utf-8"))
+    (FOLDER / "etc").mkdir()
+    text = yaml.safe_dump({**config, **wanted.options(config["rest_cherrypy"])}, sort_keys=False)
+    (FOLDER / "etc" / "master").write_text(text, encoding="utf-8")
+    process = api.start(wanted, tree, FOLDER / "etc", environment, place.processes)
+    api.wait_ready(wanted, process)
+    return {"url": wanted.url, "eauth": wanted.eauth}, {}
+
+
+def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
+    """Be a fleet, or a share of one."""
+    place = workplace(stack)
+    order = fleet.Order(
+        minions=request["minions"],
+        first=request["first"],
+        id_format=request["id_format"],
+        seed=request["seed"],
+        extra=request["options"],
+        master=request["master"],
+    )
+    # simulated minions use Salt's own matchers and keys; there is one tree only in a container
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(PACKAGES), str(TREE)))}
+    started = fleet.start(order, request["request_port"], SAMPLES, LOGS, environment, place.processes)
+
+    def forward(asked: dict[str, Any]) -> dict[str, Any]:
+        started.process.check()
+        with control.connect(started.folder) as connection:
+            return {"answer": connection.ask(**asked["request"])}
+
+    return {}, {"fleet": forward}
+
+
+def load(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
+    """Be the clients, beside the master, whose command line some of them use."""
+    place = workplace(stack)
+    tree = Tree(TREE)
+    scenario = FOLDER / SCENARIO
+    scenario.write_text(request["scenario"], encoding="utf-8")
+    plan = Plan(
+        scenario_file=scenario,
+        minions=request["minions"],
+        seed=request["seed"],
+        expected=request["expected"],
+        samples=SAMPLES,
+        url=request["url"],
+        user=request["user"],
+        password=request["password"],
+        eauth=request["eauth"],
+        command=tuple(tree.command("salt", Path(request["config"]))),
+        command_environment=tree.environment(os.environ),
+        workers=request["workers"],
+    )
+
+    def spawn(locust: Locust) -> Process:
+        return place.spawn(locust.name, locust.argv, "locust", locust.environment)
+
+    at_work = clients.start(plan, place.ports.take("locust"), spawn)
+
+    def state(_: dict[str, Any]) -> dict[str, Any]:
+        code = at_work.code()
+        ended = "" if code is None else at_work.tail()
+        return {"code": code, "zero": at_work.zero(), "answered": at_work.answered(), "tail": ended}
+
+    return {}, {"state": state}
+
+
+ROLES: dict[str, Role] = {
+    "postgres": postgres, "master": master, "api": salt_api, "fleet": minions, "clients": load
+}  # fmt: skip

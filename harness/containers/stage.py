@@ -1,0 +1,319 @@
+"""A load run in containers: the counterpart of `harness.load.stage.Local`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, Self
+
+from harness.bed import api, master
+from harness.bed.settings import BedSettings
+from harness.containers import engine, files, fleet, image, roles
+from harness.containers.channel import Channel
+from harness.containers.fleet import Fleets, Share
+from harness.errors import DockerError, HarnessError, StartError
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import FIRST, LAST
+from harness.processes.process import PACKAGES, Command, Layer, Processes, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+    from docker import DockerClient
+
+    from harness.load.stage import Job
+
+# a large fleet's pillars take as long to write as minutes
+START_S = 600.0
+JOB_CACHE_S = 330.0
+JANITOR_S = 60.0
+MASTER = "master"
+ID_FORMAT = "minion-{:05d}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the bed's containers are made.
+
+    `base` is the image that all are made on; `fleets` the number of fleet containers on each engine. `engines` are
+    further engines for fleets, by address; then `master_address` is where these reach the first engine's machine.
+    """
+
+    base: str = image.BASE
+    fleets: int = 1
+    engines: tuple[str, ...] = ()
+    master_address: str = ""
+
+
+class Containers:
+    """The bed in containers, for one job."""
+
+    def __init__(self, job: Job, settings: Settings, say: Callable[[str], None]) -> None:
+        """Take the job; nothing is started before the context is entered. `say` takes lines for the user."""
+        self._job = job
+        self._settings = settings
+        self._say = say
+        self._run = f"{secrets.token_hex(4)}-{job.name}"
+        self._channels: dict[str, Channel] = {}
+        self._secret = secrets.token_hex(16)
+        self._stack = ExitStack()
+        self._facts: dict[str, Any] = {}
+        # minions on other machines use the same numbers as those within the network, so the usual ones may be taken
+        ports = SystemRandom().sample(range(FIRST, LAST + 1), 2) if settings.engines else [4506, 4505]
+        self._request_port, self._publish_port = ports
+
+    def __enter__(self) -> Self:
+        """Start master, salt-api and PostgreSQL; raise DockerError if an engine is missing or refuses."""
+        from docker.errors import APIError  # noqa: PLC0415
+
+        with ExitStack() as stack:
+            try:
+                self._start(stack)
+            except APIError as error:
+                raise DockerError(f"Docker refuses: {error.explanation or error}") from error
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Fetch the logs, then remove everything."""
+        self._stack.__exit__(kind, error, traceback)
+
+    def _start(self, stack: ExitStack) -> None:
+        wanted = self._settings
+        first = engine.address(os.environ)
+        addresses = [first, *wanted.engines]
+        self._engines = [stack.enter_context(contextlib.closing(engine.connect(url, os.environ))) for url in addresses]
+        self._client = self._engines[0]
+        for client in self._engines:
+            engine.remove(client, engine.abandoned)
+        processes = stack.enter_context(Processes(BedSettings(Path(), Path()).temporary_parent()))
+        self._start_janitor(stack, processes, addresses)
+        stack.callback(self._hang_up)
+        stack.callback(self._fetch_logs)
+        environment = image.environment(self._client, wanted.base, self._say)
+        self._image = image.code(self._client, environment, self._job.tree, self._run)
+        for client in self._engines[1:]:
+            image.bring(self._client, client, environment)
+            image.code(client, environment, self._job.tree, self._run)
+        self._network = self._client.networks.create(
+            f"saltbed-{self._run}", driver="bridge", labels=engine.labels(self._run)
+        )
+        self._start_services()
+
+    def _start_janitor(self, stack: ExitStack, processes: Processes, addresses: Sequence[str]) -> None:
+        """Start what removes everything, before there is anything to remove."""
+        (self._job.folder / "logs").mkdir(parents=True, exist_ok=True)
+        argv = [sys.executable, "-m", "harness.containers.janitor", "--run", self._run]
+        argv += [f"--engine={url}" for url in addresses]
+        log = self._job.folder / "logs" / "janitor.out"
+        command = Command(
+            role="harness",
+            argv=argv,
+            environment={**os.environ, "PYTHONPATH": str(PACKAGES)},
+            output=log,
+            layer=Layer.DATABASE,
+            patience=JANITOR_S,
+        )
+        janitor = processes.start("janitor", command)
+
+        def ready() -> bool:
+            janitor.check()
+            return "ready" in tail(log)
+
+        until(ready, Deadline(START_S), lambda: f"The janitor does not start, see {log}.")
+
+        def stop() -> None:
+            if janitor.stop(JANITOR_S):
+                raise DockerError(f"Not everything of this run could be removed: {janitor.tail(1)} (see {log})")
+
+        stack.callback(stop)
+
+    def _start_services(self) -> None:
+        """Start PostgreSQL, master and salt-api, each when the one before answers."""
+        job, scenario = self._job, self._job.scenario
+        options: dict[str, Any] = {}
+        if scenario.pillar == "sql":
+            self._launch("postgres")
+            values: dict[str, Any] = {"minions": scenario.largest, "seed": scenario.seed, "id_format": ID_FORMAT}
+            database = self._be("postgres", values)
+            self._say(f"{job.name}: PostgreSQL comes from {database['source']}")
+            options |= master.pillar_options({**database["options"], "host": "postgres"})
+        # for the engines' machines, not for everybody
+        opened = (self._request_port, self._publish_port) if self._settings.engines else ()
+        ports = {f"{port}/tcp": (self._settings.master_address, port) for port in opened}
+        self._launch(MASTER, ports=ports, volumes=[str(roles.SHARED)])
+        login = api.Api(roles.API_PORT, Path(), Path("api.log"), "saltbed", self._secret)
+        # where the API's own files go is decided within its container
+        options |= {key: value for key, value in login.options({}).items() if not key.startswith("api_")}
+        values = {
+            "request_port": self._request_port,
+            "publish_port": self._publish_port,
+            "transport": scenario.transport,
+        }
+        self._facts = self._be(MASTER, {**values, "options": {**options, **scenario.master_options(job.name)}})
+        self._facts |= {"user": login.user, "password": login.password}
+        self._launch("api", beside_master=True)
+        self._facts |= self._be("api", self._facts)
+
+    def _launch(
+        self,
+        name: str,
+        client: DockerClient | None = None,
+        *,
+        beside_master: bool = False,
+        entries: Mapping[str, Path | bytes] | None = None,
+        **options: Any,  # noqa: ANN401 - those of the SDK
+    ) -> None:
+        """Start a container on the run's network, or within the master's, and open the line to it."""
+        client = client or self._client
+        if beside_master:
+            id_ = self._channels[MASTER].container.id
+            options |= {"network_mode": f"container:{id_}", "volumes_from": [id_]}
+        else:
+            options["hostname"] = name
+            if client is self._client:
+                aliases = client.api.create_endpoint_config(aliases=[name])
+                options |= {"network": self._network.name, "networking_config": {self._network.name: aliases}}
+        container = client.containers.create(
+            self._image,
+            name=f"saltbed-{self._run}-{name}",
+            labels=engine.labels(self._run),
+            stdin_open=True,
+            init=True,
+            auto_remove=True,
+            **options,
+        )
+        with files.pack(
+            {"bed/made": b"", **{f"bed/{path}": entry for path, entry in (entries or {}).items()}}
+        ) as archive:
+            container.put_archive("/", archive)
+        self._channels[name] = Channel(client, name, container)
+
+    def _be(self, name: str, values: Mapping[str, Any], role: str = "") -> dict[str, Any]:
+        """Tell a container what to be, and return its facts once it is."""
+        try:
+            return self._channels[name].ask("be", {"role": role or name, **values}, START_S)
+        except HarnessError as error:
+            raise StartError(f"The container {name} does not start: {error}") from error
+
+    def start_fleet(self) -> Fleets:
+        """Start the fleet's containers, on all engines, and return them once they answer."""
+        scenario, wanted = self._job.scenario, self._settings
+        extra, entries = fleet.options(self._job.fleet_options)
+        places = [client for client in self._engines for _ in range(wanted.fleets)]
+        shares = []
+        for number, (client, (first, minions)) in enumerate(
+            zip(places, fleet.split(scenario.minions, len(places)), strict=True)
+        ):
+            name = f"fleet-{number}"
+            self._launch(name, client, entries=entries)
+            values = {
+                "first": first,
+                "minions": minions,
+                "id_format": ID_FORMAT,
+                "seed": scenario.seed,
+                "options": [f"--transport={scenario.transport}", *extra],
+                "master": MASTER if client is self._client else wanted.master_address,
+                "request_port": self._request_port,
+            }
+            self._be(name, values, "fleet")
+            shares.append(Share(self._channels[name], first, minions))
+        return Fleets(shares)
+
+    def start_clients(self, expected: Mapping[str, int]) -> RemoteClients:
+        """Start locust in a container beside the master."""
+        job = self._job
+        self._launch("clients", beside_master=True)
+        values = {
+            "scenario": job.file.read_text(encoding="utf-8"),
+            "minions": job.scenario.minions,
+            "seed": job.scenario.seed,
+            "expected": dict(expected),
+            "workers": job.workers,
+        }
+        self._be("clients", {**self._facts, **values})
+        return RemoteClients(self._channels["clients"])
+
+    def rotate_keys(self) -> None:
+        """Have the master rotate its key."""
+        self._channels[MASTER].ask("rotate", seconds=JOB_CACHE_S)
+
+    def restart_master(self) -> None:
+        """Restart the master within its container."""
+        self._channels[MASTER].ask("restart", seconds=JOB_CACHE_S)
+
+    def collect(self) -> None:
+        """Fetch the samples of all containers and put them together as those of one machine."""
+        output = self._job.samples
+        with tempfile.TemporaryDirectory() as temporary:
+            folders = {
+                name: files.fetch(channel.container, str(roles.SAMPLES), Path(temporary, name))
+                for name, channel in self._channels.items()
+            }
+            files.merge_processes(folders.values(), output / "processes.csv")
+            files.merge_fleet(
+                (folders[name] / "fleet" for name in folders if name.startswith("fleet-")), output / "fleet"
+            )
+            for path in folders["clients"].iterdir():
+                if path.is_file() and path.name != "processes.csv":
+                    (output / path.name).write_bytes(path.read_bytes())
+
+    def read_job_cache(self, jids: Sequence[str]) -> None:
+        """Have the master's container read it, and fetch what it found."""
+        self._channels[MASTER].ask("jobcache", {"jids": list(jids)}, JOB_CACHE_S)
+        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/kept.csv", self._job.samples)
+
+    def _fetch_logs(self) -> None:
+        """Fetch the logs of all containers that are still there."""
+        from docker.errors import APIError  # noqa: PLC0415
+
+        for name, channel in self._channels.items():
+            folder = self._job.folder / "logs" / name
+            with contextlib.suppress(APIError, OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "container.log").write_bytes(channel.container.logs(stdout=False))
+            with contextlib.suppress(APIError, OSError), tempfile.TemporaryDirectory() as temporary:
+                for path in files.fetch(channel.container, str(roles.LOGS), Path(temporary)).iterdir():
+                    (folder / path.name).write_bytes(path.read_bytes())
+
+    def _hang_up(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+
+
+@dataclass
+class RemoteClients:
+    """The clients' container."""
+
+    channel: Channel
+    last: dict[str, Any] = field(default_factory=lambda: {"code": None, "zero": None, "answered": 0, "tail": ""})
+
+    def code(self) -> int | None:
+        """Return the exit code, None while they are at work; the other answers are of the same moment."""
+        self.last = self.channel.ask("state")
+        code: int | None = self.last["code"]
+        return code
+
+    def zero(self) -> float | None:
+        """Return the schedule's zero."""
+        zero: float | None = self.last["zero"] or self.channel.ask("state")["zero"]
+        return zero
+
+    def answered(self) -> int:
+        """Return how many requests have been answered."""
+        return int(self.last["answered"])
+
+    def tail(self) -> str:
+        """Return the last lines that they printed."""
+        return str(self.last["tail"])

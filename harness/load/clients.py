@@ -1,0 +1,80 @@
+"""The clients' processes: locust as one process, or as a master with workers over the loopback interface."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.load import plan as plans
+from harness.processes.ports import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.load.plan import Plan
+    from harness.processes.process import Process
+
+LOCUST = Path(__file__).with_name("users.py")
+
+
+@dataclass(frozen=True)
+class Locust:
+    """One process of locust: its name, command line, and what is added to its environment."""
+
+    name: str
+    argv: list[str]
+    environment: Mapping[str, str]
+
+
+class Clients:
+    """The clients at work; `process` is the one that ends when the last answer has come."""
+
+    def __init__(self, process: Process, samples: Path) -> None:
+        """Take the leading process and the folder of its samples."""
+        self._process = process
+        self._samples = samples
+
+    def code(self) -> int | None:
+        """Return the exit code, None while they are at work."""
+        return self._process.code()
+
+    def zero(self) -> float | None:
+        """Return the schedule's zero in seconds since the epoch, None while they are not ready yet."""
+        return plans.read_zero(self._samples)
+
+    def answered(self) -> int:
+        """Return how many requests have been answered."""
+        files = self._samples.glob("requests*.csv")
+        return sum(max(0, path.read_bytes().count(b"\n") - 1) for path in files)
+
+    def tail(self) -> str:
+        """Return the last lines that they printed."""
+        return f"{self._process.tail()} (see {self._process.log})"
+
+
+def start(plan: Plan, port: int, spawn: Callable[[Locust], Process]) -> Clients:
+    """Start the clients with `spawn`; `port` is for locust's master, if there are workers."""
+    started = [spawn(locust) for locust in commands(plan, port)]
+    return Clients(started[0], plan.samples)
+
+
+def commands(plan: Plan, port: int) -> list[Locust]:
+    """Return the processes of locust that a plan needs, the leading one first."""
+    base = [sys.executable, "-m", "locust", "--headless", "-f", str(LOCUST)]
+    statistics = str(plan.samples / "locust")
+    lead = [*base, "--users", str(plan.workers), "--spawn-rate", str(plan.workers), "--stop-timeout", "1"]
+    lead += ["--only-summary", "--csv", statistics, "--csv-full-history", "--html", f"{statistics}.html"]
+    lead += ["--json-file", statistics]
+    if plan.workers == 1:
+        return [Locust("locust", lead, plans.to_environment(plan))]
+    lead += ["--master", "--expect-workers", str(plan.workers)]
+    lead += ["--master-bind-host", HOST, "--master-bind-port", str(port)]
+    found = [Locust("locust", lead, plans.to_environment(plan))]
+    worker = [*base, "--worker", "--master-host", HOST, "--master-port", str(port)]
+    for number in range(plan.workers):
+        part = dataclasses.replace(plan, worker=number)
+        found.append(Locust(f"locust-{number}", worker, plans.to_environment(part)))
+    return found

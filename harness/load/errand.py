@@ -1,0 +1,42 @@
+"""What is done beside a master with its own Salt: programs of ours that run with the tree's Python path."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from harness.errors import RunError
+from harness.processes.process import PACKAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.bed import Bed
+
+JOB_CACHE_S = 300.0
+# the master's maintenance looks for the request once every `loop_interval`, which is a minute unless told otherwise
+ROTATE_S = 90.0
+START_S = 30.0
+
+
+def rotate_keys(bed: Bed) -> None:
+    """Have the bed's master rotate its publication key, and wait until it has; raise RunError if it does not."""
+    _run(bed, "rotate", ["harness.load.rotate", str(bed.master.config_dir), str(ROTATE_S)], ROTATE_S + START_S)
+
+
+def read_job_cache(bed: Bed, jids: Sequence[str], kept: Path) -> None:
+    """Write the returns of `jids` that the master's job cache holds into the file `kept`."""
+    asked = bed.temporary / "jids"
+    asked.write_text("".join(f"{jid}\n" for jid in jids), encoding="ascii")
+    _run(bed, "jobcache", ["harness.load.jobcache", str(bed.master.config_dir), str(asked), str(kept)], JOB_CACHE_S)
+
+
+def _run(bed: Bed, name: str, argv: Sequence[str], seconds: float) -> None:
+    """Run a program to its end; raise RunError, with the last line that it printed, if it fails."""
+    path = os.pathsep.join((bed.environment["PYTHONPATH"], str(PACKAGES)))
+    environment = {**bed.environment, "PYTHONPATH": path}
+    process = bed.spawn(name, [sys.executable, "-m", *argv], env=environment, role="harness")
+    if code := process.wait(seconds):
+        raise RunError(f"The program {argv[0]} failed (exit code {code}), see {process.log}: {process.tail(1)}")

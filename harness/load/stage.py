@@ -1,0 +1,221 @@
+"""Where a load run takes place: `Stage` says what a run needs of it, `Local` is the bed on this machine.
+
+The other one is made of containers, see `harness.containers.stage`. A run can't tell them apart: its figures mean
+the same on both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from evil_minions import control
+from harness.bed import Bed, BedSettings
+from harness.load import clients, errand
+from harness.load.plan import Plan
+from harness.scenarios import fleet as options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from evil_minions.control import Status
+    from harness.bed import fleet as bed_fleet
+    from harness.load.clients import Locust
+    from harness.processes.process import Process
+    from harness.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run: the tree's name and folder, the scenario and its file, and the folder for what stays of it.
+
+    `file` is the copy in the run's folder; files that it names are looked for in `beside`. The clients share their
+    work among `workers` processes.
+    """
+
+    name: str
+    tree: Path
+    scenario: Scenario
+    file: Path
+    folder: Path
+    beside: Path
+    workers: int = 1
+
+    @property
+    def samples(self) -> Path:
+        """Return the folder of raw samples."""
+        return self.folder / "samples"
+
+    @property
+    def fleet_options(self) -> tuple[str, ...]:
+        """Return the options of the fleet's command."""
+        return options.resolve(self.scenario.fleet, self.beside)
+
+
+class Fleet(Protocol):
+    """Simulated minions at work."""
+
+    def status(self) -> Status:
+        """Return their state; raise StartError if they have ended."""
+
+    def match(self, tgt: str, tgt_type: str) -> int:
+        """Return how many minions a target means."""
+
+    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """Send a request to the control socket, while others may be under way, and return the answer."""
+
+    def flush(self) -> None:
+        """Have all samples written."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Clients(Protocol):
+    """Clients at work, see `harness.load.clients.Clients`."""
+
+    def code(self) -> int | None:
+        """Return the exit code, None while they are at work."""
+
+    def zero(self) -> float | None:
+        """Return the schedule's zero, None while they are not ready yet."""
+
+    def answered(self) -> int:
+        """Return how many requests have been answered."""
+
+    def tail(self) -> str:
+        """Return the last lines that they printed."""
+
+
+class Stage(Protocol):
+    """A master with all that is around it; a context manager."""
+
+    def __enter__(self) -> Self:
+        """Start everything but fleet and clients."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop everything; logs and samples are in the job's folder."""
+
+    def start_fleet(self) -> Fleet:
+        """Start the simulated minions and return them once they answer."""
+
+    def start_clients(self, expected: Mapping[str, int]) -> Clients:
+        """Start the clients; `expected` is the number of minions that each block of them targets."""
+
+    def rotate_keys(self) -> None:
+        """Have the master rotate the key that it publishes with, and wait until it has."""
+
+    def restart_master(self) -> None:
+        """Stop the master and start it again."""
+
+    def collect(self) -> None:
+        """Bring all samples so far into the job's folder."""
+
+    def read_job_cache(self, jids: Sequence[str]) -> None:
+        """Write `kept.csv`: the returns of `jids` that the master's job cache holds."""
+
+
+class LocalFleet:
+    """The fleet of a bed on this machine."""
+
+    def __init__(self, fleet: bed_fleet.Fleet) -> None:
+        """Take the bed's fleet."""
+        self._fleet = fleet
+
+    def status(self) -> Status:
+        """Return its state."""
+        return self._fleet.status()
+
+    def match(self, tgt: str, tgt_type: str) -> int:
+        """Return how many minions a target means."""
+        return len(self._fleet.control.match(tgt, tgt_type))
+
+    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """Send a request on a connection of its own."""
+        with control.connect(self._fleet.folder) as connection:
+            return connection.ask(**request)
+
+    def flush(self) -> None:
+        """Have all samples written."""
+        self._fleet.control.flush()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._fleet.control.close()
+
+
+class Local:
+    """The bed on this machine."""
+
+    def __init__(self, job: Job) -> None:
+        """Take the job; nothing is started before the context is entered."""
+        scenario = job.scenario
+        self._job = job
+        self._bed = Bed(
+            BedSettings(
+                tree=job.tree,
+                folder=job.folder,
+                master_options=scenario.master_options(job.name),
+                pillar=scenario.pillar,
+                transport=scenario.transport,
+                minions=scenario.largest,
+                seed=scenario.seed,
+            )
+        )
+
+    def __enter__(self) -> Self:
+        """Start the bed."""
+        self._bed.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop the bed."""
+        self._bed.__exit__(kind, error, traceback)
+
+    def start_fleet(self) -> LocalFleet:
+        """Start the simulated minions."""
+        return LocalFleet(self._bed.start_fleet(self._job.scenario.minions, self._job.fleet_options))
+
+    def start_clients(self, expected: Mapping[str, int]) -> clients.Clients:
+        """Start locust."""
+        job, bed = self._job, self._bed
+        plan = Plan(
+            scenario_file=job.file.resolve(),
+            minions=job.scenario.minions,
+            seed=job.scenario.seed,
+            expected=dict(expected),
+            samples=job.samples.resolve(),
+            url=bed.api.url,
+            user=bed.api.user,
+            password=bed.api.password,
+            eauth=bed.api.eauth,
+            command=tuple(bed.command("salt")),
+            command_environment=dict(bed.environment),
+            workers=job.workers,
+        )
+
+        def spawn(locust: Locust) -> Process:
+            return bed.spawn(locust.name, locust.argv, env=locust.environment, cwd=job.samples, role="locust")
+
+        return clients.start(plan, bed.ports.take("locust"), spawn)
+
+    def rotate_keys(self) -> None:
+        """Ask for it as Salt's own commands do."""
+        errand.rotate_keys(self._bed)
+
+    def restart_master(self) -> None:
+        """Stop the master and start it again."""
+        self._bed.restart_master()
+
+    def collect(self) -> None:
+        """Do nothing: samples are written where they stay."""
+
+    def read_job_cache(self, jids: Sequence[str]) -> None:
+        """Read the job cache with the tree's own Salt."""
+        errand.read_job_cache(self._bed, jids, self._job.samples.resolve() / "kept.csv")

@@ -1,0 +1,117 @@
+"""Plays the timeline of a scenario while the clients are at work: `Player`.
+
+What is done to the fleet and what is done to the master go separate ways, each in order: a rotation of keys takes
+until the master's maintenance comes round, and must not delay the partition that is due meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from harness.samples import MomentSample, SampleFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from harness.scenarios.timeline import Moment
+
+
+class Master(Protocol):
+    """What can be done to a master; both return when it is done."""
+
+    def rotate_keys(self) -> None:
+        """Have the master rotate the key that it publishes with."""
+
+    def restart_master(self) -> None:
+        """Stop the master and start it again."""
+
+
+class Player:
+    """Does each moment when it is due and writes what came of it; a context manager.
+
+    `ask` sends a request to the fleet and returns its answer. Nothing happens before `start`.
+    """
+
+    def __init__(
+        self,
+        moments: Iterable[Moment],
+        ask: Callable[[dict[str, object]], dict[str, Any]],
+        master: Master,
+        folder: Path,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Take the moments, and the folder for `timeline.csv`, which is made only if there are any."""
+        self._moments = tuple(moments)
+        self._ask = ask
+        self._master = master
+        self._clock = clock
+        self._file = SampleFile(folder / "timeline.csv", MomentSample) if self._moments else None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.problem = ""
+
+    def __enter__(self) -> Self:
+        """Return the player."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Skip what is not due yet, and wait for what is under way."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        if self._file:
+            self._file.close()
+
+    def start(self, zero: float) -> None:
+        """Begin; `zero` is the load's start in seconds since the epoch."""
+        if self._threads:
+            return
+        for of_master in (False, True):
+            moments = [moment for moment in self._moments if moment.of_master == of_master]
+            if moments:
+                self._threads.append(threading.Thread(target=self._play, args=(moments, zero), daemon=True))
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def started(self) -> bool:
+        """Return whether the timeline has begun."""
+        return bool(self._threads)
+
+    @property
+    def done(self) -> bool:
+        """Return whether no moment is left or under way."""
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _play(self, moments: list[Moment], zero: float) -> None:
+        for moment in moments:
+            while (left := zero + moment.at_s - self._clock()) > 0:
+                if self._stop.wait(left):
+                    return
+            sample = self._do(moment)
+            with self._lock:
+                if self._file:
+                    self._file.write(sample)
+            if sample.error:
+                self.problem = f"The moment `{moment.name}` of the timeline could not be played: {sample.error}"
+                self._stop.set()
+                return
+
+    def _do(self, moment: Moment) -> MomentSample:
+        began = self._clock()
+        minions, error = 0, ""
+        try:
+            if moment.do == "rotate-keys":
+                self._master.rotate_keys()
+            elif moment.do == "restart-master":
+                self._master.restart_master()
+            else:
+                minions = int(self._ask(moment.request()).get("minions", 0))
+        except Exception as problem:  # noqa: BLE001  # whatever it is ends the run, from the thread that watches it
+            error = str(problem)
+        seconds = self._clock() - began
+        return MomentSample(began, moment.at_s, seconds, moment.do, moment.name, minions, error)

@@ -1,0 +1,120 @@
+"""The timeline of a scenario: what happens to the fleet and the master while the clients are at work.
+
+A day on which nothing happens proves little. What goes wrong in a data centre (minions die, a network splits, keys are
+rotated) is written down beside the load, so that it happens at the same moment of every run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.scenarios.clients import TARGET_TYPES
+
+if TYPE_CHECKING:
+    from harness.scenarios.table import Table
+
+# what each action may and must be told beside `at_s`, `do` and `name`
+_SELECTION = ("share", "tgt", "tgt_type")
+OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "scale": (("minions",), ("minions",)),
+    "kill": (_SELECTION, ()),
+    "revive": (_SELECTION, ()),
+    "partition": ((*_SELECTION, "for_s"), ()),
+    "heal": ((), ()),
+    "behaviour": (("behaviour", *_SELECTION), ("behaviour",)),
+    "rotate-keys": ((), ()),
+    "restart-master": ((), ()),
+}
+# these are done to the master, all others to the fleet
+OF_MASTER = frozenset({"rotate-keys", "restart-master"})
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One moment: `do` happens `at_s` seconds after the load begins; reports call it `name`.
+
+    `share` (0 to 1) or `tgt` with `tgt_type` select minions, all of them where neither is given. `minions` is the new
+    size of the fleet (`scale`), `behaviour` the name of one (`behaviour`).
+    """
+
+    at_s: float
+    do: str
+    name: str
+    share: float | None = None
+    tgt: str | None = None
+    tgt_type: str = "glob"
+    minions: int = 0
+    behaviour: str = ""
+
+    @property
+    def of_master(self) -> bool:
+        """Return whether this is done to the master, not to the fleet."""
+        return self.do in OF_MASTER
+
+    def request(self) -> dict[str, object]:
+        """Return the request to the fleet's control socket."""
+        request: dict[str, object] = {"do": self.do}
+        if self.do == "scale":
+            request["minions"] = self.minions
+        if self.do == "behaviour":
+            request["name"] = self.behaviour
+        if self.share is not None:
+            request["share"] = self.share
+        if self.tgt is not None:
+            request |= {"tgt": self.tgt, "tgt_type": self.tgt_type}
+        return request
+
+
+def read_timeline(table: Table) -> tuple[Moment, ...]:
+    """Return the moments under `[[timeline]]` in order of time; a partition with `for_s` brings its heal along.
+
+    Raises ScenarioError for anything that is not understood.
+    """
+    if not table.has("timeline"):
+        return ()
+    moments = [moment for entry in table.tables("timeline") for moment in _moments(entry)]
+    return tuple(sorted(moments, key=lambda moment: moment.at_s))
+
+
+def _moments(table: Table) -> list[Moment]:
+    do = table.choice("do", list(OPTIONS))
+    allowed, required = OPTIONS[do]
+    table.allow("at_s", "do", "name", *allowed)
+    for key in required:
+        if not table.has(key):
+            raise table.error(key, f"is missing: `do = {do!r}` needs it")
+    if table.has("share") and table.has("tgt"):
+        raise table.error("share", "can't stand beside `tgt`: select minions by one of them")
+    if table.has("tgt_type") and not table.has("tgt"):
+        raise table.error("tgt_type", "needs a `tgt` beside it")
+    at_s = table.number("at_s", high=86_400)
+    share = table.number("share", low=0.0, high=1.0) if table.has("share") else None
+    tgt = table.take("tgt", str) if table.has("tgt") else None
+    moment = Moment(
+        at_s=at_s,
+        do=do,
+        name=table.take("name", str, _name(do, share, tgt, table)),
+        share=share,
+        tgt=tgt,
+        tgt_type=table.choice("tgt_type", TARGET_TYPES, "glob"),
+        minions=table.count("minions", low=1, high=100_000) if do == "scale" else 0,
+        behaviour=table.take("behaviour", str) if do == "behaviour" else "",
+    )
+    if not table.has("for_s"):
+        return [moment]
+    return [moment, Moment(at_s + table.number("for_s", low=0.1, high=86_400), "heal", "heal")]
+
+
+def _name(do: str, share: float | None, tgt: str | None, table: Table) -> str:
+    """Return what reports call a moment that has no name of its own."""
+    words = [do.replace("-", " ")]
+    if do == "scale":
+        words.append(f"to {table.count('minions'):,}")
+    if do == "behaviour":
+        words.append(table.take("behaviour", str))
+    if share is not None:
+        words.append(f"{share * 100:g} %")
+    if tgt is not None:
+        words.append(tgt)
+    return " ".join(words)

@@ -1,0 +1,168 @@
+"""Locust distributed: one master and two workers send what a single process sends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import SystemRandom
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness import samples
+from harness.load import clients, plan
+from harness.load.plan import Plan
+from harness.processes.ports import Ports
+from harness.scenarios import scenario, schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCENARIO = """
+description = "Two kinds of API clients and a CLI"
+minions = 2
+seed = 11
+
+[[clients]]
+name = "many"
+kind = "api"
+function = "test.ping"
+tgt = "*"
+rate = 15
+duration_s = 2
+
+[[clients]]
+name = "one"
+kind = "api"
+function = "test.ping"
+tgt = "m1"
+burst = 1
+
+[[clients]]
+name = "cli"
+kind = "cli"
+function = "test.ping"
+tgt = "m1"
+burst = 3
+"""
+JID = "20260102030405000001"
+
+
+class Api(ThreadingHTTPServer):
+    """A salt-api that answers everything for two minions, and counts."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        """Listen on a free port."""
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.calls: Counter[str] = Counter()
+        self.refuse = False
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers the requests of the clients."""
+
+    server: Api
+
+    def do_POST(self) -> None:
+        """Answer a login or a call."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        login = self.path.endswith("/login")
+        self.server.calls["login" if login else "call"] += 1
+        returned = {"token": "abc"} if login else {name: {"jid": JID, "ret": True} for name in ("m1", "m2")}
+        content = json.dumps({"return": [returned]}).encode()
+        self.send_response(401 if login and self.server.refuse else 200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is the base class's
+        """Print nothing."""
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """Yield a salt-api that serves."""
+    with Api() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def _run(root: Path, folder: Path, api: Api, workers: int) -> list[int]:
+    """Run the clients as a bed does, and return the exit codes, the leading process's first."""
+    folder.mkdir()
+    (folder / "mine.toml").write_text(SCENARIO)
+    wanted = Plan(
+        scenario_file=folder / "mine.toml",
+        minions=2,
+        seed=11,
+        expected={"many": 2, "one": 2, "cli": 1},
+        samples=folder,
+        url=f"http://127.0.0.1:{api.server_port}",
+        user="me",
+        password="secret",
+        eauth="sharedsecret",
+        command=(sys.executable, "-c", f'print("jid: {JID}"); print("{{\\"m1\\": true}}")'),
+        command_environment={"PATH": os.environ["PATH"]},
+        workers=workers,
+    )
+    with Ports(SystemRandom()) as ports, (folder / "log").open("w") as log:
+        started = []
+        for locust in clients.commands(wanted, ports.take("locust")):
+            environment = {**os.environ, **locust.environment, "PYTHONPATH": str(root)}
+            started.append(subprocess.Popen(locust.argv, env=environment, cwd=folder, stdout=log, stderr=log))
+        try:
+            return [process.wait(90) for process in started]
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+def _sent(folder: Path) -> Counter[tuple[str, int, float]]:
+    zero = plan.read_zero(folder)
+    assert zero is not None
+    return Counter((row.clients, row.number, round(row.scheduled - zero, 3)) for row in samples.read_clients(folder))
+
+
+def _counted(folder: Path) -> dict[str, int]:
+    """Return the number of requests by name, as locust itself counted them to the end."""
+    return {row["name"]: row["num_requests"] for row in json.loads((folder / "locust.json").read_text())}
+
+
+def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api: Api) -> None:
+    """The same seed gives the same requests at the same times, each exactly once, and locust counts the same."""
+    assert _run(root, tmp_path / "single", api, 1) == [0], (tmp_path / "single" / "log").read_text()
+    alone = dict(api.calls)
+    api.calls.clear()
+    assert _run(root, tmp_path / "workers", api, 2) == [0, 0, 0], (tmp_path / "workers" / "log").read_text()
+    expected = Counter(
+        (request.clients, request.number, round(request.due_s, 3))
+        for request in schedule.requests(scenario.load(tmp_path / "single" / "mine.toml"))
+    )
+    assert _sent(tmp_path / "single") == _sent(tmp_path / "workers") == expected
+    assert set(expected.values()) == {1}
+    assert alone == api.calls
+    assert api.calls["login"] == 1
+    assert _counted(tmp_path / "single") == _counted(tmp_path / "workers")
+    shares = [len((tmp_path / "workers" / f"requests.{number}.csv").read_text().splitlines()) for number in (0, 1)]
+    assert min(shares) > 5
+
+
+def test_workers_whose_master_is_refused(root: Path, tmp_path: Path, api: Api) -> None:
+    """A refused login ends all processes, the leading one with 3, and nothing is sent."""
+    api.refuse = True
+    codes = _run(root, tmp_path / "workers", api, 2)
+    assert codes[0] == 3
+    assert api.calls == {"login": 1}
+    assert "could not log in to salt-api" in (tmp_path / "workers" / "log").read_text()
