@@ -39,12 +39,12 @@ def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
 
 def local(bed: Bed, *arguments: str) -> Any:  # noqa: ANN401 - whatever a function returns
     """Return what the real minion answers."""
-    return json.loads(bed.salt([REAL, *arguments, "--out=json", "--static"], timeout=120).stdout)[REAL]
+    return json.loads(bed.salt([REAL, *arguments, "--out=json", "--static", "--timeout=60"], timeout=120).stdout)[REAL]
 
 
 def test_every_minion_has_its_pillar(bed: Bed) -> None:
     """`pillar.items` gives each minion the rows of all four scopes."""
-    answers = json.loads(bed.salt(["*", "pillar.items", "--out=json", "--static"], timeout=120).stdout)
+    answers = json.loads(bed.salt(["*", "pillar.items", "--out=json", "--static", "--timeout=60"], timeout=120).stdout)
     assert sorted(answers) == sorted([*bed.settings.minion_ids(), REAL])
     for minion, pillar in answers.items():
         scopes = {category.partition("/")[0] for category in pillar["saltbed"]["categories"]}
