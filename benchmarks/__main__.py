@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # name: (module below benchmarks, what it measures, default minions, default rounds)
 BENCHMARKS = {
     "pillar": ("pillar", "fetch of a pillar from PostgreSQL, stock against patched", 1000, 400),
+    "pillar-scale": ("pillar_scale", "the same at 100,000 minions, the RFC's function against ours", 100_000, 20),
+    "pillar-fleet": ("pillar_fleet", "the RFC's experiments: a fleet by each access method", 1000, 10),
     "density": ("density", "simulated minions with raw sockets against pyzmq's", 500, 5),
     "fleet-tcp": ("fleet_tcp", "a fleet over tcp on stock Salt: ramp-up, memory, CPU, answers", 3000, 1),
     "fleet-ws": ("fleet_ws", "a fleet over ws on stock Salt: ramp-up, memory, CPU, answers", 3000, 1),
@@ -62,7 +64,7 @@ def _run(arguments: argparse.Namespace) -> Outcome:
         raise UnknownBenchmark(
             f"There is no benchmark {arguments.name!r}; choose one of {', '.join(BENCHMARKS)}."
         ) from None
-    options = Options(arguments.minions or minions, arguments.rounds or rounds, _progress)
+    options = Options(arguments.minions or minions, arguments.rounds or rounds, _progress, arguments.output)
     outcome: Outcome = importlib.import_module(f"benchmarks.{module}").run(options)
     return outcome
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,9 +19,10 @@ class Options:
     """What a benchmark may be asked for.
 
     `minions` is the size of the fleet or of the data, `rounds` the number of interleaved pairs, and `progress` is
-    told after each of them.
+    told after each of them; `output` is the folder for what a benchmark writes beside its outcome.
     """
 
     minions: int
     rounds: int
     progress: Callable[[int, int], None] = _silent
+    output: Path = Path("build/bench")

@@ -7,8 +7,10 @@ distribution, so ``tests/upstream/pylintrc`` stands for it.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 OLDEST_PYTHON = (3, 9)
+# where in a file a message of pylint's belongs to
+LINE = re.compile(r":\d+:\d+:")
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,10 @@ def check(repository: Repository, *, fix: bool) -> tuple[Verdict, ...]:
     python = str(layout.python) if layout.python.exists() else sys.executable
     config = layout.root / "tests" / "upstream" / "pylintrc"
     only = [] if fix else ["--check"]
+    pylint = ["pylint", f"--rcfile={config}", "--score=n"]
     commands = {
         "black": ["black", "--quiet", *only, *([] if fix else ["--diff"])],
         "isort": ["isort", "--quiet", *only, *([] if fix else ["--diff"])],
-        "pylint": ["pylint", f"--rcfile={config}", "--score=n"],
     }
     verdicts = [_syntax(layout, names)]
     for linter, command in commands.items():
@@ -70,7 +74,29 @@ def check(repository: Repository, *, fix: bool) -> tuple[Verdict, ...]:
             [python, "-m", *command, *names], cwd=layout.salt, capture_output=True, text=True, check=False
         )
         verdicts.append(Verdict(linter, run.returncode, (run.stdout + run.stderr).strip()))
-    return tuple(verdicts)
+    return (*verdicts, _pylint([python, "-m", *pylint], layout, names))
+
+
+def _pylint(command: list[str], layout: Layout, names: tuple[str, ...]) -> Verdict:
+    """Run pylint, and drop what it says of the same files of the stock tree: that is not ours to mend."""
+    run = subprocess.run([*command, *names], cwd=layout.salt, capture_output=True, text=True, check=False)
+    theirs = [name for name in names if (layout.stock / name).is_file()]
+    if not run.returncode or not theirs:
+        return Verdict("pylint", run.returncode, (run.stdout + run.stderr).strip())
+    stock = subprocess.run([*command, *theirs], cwd=layout.stock, capture_output=True, text=True, check=False)
+    known = Counter(LINE.sub(":", message) for message in _messages(stock.stdout))
+    ours = []
+    for message in _messages(run.stdout):
+        kind = LINE.sub(":", message)
+        known[kind] -= 1
+        if known[kind] < 0:
+            ours.append(message)
+    return Verdict("pylint", int(bool(ours or run.stderr)), "\n".join([*ours, run.stderr]).strip())
+
+
+def _messages(output: str) -> list[str]:
+    """Give pylint's messages without the headings above them."""
+    return [line for line in output.splitlines() if not line.startswith("*")]
 
 
 def _syntax(layout: Layout, names: tuple[str, ...]) -> Verdict:

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def prepare(settings: dict[str, Any]) -> Callable[[str], str]:
+def prepare(settings: dict[str, Any]) -> Callable[[str], Callable[[], str]]:
     """Return the fetch; `settings` has `postgres` (connection options) and `queries` (as in the master's file)."""
     opts = salt.config.master_config(None)
     opts.update({"postgres": settings["postgres"], "optimization_order": [0]})
     fetch = salt.loader.pillars(opts, {})["postgres"]
 
-    def compile_one(minion_id: str) -> str:
-        """Fetch and return the digest of the pillar in canonical JSON."""
+    def compile_one(minion_id: str) -> Callable[[], str]:
+        """Fetch, and return what gives the digest of the pillar in canonical JSON."""
         pillar = fetch(minion_id, {}, *settings["queries"])
-        return hashlib.sha256(json.dumps(pillar, sort_keys=True).encode()).hexdigest()
+        return lambda: hashlib.sha256(json.dumps(pillar, sort_keys=True).encode()).hexdigest()
 
     return compile_one

@@ -63,15 +63,23 @@ def install(dsn: str, folder: Path = SQL) -> None:
 def fill(dsn: str, minions: Sequence[str], seed: int, scale: Scale) -> None:
     """Fill an empty schema with organisations, groups, and the minions of these ids with their pillars."""
     organisations, groups = range(1, scale.organisations + 1), range(1, scale.groups + 1)
+    servers = [Server(number, minion) for number, minion in enumerate(minions, 1)]
     with closing(psycopg2.connect(dsn)) as connection, connection:
-        copy(connection, "web_customer", ("id", "name"), ((org, f"org-{org}") for org in organisations))
-        rows = ((group, f"group-{group}", f"Group {group}", scale.organisation(group)) for group in groups)
-        copy(connection, "rhnServerGroup", ("id", "name", "description", "org_id"), rows)
+        add_owners(connection, servers, scale)
         copy(connection, "suseSaltPillars", PILLAR, shared_rows(organisations, groups, seed))
-        add(connection, [Server(number, minion) for number, minion in enumerate(minions, 1)], seed, scale)
+        add_pillars(connection, servers, seed, scale)
         with connection.cursor() as cursor:
             # the planner knows nothing yet of tables this young
             cursor.execute("ANALYZE")
+
+
+def add_owners(connection: Connection, servers: Sequence[Server], scale: Scale) -> None:
+    """Write organisations, groups, and minions with their memberships."""
+    organisations, groups = range(1, scale.organisations + 1), range(1, scale.groups + 1)
+    copy(connection, "web_customer", ("id", "name"), ((org, f"org-{org}") for org in organisations))
+    rows = ((group, f"group-{group}", f"Group {group}", scale.organisation(group)) for group in groups)
+    copy(connection, "rhnServerGroup", ("id", "name", "description", "org_id"), rows)
+    add(connection, servers, scale)
 
 
 def add_minion(dsn: str, minion: str, seed: int, scale: Scale) -> None:
@@ -83,16 +91,22 @@ def add_minion(dsn: str, minion: str, seed: int, scale: Scale) -> None:
         if cursor.fetchone() is None:
             cursor.execute("SELECT coalesce(max(id), 0) + 1 FROM rhnServer")
             (number,) = cursor.fetchone() or (1,)
-            add(connection, [Server(int(number), minion)], seed, scale)
+            servers = [Server(int(number), minion)]
+            add(connection, servers, scale)
+            add_pillars(connection, servers, seed, scale)
 
 
-def add(connection: Connection, servers: Sequence[Server], seed: int, scale: Scale) -> None:
-    """Write minions with their groups and pillars."""
+def add(connection: Connection, servers: Sequence[Server], scale: Scale) -> None:
+    """Write minions with their groups."""
     rows = ((server.number, scale.organisation(server.number), server.minion) for server in servers)
     copy(connection, "rhnServer", ("id", "org_id", "name"), rows)
     copy(connection, "suseMinionInfo", ("server_id", "minion_id"), ((one.number, one.minion) for one in servers))
     members = ((server.number, group) for server in servers for group in scale.groups_of(server.number))
     copy(connection, "rhnServerGroupMembers", ("server_id", "server_group_id"), members)
+
+
+def add_pillars(connection: Connection, servers: Sequence[Server], seed: int, scale: Scale) -> None:
+    """Write the pillars of minions."""
     pillars = (row for server in servers for row in minion_rows(server, seed, scale))
     copy(connection, "suseSaltPillars", PILLAR, pillars)
 

@@ -1,0 +1,223 @@
+"""The RFC's experiments: `pillar.items` and `test.ping` on a fleet by each access method, and connections by workers.
+
+A bed for each method, as the method is the master's configuration. One of the minions is real. For each round the time
+of Salt's own commands is taken, and the CPU time of the master's workers for each compile, which other work on the
+machine disturbs less.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Self
+
+from benchmarks import pillar_page
+from benchmarks.contender import TREES
+from benchmarks.errors import BenchmarkError
+from benchmarks.outcome import Outcome
+from harness.bed import Bed, BedSettings
+from harness.database import forms, schema, scratch
+from harness.processes.deadline import Deadline, until
+from harness.samples import read_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.options import Options
+
+REAL = "real"
+RAMP_UP_S, ROUND_S, SAMPLE_S = 600, 600, 0.05
+WORKERS = (8, 28)
+CATEGORIES = ["custom-info", "group-memberships"]
+# The target form beside the other one: the same table name in a schema that comes first
+TARGET = """
+CREATE SCHEMA target; SET search_path = target, public; {form}
+INSERT INTO target.suseSaltPillars SELECT coalesce('org_id:' || org_id, 'group_id:' || group_id, minion_id, '*'),
+    category, pillar FROM public.suseSaltPillars LEFT JOIN suseMinionInfo USING (server_id);
+ANALYZE target.suseSaltPillars; ALTER DATABASE {database} SET search_path = target, public;
+"""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to the pillars: the tree and the form, where "files" are the RFC's old files and "none" no pillar."""
+
+    name: str
+    tree: str
+    form: str
+
+    def options(self, files: Path) -> dict[str, Any]:
+        """Return the master's options."""
+        if self.form == "none":
+            return {"ext_pillar": []}
+        if self.form == "files":
+            folders = {name: str(files / name) for name in ("pillar_data", "static_data", "formula_data")}
+            return {"ext_pillar": [{"uyuni_files": {**folders, "categories": CATEGORIES}}]}
+        source = forms.FORMS[self.form].options()
+        if self.tree == "stock":
+            for query in source[0]["postgres"]:
+                query["as_json"] = True
+        return {"ext_pillar": source}
+
+    def prepare(self, bed: Bed, files: Path) -> None:
+        """Bring the bed's database into the form, before anybody asks."""
+        schema.add_minion(bed.postgres.dsn, REAL, bed.settings.seed, schema.Scale())
+        database = scratch.Database(bed.postgres)
+        if self.form == "improved":
+            forms.install(bed.postgres.dsn, forms.FORMS["improved"])
+        elif self.form == "target":
+            text = (schema.SQL / "pillar_target.sql").read_text(encoding="utf-8")
+            body = text.replace("BEGIN;\n\n", "", 1).replace("\nCOMMIT;\n", "\n")
+            database.run(TARGET.format(form=body, database=bed.postgres.database))
+        elif self.form == "files":
+            done = bed.salt_run(["pillar_sql.export", f"folder={files}"], timeout=ROUND_S)
+            if done.returncode:
+                raise BenchmarkError(f"The pillars could not be written to files: {done.stdout.strip()}")
+
+
+METHODS = (
+    Method("no pillar", "patched", "none"),
+    Method("files", "patched", "files"),
+    Method("stock, RFC's function", "stock", "rfc"),
+    Method("RFC's function", "patched", "rfc"),
+    Method("four queries", "patched", "four"),
+    Method("target queries", "patched", "target"),
+    Method("improved function", "patched", "improved"),
+)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: seconds of `pillar.items` and `test.ping`, CPU ms of the workers for each compile, short pillars."""
+
+    items_s: float
+    ping_s: float
+    cpu_ms: float
+    short: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """All rounds of one method, and the most connections that PostgreSQL had at once."""
+
+    rounds: list[Round]
+    connections: int
+
+
+def run(options: Options) -> Outcome:
+    """Run both experiments and write the page beside the outcome."""
+    found: dict[str, Run] = {}
+    for number, method in enumerate(METHODS):
+        found[method.name] = _bed(method, options.minions, options.rounds, {})
+        options.progress(number + 1, len(METHODS) + 2 * len(WORKERS))
+    threads: dict[str, Run] = {}
+    for tree in ("stock", "patched"):
+        for workers in WORKERS:
+            method = Method("", tree, "rfc")
+            # connections need a fleet that keeps all workers busy, not a large one
+            run_ = _bed(method, min(options.minions, 200), 2, {"worker_threads": workers})
+            threads[f"{tree}, {workers} workers"] = run_
+            options.progress(len(METHODS) + len(threads), len(METHODS) + 2 * len(WORKERS))
+    figures: dict[str, float] = {}
+    samples: dict[str, list[float]] = {}
+    for name, one in found.items():
+        key = name.replace("'", "").replace(",", "").replace(" ", "_")
+        figures[f"{key}.items_s"] = median(turn.items_s for turn in one.rounds)
+        figures[f"{key}.ping_s"] = median(turn.ping_s for turn in one.rounds)
+        figures[f"{key}.worker_cpu_ms_per_compile"] = median(turn.cpu_ms for turn in one.rounds)
+        figures[f"{key}.short_pillars"] = sum(turn.short for turn in one.rounds)
+        figures[f"{key}.connections"] = one.connections
+        samples[f"{key}.items_s"] = [turn.items_s for turn in one.rounds]
+        samples[f"{key}.cpu_ms"] = [turn.cpu_ms for turn in one.rounds]
+    for name, one in threads.items():
+        figures[f"{name.replace(', ', '_').replace(' ', '_')}.connections"] = one.connections
+    outcome = Outcome("pillar-fleet", f"The RFC's experiments with {options.minions} minions", {}, figures, samples)
+    pillar_page.write(options.output, outcome, found, threads, options.minions)
+    return outcome
+
+
+def _bed(method: Method, minions: int, rounds: int, master: dict[str, Any]) -> Run:
+    """Run the rounds of one method in a bed of its own."""
+    with TemporaryDirectory(prefix="saltbed-") as name:
+        folder, files = Path(name), Path(name) / "files"
+        settings = BedSettings(
+            tree=TREES[method.tree],
+            folder=folder / "bed",
+            minions=minions,
+            api=False,
+            master_options={"worker_threads": 8, "timeout": 300, **method.options(files), **master},
+        )
+        with Bed(settings) as bed:
+            method.prepare(bed, files)
+            with _Connections(scratch.Database(bed.postgres)) as connections:
+                bed.start_minion(REAL)
+                bed.start_fleet().wait_ready(RAMP_UP_S)
+                expected = [*settings.minion_ids(), REAL]
+                done = [_round(bed, expected, method) for _ in range(rounds)]
+            return Run(done, connections.most)
+
+
+def _round(bed: Bed, expected: Sequence[str], method: Method) -> Round:
+    """Ask everybody for its pillar, then for a ping."""
+    before = _worker_cpu(bed)
+    start = time.monotonic()
+    items = bed.salt(["*", "pillar.items", "--out=json", "--static"], timeout=ROUND_S)
+    items_s = time.monotonic() - start
+    cpu = _worker_cpu(bed) - before
+    start = time.monotonic()
+    bed.salt(["*", "test.ping", "--out=json", "--static"], timeout=ROUND_S)
+    ping_s = time.monotonic() - start
+    answers = json.loads(items.stdout)
+    short = sum(not _complete(answers.get(minion), minion, method) for minion in expected)
+    return Round(items_s, ping_s, cpu * 1000 / len(expected), short)
+
+
+def _complete(pillar: object, minion: str, method: Method) -> bool:
+    """Say whether a minion's answer is its whole pillar."""
+    if not isinstance(pillar, dict) or "_errors" in pillar:
+        return False
+    if method.form == "none":
+        return True
+    scopes = {category.partition("/")[0] for category in pillar.get("saltbed", {}).get("categories", ())}
+    return pillar.get("minion_id") == minion and scopes == {"global", "organisation", "group", "minion"}
+
+
+def _worker_cpu(bed: Bed) -> float:
+    """Return the CPU seconds that the master's workers have used, as of a sample that is younger than the call."""
+    now = time.time()
+    samples = until(
+        lambda: [row for row in read_processes(bed.samples) if row.role == "MWorker" and row.time >= now],
+        Deadline(30),
+        lambda: "The monitor writes no samples; look into the bed's folder.",
+    )
+    first = min(row.time for row in samples)
+    return sum(row.cpu_s for row in samples if row.time == first)
+
+
+class _Connections:
+    """Watches how many clients PostgreSQL has; a context manager."""
+
+    def __init__(self, database: scratch.Database) -> None:
+        self._database = database
+        self._stop = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        self.most = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        count = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
+                   AND pid <> pg_backend_pid()"""
+        while not self._stop.wait(SAMPLE_S):
+            self.most = max(self.most, int(self._database.run(count)[0][0]))

@@ -1,0 +1,79 @@
+"""The page of the RFC's experiments: tables and plots, with the RFC's own figures beside ours."""
+
+from __future__ import annotations
+
+from html import escape
+from statistics import median
+from typing import TYPE_CHECKING
+
+from harness.report import theme
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from benchmarks.outcome import Outcome
+    from benchmarks.pillar_fleet import Run
+
+# "Impact of increased worker threads on database connections": connections, backends
+RFC = {8: (14, 6), 28: (44, 14)}
+STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+body { background: var(--page); color: var(--ink) } table { border-collapse: collapse }
+td, th { padding: .2rem .8rem; text-align: right } td:first-child, th:first-child { text-align: left }
+tr + tr { border-top: 1px solid #ccc }"""
+
+
+def write(folder: Path, outcome: Outcome, found: Mapping[str, Run], threads: Mapping[str, Run], minions: int) -> Path:
+    """Write the page and return its path; `found` is by access method, `threads` by tree and workers."""
+    rows = [
+        (
+            name,
+            f"{median(turn.items_s for turn in run.rounds):.2f}",
+            f"{median(turn.ping_s for turn in run.rounds):.2f}",
+            f"{median(turn.cpu_ms for turn in run.rounds):.1f}",
+            str(run.connections),
+            str(sum(turn.short for turn in run.rounds)),
+        )
+        for name, run in found.items()
+    ]
+    workers = []
+    for name, run in threads.items():
+        count = int(name.split()[1])
+        workers.append((name, str(run.connections), str(RFC[count][0]), str(RFC[count][1])))
+    rounds = max(len(run.rounds) for run in found.values())
+    items = {name: [turn.items_s for turn in run.rounds] for name, run in found.items()}
+    cpu = {name: [turn.cpu_ms for turn in run.rounds] for name, run in found.items()}
+    heads = ("access", "pillar.items, s", "test.ping, s", "worker CPU, ms a compile", "connections", "short pillars")
+    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(outcome.description)}</title>
+<style>{theme.css()}{STYLE}</style><h1>{escape(outcome.description)}</h1>
+<p>{minions} simulated minions and a real one, {rounds} rounds, medians. The RFC gives its times as a picture only,
+so there is nothing to put beside them.</p>
+{_table(heads, rows)}
+<h2>Time of pillar.items</h2>{_dots("items", "seconds", items)}
+<h2>CPU of the master's workers</h2>{_dots("cpu", "ms for each compile", cpu)}
+<h2>Worker threads and connections</h2>
+{_table(("tree", "connections, ours", "connections, RFC", "backends, RFC"), workers)}
+<p>The most at once. The RFC saw stock Salt with another version of everything.</p></html>
+"""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{outcome.name}.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _dots(name: str, unit: str, series: Mapping[str, Sequence[float]]) -> str:
+    """Draw each round as a dot and the median as a bar."""
+    plot = theme.axes(0.5 + 0.35 * len(series), grid="x")
+    for place, (label, values) in enumerate(reversed(list(series.items()))):
+        plot.barh(place, median(values), height=0.6, color=theme.colour("stock" if "stock" in label else "patched"))
+        plot.plot(values, [place] * len(values), "o", color=theme.colour("ink"), markersize=3)
+    plot.set_yticks(range(len(series)), list(reversed(list(series))))
+    theme.labels(plot, unit, "")
+    said = "; ".join(f"{label}: {median(values):.2f}" for label, values in series.items())
+    return theme.svg(plot, name, f"{unit} by access: {said}.")

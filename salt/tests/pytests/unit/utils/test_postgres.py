@@ -1,0 +1,356 @@
+"""
+Tests of kept connections to PostgreSQL, with a server that knows as much of
+its protocol as one query needs
+"""
+
+import logging
+import os
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+import salt.utils.postgres
+from tests.support.mock import patch
+
+psycopg2 = pytest.importorskip("psycopg2")
+
+JSONB = 3802
+PASSWORD = "hunter2"
+
+KEPT = salt.utils.postgres._kept  # pylint: disable=protected-access
+
+
+def message(kind, *fields):
+    """
+    Return a message of the server
+    """
+    body = b"".join(fields)
+    return kind + struct.pack("!i", len(body) + 4) + body
+
+
+READY = message(b"Z", b"I")
+
+
+def error(code, text):
+    """
+    Return an error as the server reports it
+    """
+    return message(b"E", b"SERROR\0VERROR\0", f"C{code}\0M{text}\0".encode(), b"\0")
+
+
+def result(value):
+    """
+    Return a result of one row with one field of jsonb
+    """
+    field = b"pillar\0" + struct.pack("!ihihih", 0, 0, JSONB, -1, -1, 0)
+    return (
+        message(b"T", struct.pack("!h", 1), field)
+        + message(b"D", struct.pack("!hi", 1, len(value)), value)
+        + message(b"C", b"SELECT 1\0")
+        + READY
+    )
+
+
+class Server:
+    """
+    A server whose sessions answer each query with what ``answer`` gives for it
+    """
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.sessions = []
+        self.queries = []
+        self.startups = []
+        self.greet = True
+        self.answers = {}
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
+
+    def _accept(self):
+        while True:
+            try:
+                session, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.greet:
+                threading.Thread(
+                    target=self._serve, args=(session,), daemon=True
+                ).start()
+            else:
+                self.sessions.append(session)
+
+    def _read(self, session, count):
+        data = b""
+        while len(data) < count:
+            part = session.recv(count - len(data))
+            if not part:
+                raise ConnectionError
+            data += part
+        return data
+
+    def _startup(self, session):
+        while True:
+            (length,) = struct.unpack("!i", self._read(session, 4))
+            body = self._read(session, length - 4)
+            if struct.unpack("!i", body[:4])[0] == 196608:
+                break
+            # neither TLS nor GSSAPI
+            session.sendall(b"N")
+        parts = body[4:].rstrip(b"\0").decode().split("\0")
+        self.startups.append(dict(zip(parts[::2], parts[1::2])))
+        statuses = {
+            "server_version": "15.0",
+            "client_encoding": "UTF8",
+            "DateStyle": "ISO, MDY",
+            "standard_conforming_strings": "on",
+            "integer_datetimes": "on",
+        }
+        session.sendall(
+            message(b"R", struct.pack("!i", 0))
+            + b"".join(
+                message(b"S", f"{name}\0{value}\0".encode())
+                for name, value in statuses.items()
+            )
+            + message(b"K", struct.pack("!ii", len(self.startups), 1))
+            + READY
+        )
+        self.sessions.append(session)
+
+    def _serve(self, session):
+        try:
+            self._startup(session)
+            while True:
+                kind = self._read(session, 1)
+                (length,) = struct.unpack("!i", self._read(session, 4))
+                body = self._read(session, length - 4)
+                if kind == b"X":
+                    session.close()
+                    return
+                query = body.rstrip(b"\0").decode()
+                self.queries.append(query)
+                answer = self.answers.get(query, result(b'{"a": 1}'))
+                if callable(answer):
+                    answer(session)
+                else:
+                    session.sendall(answer)
+        except OSError:
+            pass
+
+    def end_sessions(self):
+        """
+        Say goodbye to all clients, as a server does that is restarted
+        """
+        for session in self.sessions:
+            try:
+                session.sendall(error("57P01", "terminating connection"))
+                session.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        # accept() of another thread ends by a shutdown, not by a close
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for session in self.sessions:
+            session.close()
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def no_kept_connections():
+    yield
+    for connection in KEPT.values():
+        connection.close()
+    KEPT.clear()
+
+
+@pytest.fixture
+def params(server):
+    return {
+        "host": "127.0.0.1",
+        "port": server.port,
+        "user": "salt",
+        "password": PASSWORD,
+        "dbname": "salt",
+        "connect_timeout": 5,
+    }
+
+
+def ask(params, query="SELECT 1"):
+    """
+    Return the rows of one query on the connection of this process
+    """
+    with salt.utils.postgres.get_connection(**params) as connection:
+        connection.execute(query)
+        return connection.fetchall()
+
+
+def end_and_wait(server, params):
+    """
+    End all sessions and wait until this process has heard of it
+    """
+    server.end_sessions()
+    connection = next(iter(KEPT.values()))
+    end = time.monotonic() + 10
+    while connection.usable():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_one_connection_serves_many_queries(server, params):
+    assert [ask(params) for _ in range(50)] == [[({"a": 1},)]] * 50
+    assert len(server.startups) == 1
+    # neither BEGIN nor COMMIT
+    assert server.queries == ["SELECT 1"] * 50
+
+
+def test_other_parameters_are_another_connection(server, params):
+    ask(params)
+    ask({**params, "dbname": "other"})
+    ask(params)
+    assert [startup["database"] for startup in server.startups] == ["salt", "other"]
+
+
+def test_parameters_reach_the_server(server, params):
+    ask({**params, "application_name": "salt-master", "statement_timeout": 1.5})
+    (startup,) = server.startups
+    assert startup["application_name"] == "salt-master"
+    assert startup["options"] == "-c statement_timeout=1500"
+
+
+def test_no_statement_timeout_sends_no_option(server, params):
+    ask({**params, "statement_timeout": 0})
+    assert "options" not in server.startups[0]
+
+
+def test_connection_that_the_server_closed_is_replaced(server, params):
+    ask(params)
+    end_and_wait(server, params)
+    assert ask(params) == [({"a": 1},)]
+    assert len(server.startups) == 2
+    assert server.queries == ["SELECT 1"] * 2
+
+
+def test_connection_that_was_idle_for_long_is_replaced(server, params, monkeypatch):
+    ask(params)
+    monkeypatch.setattr(salt.utils.postgres, "KEEP_IDLE", -1)
+    ask(params)
+    assert len(server.startups) == 2
+
+
+def test_error_of_a_query_leaves_the_connection(server, params):
+    server.answers["broken"] = error("42P01", "relation does not exist") + READY
+    with pytest.raises(psycopg2.ProgrammingError, match="relation does not exist"):
+        ask(params, "broken")
+    assert ask(params) == [({"a": 1},)]
+    assert len(server.startups) == 1
+
+
+def test_error_of_the_caller_leaves_the_connection(server, params):
+    with pytest.raises(TypeError):
+        with salt.utils.postgres.get_connection(**params) as connection:
+            connection.execute("SELECT 1")
+            raise TypeError
+    ask(params)
+    assert len(server.startups) == 1
+
+
+def test_connection_that_breaks_in_a_query_is_an_error(server, params):
+    ask(params)
+    server.answers["kill"] = lambda session: session.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(psycopg2.OperationalError):
+        ask(params, "kill")
+    # not tried again, as it may have been the reason
+    assert server.queries == ["SELECT 1", "kill"]
+    assert ask(params) == [({"a": 1},)]
+    assert len(server.startups) == 2
+
+
+def test_server_that_accepts_and_never_answers(server, params):
+    server.greet = False
+    with pytest.raises(psycopg2.OperationalError, match="no answer .* 0.2 seconds"):
+        ask({**params, "connect_timeout": 0.2})
+    assert KEPT == {}
+
+
+def test_query_that_is_never_answered(server, params):
+    params.update(connect_timeout=0.1, statement_timeout=0.1)
+    ask(params)
+    server.answers["hang"] = lambda session: None
+    with pytest.raises(psycopg2.OperationalError, match="no answer .* 0.2 seconds"):
+        ask(params, "hang")
+    assert ask(params) == [({"a": 1},)]
+    assert len(server.startups) == 2
+
+
+def test_interrupted_query_is_not_left_to_the_next(server, params):
+    server.answers["hang"] = lambda session: None
+    with salt.utils.postgres.get_connection(**params) as connection:
+        with patch("selectors.DefaultSelector", side_effect=KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt):
+                connection.execute("hang")
+    ask(params)
+    assert len(server.startups) == 2
+
+
+def test_connection_in_use_is_not_shared(server, params):
+    with salt.utils.postgres.get_connection(**params) as outer:
+        with salt.utils.postgres.get_connection(**params) as inner:
+            assert outer is not inner
+    # one of the two is kept
+    assert (outer.closed, inner.closed) == (True, False)
+    assert list(KEPT.values()) == [inner]
+
+
+@pytest.mark.skip_unless_on_linux
+def test_forked_process_has_a_connection_of_its_own(server, params):
+    ask(params)
+    child = os.fork()
+    if not child:
+        # exits past the tests' own clean-up
+        status = 1
+        try:
+            status = 0 if ask(params) == [({"a": 1},)] else 2
+            KEPT.clear()
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(server.startups) == 2
+    # and leaves that of its parent alone
+    assert ask(params) == [({"a": 1},)]
+    assert len(server.startups) == 2
+
+
+@pytest.mark.skip_unless_on_linux
+def test_connection_in_use_survives_a_fork(server, params):
+    with salt.utils.postgres.get_connection(**params) as connection:
+        child = os.fork()
+        if not child:
+            connection.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        connection.execute("SELECT 1")
+        assert connection.fetchall() == [({"a": 1},)]
+    assert len(server.startups) == 1
+
+
+def test_password_is_in_no_error_and_no_log(server, params, caplog):
+    server.answers["broken"] = error("42601", "syntax error") + READY
+    messages = []
+    with caplog.at_level(logging.NOTSET):
+        for change in ({}, {"port": 1}, {"port": "none"}, {"sslmode": "nosuch"}):
+            with pytest.raises(psycopg2.Error) as caught:
+                ask({**params, **change}, "broken")
+            messages.append(str(caught.value))
+    assert len(messages) == 4
+    assert PASSWORD not in "".join(messages) + caplog.text

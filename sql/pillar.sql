@@ -1,0 +1,132 @@
+-- Pillar storage, improved: the rows of pillar_rfc.sql in the same order, refusing bad rows, fast at 100,000 minions.
+--
+-- Installs into an empty database, upgrades the RFC's table in place and keeps its rows, and is safe to run twice. Needs the tables of
+-- uyuni.sql:
+--     psql -f sql/uyuni.sql -f sql/pillar.sql
+-- What is different from the RFC: a row without a target is unique by category, a pillar is an object, the order of rows is complete
+-- (scope, priority of the group, id, category), groups may have a priority, a minion that is not known gets no row at all.
+
+BEGIN;
+
+CREATE TABLE IF NOT EXISTS suseSaltPillars
+(
+    id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    server_id NUMERIC
+              CONSTRAINT suse_salt_pillar_sid_fk
+              REFERENCES rhnServer (id)
+              ON DELETE CASCADE,
+    group_id NUMERIC
+             CONSTRAINT suse_salt_pillar_gid_fk
+             REFERENCES rhnServerGroup (id)
+             ON DELETE CASCADE,
+    org_id NUMERIC
+           CONSTRAINT suse_salt_pillar_oid_fk
+           REFERENCES web_customer (id)
+           ON DELETE CASCADE,
+    category VARCHAR NOT NULL,
+    pillar JSONB NOT NULL,
+    UNIQUE (server_id, category),
+    UNIQUE (group_id, category),
+    UNIQUE (org_id, category),
+    CONSTRAINT suse_salt_pillar_only_one_target CHECK (num_nonnulls(server_id, group_id, org_id) <= 1)
+);
+
+-- The target form has a table of the same name. And rows that break the new rules are named before anything is changed, as PostgreSQL's
+-- own message names the constraint only.
+DO $$
+DECLARE
+  bad TEXT;
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'suseSaltPillars'::regclass AND attname = 'server_id') THEN
+    RAISE EXCEPTION 'this database has the target form of suseSaltPillars: install pillar.sql into another database';
+  END IF;
+  SELECT string_agg(id::TEXT, ', ' ORDER BY id) INTO bad FROM suseSaltPillars WHERE jsonb_typeof(pillar) <> 'object';
+  IF bad IS NOT NULL THEN
+    RAISE EXCEPTION 'the pillar is no JSON object in these rows of suseSaltPillars: %', bad
+      USING HINT = 'Correct or delete them, then run pillar.sql again.';
+  END IF;
+  SELECT string_agg(category, ', ' ORDER BY category) INTO bad FROM (
+    SELECT category FROM suseSaltPillars WHERE num_nonnulls(server_id, group_id, org_id) = 0
+    GROUP BY category HAVING count(*) > 1
+  ) AS twice;
+  IF bad IS NOT NULL THEN
+    RAISE EXCEPTION 'suseSaltPillars has more than one global row of these categories: %', bad
+      USING HINT = 'Keep one of each, then run pillar.sql again.';
+  END IF;
+END
+$$;
+
+-- 0 everyone, 1 organisation, 2 group, 3 minion
+ALTER TABLE suseSaltPillars ADD COLUMN IF NOT EXISTS level SMALLINT NOT NULL GENERATED ALWAYS AS (
+    CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END
+) STORED;
+
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'suseSaltPillars'::regclass AND conname = 'suse_salt_pillar_object') THEN
+    ALTER TABLE suseSaltPillars ADD CONSTRAINT suse_salt_pillar_object CHECK (jsonb_typeof(pillar) = 'object');
+  END IF;
+END
+$$;
+
+-- One small index for each scope: a lookup never meets rows of another one, nor its many NULLs.
+CREATE UNIQUE INDEX IF NOT EXISTS suse_salt_pillar_global_uq ON suseSaltPillars (category) WHERE level = 0;
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_oid_idx ON suseSaltPillars (org_id) WHERE level = 1;
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_gid_idx ON suseSaltPillars (group_id) WHERE level = 2;
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_sid_idx ON suseSaltPillars (server_id) WHERE level = 3;
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_category ON suseSaltPillars (category);
+
+-- Among the groups of one minion the one of the highest priority wins. A group without a row here has priority 0, and of equal ones the
+-- highest id wins, which is the RFC's order.
+CREATE TABLE IF NOT EXISTS suseSaltPillarPriority
+(
+    group_id NUMERIC PRIMARY KEY
+             CONSTRAINT suse_salt_pillar_priority_gid_fk
+             REFERENCES rhnServerGroup (id)
+             ON DELETE CASCADE,
+    priority INTEGER NOT NULL
+);
+
+-- The order of Uyuni's formulas (formula_order.json), which no pillar holds.
+CREATE TABLE IF NOT EXISTS suseSaltFormulaOrder
+(
+    formula VARCHAR PRIMARY KEY,
+    position INTEGER NOT NULL
+);
+
+-- SQL and not PL/pgSQL, whose generic plan is ten times slower here; four arms, as one condition of four ORs reads the whole table; an
+-- array of groups, as IN over a subquery joins.
+CREATE OR REPLACE FUNCTION suse_minion_pillars(
+  mid VARCHAR
+) RETURNS TABLE (pillar JSONB) LANGUAGE sql STABLE
+AS $$
+  WITH minion AS MATERIALIZED (
+    SELECT s.id, s.org_id FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id WHERE m.minion_id = mid
+  )
+  SELECT found.pillar FROM (
+    SELECT p.level, 0 AS priority, 0 AS target, p.category, p.pillar
+      FROM suseSaltPillars AS p
+      WHERE p.level = 0 AND EXISTS (SELECT FROM minion)
+    UNION ALL
+    SELECT p.level, 0, p.org_id, p.category, p.pillar
+      FROM suseSaltPillars AS p
+      WHERE p.level = 1 AND p.org_id = (SELECT minion.org_id FROM minion)
+    UNION ALL
+    SELECT p.level, COALESCE(o.priority, 0), p.group_id, p.category, p.pillar
+      FROM suseSaltPillars AS p LEFT JOIN suseSaltPillarPriority AS o ON o.group_id = p.group_id
+      WHERE p.level = 2 AND p.group_id = ANY (ARRAY(
+        SELECT g.server_group_id FROM rhnServerGroupMembers AS g WHERE g.server_id = (SELECT minion.id FROM minion)
+      ))
+    UNION ALL
+    SELECT p.level, 0, p.server_id, p.category, p.pillar
+      FROM suseSaltPillars AS p
+      WHERE p.level = 3 AND p.server_id = (SELECT minion.id FROM minion)
+  ) AS found
+  ORDER BY found.level, found.priority, found.target, found.category COLLATE "C"
+$$;
+
+COMMIT;

@@ -1,0 +1,97 @@
+"""Pillars out of PostgreSQL on a real master: complete on the fleet, refused by a real minion when they are not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.bed import Bed, BedSettings
+from harness.database import forms, scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.live
+REAL, MINIONS = "real", 30
+
+
+@pytest.fixture(scope="module")
+def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """Yield a bed of the patched tree with the improved schema, which logs all that Salt can log."""
+    settings = BedSettings(
+        tree=root / "salt",
+        folder=tmp_path_factory.mktemp("bed"),
+        minions=MINIONS,
+        api=False,
+        master_options={"log_level_logfile": "all", "ext_pillar": forms.FORMS["improved"].options()},
+    )
+    with Bed(settings) as found:
+        forms.install(found.postgres.dsn, forms.FORMS["improved"])
+        found.start_minion(REAL)
+        fleet = found.start_fleet()
+        fleet.wait_ready(120)
+        yield found
+        fleet.stop()
+
+
+def local(bed: Bed, *arguments: str) -> Any:  # noqa: ANN401 - whatever a function returns
+    """Return what the real minion answers."""
+    return json.loads(bed.salt([REAL, *arguments, "--out=json", "--static", "--timeout=60"], timeout=120).stdout)[REAL]
+
+
+def test_every_minion_has_its_pillar(bed: Bed) -> None:
+    """`pillar.items` gives each minion the rows of all four scopes."""
+    answers = json.loads(bed.salt(["*", "pillar.items", "--out=json", "--static", "--timeout=60"], timeout=120).stdout)
+    assert sorted(answers) == sorted([*bed.settings.minion_ids(), REAL])
+    for minion, pillar in answers.items():
+        scopes = {category.partition("/")[0] for category in pillar["saltbed"]["categories"]}
+        assert (pillar["minion_id"], scopes) == (minion, {"global", "organisation", "group", "minion"})
+
+
+def test_one_connection_for_each_worker(bed: Bed) -> None:
+    """The master has at most as many connections as workers, all of them idle."""
+    database = scratch.Database(bed.postgres)
+    found = database.run("SELECT state FROM pg_stat_activity WHERE application_name = 'salt'")
+    assert 1 <= len(found) <= 5
+    assert {state for (state,) in found} <= {"idle", "active"}
+
+
+def test_state_apply_refuses_a_pillar_with_errors(bed: Bed) -> None:
+    """A real minion applies no state while its pillar has errors, and works again afterwards."""
+    database = scratch.Database(bed.postgres)
+    database.run("ALTER TABLE suseSaltPillars RENAME TO elsewhere")
+    try:
+        refused = local(bed, "state.apply")
+    finally:
+        database.run("ALTER TABLE elsewhere RENAME TO suseSaltPillars")
+    assert refused == [
+        "Pillar failed to render with the following messages:",
+        'Failed to load ext_pillar postgres: relation "susesaltpillars" does not exist',
+    ]
+    assert {state["result"] for state in local(bed, "state.apply").values()} == {True}
+
+
+def test_runner_from_the_command_line(bed: Bed, tmp_path: Path) -> None:
+    """The runner exports and verifies by Salt's own command, whose exit code tells of differences."""
+    done = bed.salt_run(["pillar_sql.export", f"folder={tmp_path / 'out'}", "--out=json"])
+    assert done.returncode == 0, done.stdout
+    report = json.loads(done.stdout)
+    folders = [f"{name}={tmp_path / 'out' / name}" for name in ("pillar_data", "static_data", "formula_data")]
+    folders.append(f"categories={','.join(report['categories'])}")
+    # the bed's rows have no lists of formulas, which the import adds
+    verified = bed.salt_run(["pillar_sql.verify", *folders, f"minions={REAL}", "--out=json"])
+    assert (verified.returncode, list(json.loads(verified.stdout)["different"])) == (1, [REAL])
+    done = bed.salt_run(["pillar_sql.import_files", *folders, "--out=json"])
+    assert (done.returncode, json.loads(done.stdout)["added"]) == (0, MINIONS + 1)
+    verified = bed.salt_run(["pillar_sql.verify", *folders, f"minions={REAL}", "--out=json"])
+    assert (verified.returncode, json.loads(verified.stdout)) == (0, {"minions": 1, "different": {}, "retcode": 0})
+
+
+def test_password_is_in_no_log(bed: Bed) -> None:
+    """No process of the bed has written the password of the database anywhere, at any level."""
+    logs = [path for path in bed.logs.iterdir() if path.is_file()]
+    assert any("[TRACE" in path.read_text(errors="replace") for path in logs)
+    assert [path for path in logs if bed.postgres.password in path.read_text(errors="replace")] == []

@@ -1,0 +1,262 @@
+"""The forms of the pillar storage: they give the same pillars, refuse bad rows, and the RFC's table becomes ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg2
+import pytest
+
+from benchmarks.patched import Salt, patched
+from harness.database import forms, schema, scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.database.postgres import Postgres
+
+pytestmark = pytest.mark.live
+# the RFC's own function leaves the order of the categories of one owner to the disk
+ORDERED = ("four", "target", "improved")
+IDS = scratch.ids(1000)[:60]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """Yield a server."""
+    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
+    """Yield the patched Salt."""
+    with patched(tmp_path_factory.mktemp("salt")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def databases(server: Postgres) -> dict[str, scratch.Database]:
+    """Return a database of each form with the same rows."""
+    return {name: scratch.filled(server, f"form_{name}", name, IDS) for name in forms.FORMS}
+
+
+@pytest.fixture(scope="module")
+def files(
+    salt: Salt,
+    databases: dict[str, scratch.Database],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[dict[str, object]]:
+    """Write the rows to files, import these everywhere, which adds the lists of formulas; return their ext_pillar."""
+    folder = tmp_path_factory.mktemp("files")
+    report = salt.run(databases["improved"].server, "pillar_sql.export", folder=str(folder))
+    assert report["skipped"] == {}
+    source = {name: str(folder / name) for name in ("pillar_data", "static_data", "formula_data")}
+    source["categories"] = report["categories"]
+    for form in ("rfc", "four", "improved"):
+        report = salt.run(databases[form].server, "pillar_sql.import_files", **source)
+        assert (report["added"], report["changed"], report["bad"]) == (len(IDS), 0, 0)
+    lists = """SELECT minion_id, category, pillar::VARCHAR FROM suseSaltPillars JOIN suseMinionInfo USING (server_id)
+               WHERE category = 'formulas'"""
+    for row in databases["improved"].run(lists):
+        databases["target"].run("INSERT INTO suseSaltPillars VALUES (%s, %s, %s)", *row)
+    return [{"uyuni_files": {**source, "keep": True}}]
+
+
+@pytest.fixture
+def empty(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
+    """Return a database of the improved form with two organisations, three groups and one minion in all three."""
+    made = scratch.make(server, f"empty_{abs(hash(request.node.name))}", "improved")
+    made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
+    made.run("INSERT INTO rhnServerGroup VALUES (1, 'a', '', 1), (2, 'b', '', 1), (10, 'c', '', 1)")
+    made.run("INSERT INTO rhnServer VALUES (7, 1, 'web')")
+    made.run("INSERT INTO suseMinionInfo VALUES (7, 'web')")
+    made.run("INSERT INTO rhnServerGroupMembers VALUES (7, 1), (7, 2), (7, 10)")
+    return made
+
+
+def pillars(salt: Salt, database: scratch.Database, form: str, *, ordered: bool = True) -> list[str]:
+    """Return the pillars of all minions as canonical JSON."""
+    found = salt.compile(database.server, forms.FORMS[form].options(ordered=ordered), IDS)
+    assert not any("_errors" in pillar for pillar in found), found[0]["_errors"]
+    return [forms.canonical(pillar) for pillar in found]
+
+
+def ask(database: scratch.Database, minion: str = "web") -> list[object]:
+    """Return what the function gives."""
+    return [pillar for (pillar,) in database.run("SELECT suse_minion_pillars(%s)", minion)]
+
+
+def test_all_forms_and_files_give_identical_pillars(
+    salt: Salt, databases: dict[str, scratch.Database], files: list[dict[str, object]]
+) -> None:
+    """Function, four queries, target queries and files: the same bytes for each minion."""
+    expected = [forms.canonical(found) for found in salt.compile(databases["improved"].server, files, IDS)]
+    assert len(set(expected)) == len(IDS)
+    for form in ORDERED:
+        assert pillars(salt, databases[form], form) == expected
+
+
+def keys(pillar: object) -> object:
+    """Return a pillar without its values."""
+    return {key: keys(value) for key, value in pillar.items()} if isinstance(pillar, dict) else None
+
+
+@pytest.mark.parametrize("form", ["four", "target"])
+def test_the_queries_of_the_rfc_work_as_written(salt: Salt, databases: dict[str, scratch.Database], form: str) -> None:
+    """Without an order every pillar is complete; only which of two groups wins is left to the disk."""
+    as_written = salt.compile(databases[form].server, forms.FORMS[form].options(ordered=False), IDS)
+    ordered = salt.compile(databases[form].server, forms.FORMS[form].options(), IDS)
+    assert [keys({**pillar, "saltbed": None}) for pillar in as_written] == [
+        keys({**pillar, "saltbed": None}) for pillar in ordered
+    ]
+    for one, other in zip(as_written, ordered, strict=True):
+        assert set(one["saltbed"]["categories"]) == set(other["saltbed"]["categories"])
+
+
+def test_function_returns_the_rows_of_the_rfc(databases: dict[str, scratch.Database]) -> None:
+    """The improved function gives the same rows, scope by scope; the RFC leaves the order within one of them open."""
+    for minion in IDS:
+        rows = [
+            sorted(text for (text,) in databases[form].run("SELECT suse_minion_pillars(%s)::VARCHAR", minion))
+            for form in ("rfc", "improved")
+        ]
+        assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("form", ORDERED)
+def test_order_on_the_disk_does_not_matter(salt: Salt, databases: dict[str, scratch.Database], form: str) -> None:
+    """Rows that are shuffled on the disk give the same pillars."""
+    expected = pillars(salt, databases[form], form)
+    for _ in range(3):
+        forms.shuffle(databases[form].server.dsn, forms.FORMS[form])
+        assert pillars(salt, databases[form], form) == expected
+
+
+def test_scopes_override_in_order(salt: Salt, empty: scratch.Database) -> None:
+    """Everyone, organisation, group, minion: each overrides the one before, and nested keys merge."""
+    scopes = (("NULL", "NULL", "NULL"), ("NULL", "NULL", "1"), ("NULL", "1", "NULL"), ("7", "NULL", "NULL"))
+    for number, (minion, group, org) in reversed(list(enumerate(scopes))):
+        keys = ", ".join(f"'v{key}', {number}" for key in range(4) if key >= number)
+        empty.run(
+            "INSERT INTO suseSaltPillars (server_id, group_id, org_id, category, pillar) "  # noqa: S608 - numbers
+            f"VALUES ({minion}, {group}, {org}, 'a', jsonb_build_object('deep', jsonb_build_object({keys})))"
+        )
+    (found,) = salt.compile(empty.server, forms.FORMS["improved"].options(), ["web"])
+    assert found == {"deep": {"v0": 0, "v1": 1, "v2": 2, "v3": 3}}
+
+
+def test_groups_are_in_order_of_priority_then_id(empty: scratch.Database) -> None:
+    """Of equal priority the highest id wins, by number; a priority overrules the id."""
+    for group in (10, 2, 1):
+        row = "INSERT INTO suseSaltPillars (group_id, category, pillar) VALUES (%s, %s, jsonb_build_object('v', %s))"
+        empty.run(row, group, "b", group)
+        empty.run(row, group, "a", group)
+    assert ask(empty) == [{"v": 1}, {"v": 1}, {"v": 2}, {"v": 2}, {"v": 10}, {"v": 10}]
+    empty.run("INSERT INTO suseSaltPillarPriority VALUES (1, 5), (10, -1)")
+    assert ask(empty) == [{"v": 10}, {"v": 10}, {"v": 2}, {"v": 2}, {"v": 1}, {"v": 1}]
+
+
+def test_unknown_minion_gets_nothing(empty: scratch.Database) -> None:
+    """Pillars of everyone are for everyone that is known."""
+    empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{\"secret\": 1}')")
+    assert ask(empty) == [{"secret": 1}]
+    assert ask(empty, "stranger") == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "constraint"),
+    [
+        ("category, pillar", "'a', '{}'", "suse_salt_pillar_global_uq"),
+        ("org_id, category, pillar", "1, 'a', '5'", "suse_salt_pillar_object"),
+        ("org_id, category, pillar", "1, 'a', '[1]'", "suse_salt_pillar_object"),
+        ("org_id, group_id, category, pillar", "1, 1, 'a', '{}'", "suse_salt_pillar_only_one_target"),
+    ],
+    ids=["second global row", "scalar", "array", "two targets"],
+)
+def test_bad_rows_are_refused(empty: scratch.Database, columns: str, values: str, constraint: str) -> None:
+    """The schema refuses what no pillar can be."""
+    empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{}')")
+    with pytest.raises(psycopg2.IntegrityError, match=constraint):
+        empty.run(f"INSERT INTO suseSaltPillars ({columns}) VALUES ({values})")  # noqa: S608 - from above
+    assert empty.count() == 1
+
+
+@pytest.mark.parametrize("form", ["rfc", "improved", "target"])
+@pytest.mark.parametrize(
+    ("table", "left"),
+    [
+        ("rhnServer", {"*", "org_id:1", "org_id:2", "group_id:1", "group_id:2"}),
+        ("rhnServerGroup", {"*", "org_id:1", "org_id:2", "a", "b"}),
+        ("web_customer", {"*"}),
+    ],
+)
+def test_no_orphans(server: Postgres, form: str, table: str, left: set[str]) -> None:
+    """The pillars of a minion, a group or an organisation go with it."""
+    made = scratch.make(server, f"orphans_{form}_{table}", form)
+    fill = forms.fill_target if form == "target" else schema.fill
+    fill(made.server.dsn, ["a", "b"], 1, schema.Scale(organisations=2, groups=2, memberships=1))
+    target = """SELECT DISTINCT coalesce('org_id:' || org_id, 'group_id:' || group_id, minion_id, '*')
+                FROM suseSaltPillars LEFT JOIN suseMinionInfo USING (server_id)"""
+    if form == "target":
+        target = "SELECT DISTINCT target FROM suseSaltPillars"
+    assert {one for (one,) in made.run(target)} == {"*", "org_id:1", "org_id:2", "group_id:1", "group_id:2", "a", "b"}
+    made.run(f"DELETE FROM {table}")  # noqa: S608 - from above
+    assert {one for (one,) in made.run(target)} == left
+
+
+@pytest.mark.parametrize("form", list(forms.FORMS))
+def test_installing_twice_changes_nothing(databases: dict[str, scratch.Database], form: str) -> None:
+    """A second run of the files leaves tables and rows as they are."""
+    made = databases[form]
+    shape = """SELECT table_name, column_name, data_type FROM information_schema.columns
+               WHERE table_schema = 'public' ORDER BY 1, 2"""
+    before = made.run(shape), made.run("SELECT indexname FROM pg_indexes ORDER BY 1"), made.count()
+    forms.install(made.server.dsn, forms.FORMS[form])
+    assert (made.run(shape), made.run("SELECT indexname FROM pg_indexes ORDER BY 1"), made.count()) == before
+
+
+def test_upgrade_keeps_the_rows(salt: Salt, server: Postgres) -> None:
+    """The RFC's table becomes the improved one in place, and gives the same pillars."""
+    made = scratch.filled(server, "upgraded", "rfc", IDS)
+    rows = "SELECT id, server_id, group_id, org_id, category, pillar FROM suseSaltPillars ORDER BY id"
+    before, expected = made.run(rows), pillars(salt, made, "rfc")
+    forms.install(made.server.dsn, forms.FORMS["improved"])
+    assert made.run(rows) == before
+    assert pillars(salt, made, "improved") == expected
+    assert made.run("SELECT DISTINCT level FROM suseSaltPillars ORDER BY 1") == [(0,), (1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("('a', '{}'), ('a', '{}'), ('b', '{}')", "more than one global row of these categories: a"),
+        ("('a', '{}'), ('b', '[1]'), ('c', '5')", "no JSON object in these rows of suseSaltPillars: 2, 3"),
+    ],
+)
+def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, rows: str, message: str) -> None:
+    """Rows that break the new rules stop the upgrade before it changes anything."""
+    made = scratch.make(server, f"refused_{abs(hash(rows))}", "rfc")
+    made.run(f"INSERT INTO suseSaltPillars (category, pillar) VALUES {rows}")  # noqa: S608 - from above
+    with pytest.raises(psycopg2.errors.RaiseException, match=message):
+        forms.install(made.server.dsn, forms.FORMS["improved"])
+    columns = "SELECT count(*) FROM information_schema.columns WHERE table_name = 'susesaltpillars'"
+    assert (made.count(), made.run(columns)) == (3, [(6,)])
+
+
+@pytest.mark.parametrize(("first", "second"), [("target", "improved"), ("improved", "target")])
+def test_forms_do_not_mix(server: Postgres, first: str, second: str) -> None:
+    """A form refuses a database that has the other one."""
+    made = scratch.make(server, f"mixed_{first}", first)
+    with pytest.raises(psycopg2.Error, match="into another database"):
+        forms.install(made.server.dsn, forms.FORMS[second])
+
+
+def test_function_uses_indexes(server: Postgres) -> None:
+    """With many rows the plan of the improved form has no sequential scan of the pillars."""
+    ids = [f"minion-{number:05d}" for number in range(2000)]
+    made = scratch.filled(server, "many", "improved", ids)
+    body = made.run("SELECT prosrc FROM pg_proc WHERE proname = 'suse_minion_pillars'")[0][0]
+    plan = "\n".join(line for (line,) in made.run("EXPLAIN " + body.replace("= mid", "= 'minion-01000'")))
+    assert "Seq Scan on susesaltpillars" not in plan, plan
+    assert plan.count("suse_salt_pillar") == 4, plan

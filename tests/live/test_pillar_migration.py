@@ -1,0 +1,196 @@
+"""Pillars of Uyuni from files to the database and back, with what is wrong in real folders among them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg2
+import pytest
+
+from benchmarks.contender import Contender
+from benchmarks.patched import Salt, options, patched
+from harness.database import scratch
+from harness.processes.deadline import Deadline, until
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+    from harness.database.postgres import Postgres
+
+pytestmark = pytest.mark.live
+Files = dict[str, str]
+IDS = ["web", "web_1", "web_1.example.com", "db_custom", "a.b_c-d"]
+ROWS = "SELECT server_id, group_id, org_id, category, pillar FROM suseSaltPillars ORDER BY 1, 2, 3, 4"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """Yield a server."""
+    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
+    """Yield the patched Salt."""
+    with patched(tmp_path_factory.mktemp("salt")) as found:
+        yield found
+
+
+@pytest.fixture
+def database(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
+    """Return a database with two organisations, two groups and five minions, and no pillar."""
+    made = scratch.make(server, f"migration_{abs(hash(request.node.name))}", "improved")
+    made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
+    made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
+    for number, minion in enumerate(IDS, 1):
+        made.run("INSERT INTO rhnServer VALUES (%s, 1, %s)", number, minion)
+        made.run("INSERT INTO suseMinionInfo VALUES (%s, %s)", number, minion)
+    made.run("INSERT INTO rhnServerGroupMembers VALUES (1, 3), (1, 12), (2, 12)")
+    return made
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Write files of all kinds, and return the folders as the runner takes them."""
+    pillar, formulas = tmp_path / "pillar_data", tmp_path / "formula_data"
+    groups = {"web": [3, 12], "web_1": [12]}
+    documents: dict[Path, Any] = {
+        tmp_path / "static_data" / "gpgkeys.yml": {"gpgkeys": {"a": {"name": "a"}}, "v": "everyone"},
+        pillar / "mgr_conf.yml": {"mgr_server": "uyuni.example.com"},
+        pillar / "images" / "kiwi.sls": {"images": {"kiwi": {"1.0": {"url": "everyone"}}}},
+        pillar / "images" / "org1" / "kiwi.sls": {"images": {"kiwi": {"1.0": {"url": "org"}}}, "v": "org"},
+        pillar / "images" / "group3" / "kiwi.sls": {"images": {"kiwi": {"2.0": {"url": "group"}}}, "v": "group"},
+        formulas / "group_formulas.json": {"3": ["users", "bare"], "12": ["ntp"]},
+        formulas / "minion_formulas.json": {"web": ["own"], "a.b_c-d": ["alone"]},
+        formulas / "formula_order.json": ["ntp", "own", "users", "bare", "alone"],
+        formulas / "group_pillar" / "3_users.json": {"users": {"root": 0}},
+        formulas / "group_pillar" / "12_ntp.json": {"ntp": {"server": "a", "port": 123}},
+        formulas / "pillar" / "web_ntp.json": {"ntp": {"server": "b"}},
+    }
+    for minion in IDS:
+        documents[pillar / f"pillar_{minion}.yml"] = {"org_id": 1, "id": minion, "number": 1.5, "nothing": None}
+        documents[pillar / f"pillar_{minion}_group_memberships.yml"] = {"group_ids": groups.get(minion, [])}
+        documents[pillar / f"pillar_{minion}_custom_info.yml"] = {"custom_info": {"text": "on", "é": ["1", 1, True]}}
+    for path, document in documents.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # JSON is YAML
+        path.write_text(json.dumps(document))
+    return {name: str(tmp_path / name) for name in ("pillar_data", "static_data", "formula_data")}
+
+
+def failed(salt: Salt, postgres: Postgres, name: str, **arguments: object) -> dict[str, Any]:
+    """Return the answer of a runner that does not do all that it was asked for."""
+    answer = salt.answer(postgres, name, **arguments)
+    assert answer["retcode"] == 1, answer
+    return answer
+
+
+def states(report: dict[str, Any]) -> dict[str, str]:
+    """Return what became of the files, by name."""
+    return {Path(path).name: state for path, state in report["files"].items()}
+
+
+def test_import_and_import_again(salt: Salt, database: scratch.Database, files: Files) -> None:
+    """Each file becomes a row, a second import changes nothing, and the pillars are those of the files."""
+    report = salt.run(database.server, "pillar_sql.import_files", **files)
+    assert set(states(report).values()) == {"added"}
+    # 23 pillars in files, four formulas without data, three lists of formulas
+    assert (report["added"], report["bad"]) == (database.count(), 0)
+    rows = database.run(ROWS)
+    again = salt.run(database.server, "pillar_sql.import_files", **files)
+    assert (again["added"], again["changed"], again["unchanged"]) == (0, 0, len(rows))
+    assert database.run(ROWS) == rows
+    verified = salt.run(database.server, "pillar_sql.verify", **files)
+    assert verified == {"minions": len(IDS), "different": {}, "retcode": 0}
+    (web,) = salt.compile(database.server, [{"postgres": ["SELECT suse_minion_pillars(%s)"]}], ["web"])
+    assert web["formulas"] == ["ntp", "own", "users", "bare"]
+    assert (web["v"], web["ntp"]) == ("group", {"server": "b", "port": 123})
+
+
+def test_dry_run_changes_nothing(salt: Salt, database: scratch.Database, files: Files) -> None:
+    """The report of a dry run is that of an import, and the table stays as it is."""
+    report = salt.run(database.server, "pillar_sql.import_files", dry_run=True, **files)
+    assert (report["imported"], database.count()) == (False, 0)
+    done = salt.run(database.server, "pillar_sql.import_files", **files)
+    assert {**report, "imported": True} == done
+
+
+def test_changed_file_changes_its_row_only(salt: Salt, database: scratch.Database, files: Files) -> None:
+    """One file is one row."""
+    salt.run(database.server, "pillar_sql.import_files", **files)
+    (Path(files["pillar_data"]) / "pillar_web_1_custom_info.yml").write_text("custom_info: {new: 1}")
+    verified = failed(salt, database.server, "pillar_sql.verify", **files)["result"]
+    assert list(verified["different"]) == ["web_1"]
+    report = salt.run(database.server, "pillar_sql.import_files", **files)
+    assert (report["added"], report["changed"]) == (0, 1)
+    assert states(report)["pillar_web_1_custom_info.yml"] == "changed"
+    assert salt.run(database.server, "pillar_sql.verify", **files)["different"] == {}
+
+
+def test_bad_file_is_named(salt: Salt, database: scratch.Database, files: Files) -> None:
+    """A broken file stops the import, or is left out by choice; strangers are told and stop nothing."""
+    pillar = Path(files["pillar_data"])
+    (pillar / "pillar_web.yml").write_text("a: [")
+    (pillar / "pillar_gone.yml").write_text("a: 1")
+    refused = failed(salt, database.server, "pillar_sql.import_files", **files)["result"]
+    assert states(refused)["pillar_web.yml"].startswith("bad: it cannot be parsed")
+    assert states(refused)["pillar_gone.yml"] == "ignored: it belongs to no known minion and category"
+    assert (refused["imported"], database.count()) == (False, 0)
+    skipped = failed(salt, database.server, "pillar_sql.import_files", skip_bad=True, **files)["result"]
+    assert (skipped["imported"], skipped["bad"]) == (True, 1)
+    assert database.run("SELECT count(*) FROM suseSaltPillars WHERE category = 'general'") == [(4,)]
+
+
+def test_export_and_import_again(salt: Salt, database: scratch.Database, files: Files, tmp_path: Path) -> None:
+    """What is exported makes the same rows, and the same pillars."""
+    salt.run(database.server, "pillar_sql.import_files", **files)
+    rows, order = database.run(ROWS), database.run("SELECT * FROM suseSaltFormulaOrder")
+    report = salt.run(database.server, "pillar_sql.export", folder=str(tmp_path / "out"))
+    assert (report["skipped"], report["categories"]) == ({}, [])
+    database.run("DELETE FROM suseSaltPillars")
+    database.run("DELETE FROM suseSaltFormulaOrder")
+    folders = {name: str(tmp_path / "out" / name) for name in files}
+    salt.run(database.server, "pillar_sql.import_files", **folders)
+    assert (database.run(ROWS), database.run("SELECT * FROM suseSaltFormulaOrder")) == (rows, order)
+    assert salt.run(database.server, "pillar_sql.verify", **files)["different"] == {}
+    names = {path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert names == {path.relative_to(tmp_path) for name in files for path in Path(files[name]).rglob("*.*")}
+
+
+def test_export_refuses_a_folder_in_use(salt: Salt, database: scratch.Database, tmp_path: Path) -> None:
+    """Nothing is overwritten."""
+    (tmp_path / "mine").write_text("x")
+    answer = failed(salt, database.server, "pillar_sql.export", folder=str(tmp_path))
+    assert "is not empty" in answer["error"]
+
+
+def test_row_that_no_file_can_be_is_told(salt: Salt, database: scratch.Database, tmp_path: Path) -> None:
+    """A category that would leave the folder is not written anywhere."""
+    database.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('../evil', '{}')")
+    report = failed(salt, database.server, "pillar_sql.export", folder=str(tmp_path / "out"))["result"]
+    assert list(report["skipped"].values()) == ["../evil: this category cannot be part of the name of a file"]
+    assert list(tmp_path.rglob("*evil*")) == []
+
+
+def test_killed_import_leaves_nothing(database: scratch.Database, files: Files, tmp_path: Path) -> None:
+    """An import that dies before its end, with rows already sent, changes nothing."""
+    # the import waits for this lock after all its reading of files, before it writes into the table
+    with closing(psycopg2.connect(database.server.dsn)) as holder, holder.cursor() as cursor:
+        cursor.execute("LOCK TABLE suseSaltFormulaOrder IN ACCESS EXCLUSIVE MODE")
+        process = Contender("patched", "salt", {"folder": str(tmp_path / "salt")})
+        request = ["run", options(database.server, []), "pillar_sql.import_files", files]
+        child: subprocess.Popen[str] = process._process
+        assert child.stdin is not None
+        child.stdin.write(json.dumps(request) + "\n")
+        child.stdin.flush()
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        until(lambda: database.run(waiting), Deadline(60), lambda: "the import does not get to its end")
+        child.kill()
+        process.close()
+    until(lambda: not database.run(waiting), Deadline(30), lambda: "the import's session stays")
+    assert database.count() == 0
