@@ -19,6 +19,7 @@ only those above it:
 """
 
 import logging
+import uuid
 
 log = logging.getLogger(__name__)
 
@@ -45,4 +46,7 @@ def add_process(opts, process_manager):
     from salt.job_handler.process import JobHandler
 
     log.info("Creating master job handler process")
-    process_manager.add_process(JobHandler, args=(opts,), name="JobHandler")
+    # with the same name for as long as this master lives, however often the process
+    # manager starts the job handler again
+    master = uuid.uuid4().hex
+    process_manager.add_process(JobHandler, args=(opts, master), name="JobHandler")

@@ -30,6 +30,9 @@ DECIDE_SECONDS = 0.1
 FAILURES = 3
 REST_SECONDS = 5
 
+#: How long nothing is published after a publication has failed, in seconds.
+HOLD_SECONDS = 1
+
 #: How long a place in the queue is kept for a job that has no job id yet.
 RESERVED_SECONDS = 30
 
@@ -55,6 +58,8 @@ class QueueManager:
         self.minions_of = minions_of or (lambda job: job.minions)
         self.queue = salt.job_handler.queue.JobQueue()
         self.paused = False
+        #: nothing is published before this
+        self.held_until = None
         self.failures = 0
         self.failing_until = None
         self.counters = collections.Counter()
@@ -124,7 +129,9 @@ class QueueManager:
             self.counters["discarded"] += 1
             self._left.append(now)
             yield Discard(job, "timeout")
-        while len(self.queue) and not self.paused:
+        if self.held_until is not None and now >= self.held_until:
+            self.held_until = None
+        while len(self.queue) and not self.paused and self.held_until is None:
             job = self._choose(now)
             if job.minions is None:
                 job.minions = self.minions_of(job)
@@ -144,15 +151,25 @@ class QueueManager:
             log.exception("The criteria module failed to charge job %s", job.jid)
         self.counters["submitted"] += 1
         self.counters["dispatched"] += 1
-        job.sent, job.count, job.waves = len(job.minions), 0, 1
-        return Dispatch(job, job.minions, {}, True)
+        minions, job.minions = job.minions, []
+        job.sent, job.count, job.waves = len(minions), 0, 1
+        return Dispatch(job, minions, {}, True)
 
     def abort(self, action, now):
         """
-        A publication failed: give back what it was charged. A job that is still in the
-        queue goes on with the minions that it has left; nobody is asked twice.
+        A publication failed. Give back what it was charged, put the job back as the
+        first one, and publish nothing for a moment.
         """
-        self.criteria.abort(action.job, action.minions, now)
+        job = action.job
+        self.criteria.abort(job, action.minions, now)
+        job.minions = sorted([*job.minions, *action.minions])
+        job.count = len(job.minions)
+        job.sent -= len(action.minions)
+        job.reason = "it could not be published"
+        if action.last:
+            self.counters["dispatched"] -= 1
+            self.queue.put(job, job.flow, first=True)
+        self.held_until = now + HOLD_SECONDS
         self.counters["aborted"] += 1
 
     def _choose(self, now):
@@ -315,6 +332,7 @@ class QueueManager:
             "max_queue_size": self.max_queue_size,
             "oldest": now - head.queued if head else 0,
             "paused": self.paused,
+            "held": self.held_until is not None,
             "failing": self.failing_until is not None,
             **{
                 name: self.counters[name]

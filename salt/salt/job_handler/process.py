@@ -33,6 +33,11 @@ from salt.utils.channel import iter_transport_opts
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
+
+#: After a restart of the master its minions have to find it again. What is published
+#: before is lost for them.
+RECONNECT_SECONDS = 15
+
 COLLECT_SECONDS = 60
 CLEAN_SECONDS = 30
 
@@ -48,18 +53,20 @@ class JobHandler(salt.utils.process.SignalHandlingProcess):
     The process of the master that decides when jobs are published.
     """
 
-    def __init__(self, opts, **kwargs):
+    def __init__(self, opts, master, **kwargs):
         """
         :param dict opts: the master's options
+        :param str master: a name that changes when the master is started again
         """
         super().__init__(**kwargs)
         self.opts = opts
+        self.master = master
 
     def run(self):
         """
         Serve until the process is ended.
         """
-        asyncio.run(Handler(self.opts).run())
+        asyncio.run(Handler(self.opts, self.master).run())
 
 
 class Handler:
@@ -67,8 +74,9 @@ class Handler:
     The job handler, inside of an event loop.
     """
 
-    def __init__(self, opts, clock=None):
+    def __init__(self, opts, master, clock=None):
         self.opts = opts
+        self.master = master
         self.section = salt.job_handler.config.settings(opts)
         if clock is None:
             # seconds since the epoch, as deadlines outlive the process, but they never
@@ -99,12 +107,15 @@ class Handler:
         self.event = None
         self.channels = []
         self.feed = None
+        self.server = None
         # publish requests that have a place in the queue but no job id yet
         self.pending = {}
         # job ids with waves in the database, of which something may still be charged
         self.open_jids = set()
         self._wake = None
         self._pump_lock = None
+        # waves that the last job handler may not have published any more
+        self._unsent = []
         self._heartbeats = collections.OrderedDict()
 
     # ------------------------------------------------------------------
@@ -115,31 +126,48 @@ class Handler:
         """
         Recover what the last one left, then serve.
         """
-        loop = asyncio.get_running_loop()
-        self._wake = asyncio.Event()
-        self._pump_lock = asyncio.Lock()
+        await self.connect()
+        await self.start()
+        await self.serve()
+
+    async def connect(self):
+        """
+        Connect to the event bus and to the publisher.
+        """
         self.event = salt.utils.event.get_master_event(
-            self.opts, self.opts["sock_dir"], listen=False, io_loop=loop
+            self.opts,
+            self.opts["sock_dir"],
+            listen=False,
+            io_loop=asyncio.get_running_loop(),
         )
         for _, opts in iter_transport_opts(self.opts):
             self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
         self.feed = salt.job_handler.feed.Feed(self.opts, self)
-        self.report.register()
         # hear returns before anything is sent
         await self.feed.connect()
+
+    async def start(self):
+        """
+        Take over what the last one left, and open the socket.
+        """
+        self._wake = asyncio.Event()
+        self._pump_lock = asyncio.Lock()
+        self.report.register()
         await self.recover()
-        server = await salt.job_handler.ipc.serve(self.opts, self.handle)
+        self.server = await salt.job_handler.ipc.serve(self.opts, self.handle)
         log.info("The job handler is ready, with %d jobs", len(self.manager.queue))
-        try:
-            await asyncio.gather(
-                self.feed.run(),
-                self._pump_forever(),
-                self._tick_forever(),
-                self._every(COLLECT_SECONDS, self._collect),
-                self._every(CLEAN_SECONDS, self._clean),
-            )
-        finally:
-            server.close()
+
+    async def serve(self):
+        """
+        Serve for ever.
+        """
+        await asyncio.gather(
+            self.feed.run(),
+            self._pump_forever(),
+            self._tick_forever(),
+            self._every(COLLECT_SECONDS, self._collect),
+            self._every(CLEAN_SECONDS, self._clean),
+        )
 
     async def recover(self):
         """
@@ -147,21 +175,17 @@ class Handler:
         it may not have published any more, then the jobs that wait.
         """
         now = self.clock()
-        unsent = []
         for wave, _, jid, cost, since, minions, load in self.store.waves():
             self.criteria.ledger.charge(jid, minions, cost, since)
             self.open_jids.add(jid)
             if load is not None:
-                unsent.append((wave, load))
+                self._unsent.append((wave, load))
         snapshot = self.store.get_snapshot("criteria")
         if snapshot is not None:
             self.criteria.restore(snapshot, now)
         # returns may have come while nobody listened
         self.rounds.doubt(now)
-        for wave, load in unsent:
-            log.info("Publishing job %s, which may not have been sent", load["jid"])
-            await self._publish(load)
-            self.store.sent(wave)
+        forced = []
         for submission, job in self.store.jobs():
             if not salt.job_handler.claims.claim(
                 self.opts, submission, salt.job_handler.claims.HANDLER
@@ -170,11 +194,36 @@ class Handler:
                 self.store.remove(job)
             elif job.forced:
                 job.minions = self.store.minions_of(job)
-                await self._do(self.manager.force(job, now))
+                forced.append(job)
             else:
                 self.manager.submit(job)
         self.manager.paused = bool(self.store.get_snapshot("paused"))
+        if self.store.get_snapshot("master") not in (None, self.master) and (
+            self._unsent or len(self.manager.queue)
+        ):
+            self.manager.held_until = now + RECONNECT_SECONDS
+            log.info("Jobs wait %d s for minions to connect", RECONNECT_SECONDS)
+        self.store.put_snapshot("master", self.master)
+        for job in forced:
+            await self._do(self.manager.force(job, now))
+        await self._send_unsent()
         self._wake.set()
+
+    async def _send_unsent(self):
+        """
+        Publish what the last job handler may not have published. Minions drop what they
+        have got already.
+        """
+        if self.manager.held_until is not None and (
+            self.clock() < self.manager.held_until
+        ):
+            return
+        while self._unsent:
+            wave, load = self._unsent[0]
+            log.info("Publishing job %s, which may not have been sent", load["jid"])
+            await self._publish(load)
+            self.store.sent(wave)
+            self._unsent.pop(0)
 
     async def _every(self, seconds, function):
         while True:
@@ -426,7 +475,8 @@ class Handler:
                 await self._publish(load)
             except Exception:  # pylint: disable=broad-except
                 log.exception("Job %s could not be published", job.jid)
-                await self._put_back(action, wave, now)
+                self.manager.abort(action, now)
+                self.store.failed(wave, f"again-{wave}-{self.master}", job)
                 return
             self.store.sent(wave)
             self.report.dispatched(action, now)
@@ -436,36 +486,6 @@ class Handler:
             await self._fire(
                 job, "dispatched", self.report.progress(job, now, action.minions)
             )
-
-    async def _put_back(self, action, wave, now):
-        """
-        A wave could not be handed to the publisher: it waits again.
-        """
-        job = action.job
-        self.manager.abort(action, now)
-        self.store.failed(wave)
-        again = salt.job_handler.job.Job(
-            None,
-            job.jid,
-            job.fun,
-            len(action.minions),
-            minions=list(action.minions),
-            user=job.user,
-            sync=job.sync,
-            deadline=job.deadline,
-            queued=job.queued,
-            fixed=job.fixed,
-            load=job.load,
-        )
-        # its target has to say whom it is for
-        again.waves = 1
-        again.moved = now
-        self.store.add(
-            f"{wave}-again-{now}",
-            again,
-            salt.payload.dumps(again.minions, use_bin_type=True),
-        )
-        self.manager.submit(again)
 
     async def _publish(self, load):
         """
@@ -507,8 +527,11 @@ class Handler:
         Do what time alone brings: deadlines, maintenance, heartbeats.
         """
         now = self.clock()
-        for question in self.rounds.tick(now):
-            await self._ask(question, now)
+        if self._unsent:
+            await self._send_unsent()
+        if self.manager.held_until is None:
+            for question in self.rounds.tick(now):
+                await self._ask(question, now)
         await self._pump()
         self._settle()
         for name, until in list(self.pending.items()):

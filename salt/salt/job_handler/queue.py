@@ -32,13 +32,17 @@ class JobQueue:
     def __contains__(self, job):
         return job.seq in self._jobs
 
-    def put(self, job, flow):
+    def put(self, job, flow, first=False):
         """
-        Add a job as the last one of a flow.
+        Add a job as the last one of a flow, or put it back as the first one.
         """
         job.flow = flow
-        self._jobs[job.seq] = job
-        self._flows.setdefault(flow, {})[job.seq] = job
+        if first:
+            self._jobs = {job.seq: job, **self._jobs}
+            self._flows[flow] = {job.seq: job, **self._flows.get(flow, {})}
+        else:
+            self._jobs[job.seq] = job
+            self._flows.setdefault(flow, {})[job.seq] = job
         self._jids.setdefault(job.jid, {})[job.seq] = job
         if job.deadline is not None:
             heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))

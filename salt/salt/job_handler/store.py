@@ -135,6 +135,19 @@ class JobStore:
         :param bytes ids: the sorted ids of its minions, packed with msgpack
         :return: whether it is a new one
         """
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            new = self._insert(submission, job, ids)
+            self.db.execute("COMMIT")
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        return new
+
+    def _insert(self, submission, job, ids):
+        """
+        Insert a job, with a new number if it has none.
+        """
         info = salt.payload.dumps(
             {
                 "fun": job.fun,
@@ -149,21 +162,13 @@ class JobStore:
             use_bin_type=True,
         )
         digest = hashlib.blake2b(ids, digest_size=16).digest()
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            self.db.execute(
-                "INSERT OR IGNORE INTO targets VALUES (?, ?)", (digest, ids)
-            )
-            cursor = self.db.execute(
-                "INSERT OR IGNORE INTO jobs"
-                " (submission, jid, digest, count, waves, info)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (submission, job.jid, digest, job.count, job.waves, info),
-            )
-            self.db.execute("COMMIT")
-        except BaseException:
-            self.db.execute("ROLLBACK")
-            raise
+        self.db.execute("INSERT OR IGNORE INTO targets VALUES (?, ?)", (digest, ids))
+        cursor = self.db.execute(
+            "INSERT OR IGNORE INTO jobs"
+            " (seq, submission, jid, digest, count, waves, info)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (job.seq, submission, job.jid, digest, job.count, job.waves, info),
+        )
         if not cursor.rowcount:
             return False
         job.seq, job.ref = cursor.lastrowid, digest
@@ -253,11 +258,21 @@ class JobStore:
         """
         self.db.execute("UPDATE waves SET sent = 1, load = NULL WHERE id = ?", (wave,))
 
-    def failed(self, wave):
+    def failed(self, wave, submission, job):
         """
-        Forget a wave that could not be published.
+        A wave could not be published: forget it, and keep the job with the minions that
+        it has now.
         """
-        self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
+        ids = salt.payload.dumps(job.minions, use_bin_type=True)
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
+            self.db.execute("DELETE FROM jobs WHERE seq = ?", (job.seq,))
+            self._insert(submission, job, ids)
+            self.db.execute("COMMIT")
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
 
     def waves(self):
         """
