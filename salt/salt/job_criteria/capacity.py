@@ -30,7 +30,7 @@ is used up are left out of the job, as if they could not be reached.
     that is wider than the master's capacity then runs alone.
 
 ``min_wave``
-    How many minions a wave has at least, a quarter of the capacity by default: every
+    How many minions a wave has at least, half of the capacity by default: every
     wave is sent to all connected minions, so many small ones are expensive. A job that
     has not moved for ``wave_patience`` seconds (2 by default) takes what there is.
 
@@ -111,7 +111,7 @@ class Capacity(salt.job_criteria.Criteria):
             return max(job.count, 1)
         if limit is None or now - job.moved >= self.patience:
             return 1
-        least = self.settings.get("min_wave") or int(limit // 4)
+        least = self.settings.get("min_wave") or int(limit // 2)
         return max(1, min(job.count, least, int(limit // cost)))
 
     def _split(self, job, room, cost):

@@ -109,11 +109,11 @@ def test_small_waves_wait_for_more_room(bench):
     setup = bench(max_master_jobs=100)
     setup.submit(200, "wide")
     ((_, first),) = setup.sent()
-    setup.give_back("wide", *first[:24])
+    setup.give_back("wide", *first[:49])
     assert setup.sent() == []
-    setup.give_back("wide", first[24])
-    assert [len(minions) for _, minions in setup.sent()] == [25]
-    setup.give_back("wide", first[25])
+    setup.give_back("wide", first[49])
+    assert [len(minions) for _, minions in setup.sent()] == [50]
+    setup.give_back("wide", first[50])
     assert setup.sent() == []
     setup.now += 2
     assert [len(minions) for _, minions in setup.sent()] == [1]

@@ -41,7 +41,7 @@ class Oracle:
         while self.waiting:
             job = self.waiting[0]
             free = self.limit - len(self.charges)
-            wanted = min(len(job["minions"]), self.limit // 4, self.limit)
+            wanted = min(len(job["minions"]), self.limit // 2, self.limit)
             if now - job["moved"] >= PATIENCE:
                 wanted = 1
             if self.charges and free < max(1, wanted):
