@@ -23,7 +23,7 @@ _EXCLUDED = "excluded"
 _DISCARDED = "discarded"
 
 
-def announce(client, payload, sync, timeout):
+def announce(client, payload, sync, patience, timeout):
     """
     Add to a publish request what the job handler wants to know: a name of its own, so
     that a second try does not become a second job, and how long the caller waits.
@@ -31,18 +31,22 @@ def announce(client, payload, sync, timeout):
     :param LocalClient client: the client, whose options are those of the master
     :param dict payload: the publish request
     :param bool sync: whether the caller waits for the answers
-    :param timeout: for how many seconds
+    :param patience: for how many seconds
+    :param timeout: how long one try of the request waits for the master's answer
+    :return: how long it should: a master under load that answers late is not asked
+        again, as each try costs it as much as the first
     """
     if not salt.job_handler.enabled(client.opts):
-        return
+        return timeout
     if client.patience is not None:
-        sync, timeout = True, client.patience
+        sync, patience = True, client.patience
     payload["job_handler"] = {
         "id": uuid.uuid4().hex,
         "sync": bool(sync),
-        "timeout": timeout,
+        "timeout": patience,
         "extend": client.batching,
     }
+    return max(timeout, client.opts.get("publish_timeout", 30))
 
 
 def check(error):

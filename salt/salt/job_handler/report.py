@@ -2,6 +2,7 @@
 What people and programs can see of the job handler.
 """
 
+import os
 import random
 import time
 
@@ -109,6 +110,7 @@ class Report:
         return {
             "criteria": handler.section["criteria"],
             "settings": handler.section,
+            "pid": os.getpid(),
             "running_since": self.started,
             **handler.manager.stats(now),
             "capacity": handler.criteria.stats(now),

@@ -41,17 +41,18 @@ def queued(clock):
 
 def test_nothing_is_announced_when_off():
     payload = {"cmd": "publish"}
-    salt.job_handler.client.announce(Client(rate_limiting={}), payload, True, 5)
+    client = Client(rate_limiting={})
+    assert salt.job_handler.client.announce(client, payload, True, 5, 7) == 7
     assert payload == {"cmd": "publish"}
 
 
 def test_announce():
     client = Client(rate_limiting={"criteria": "capacity"})
     first, second = {}, {}
-    salt.job_handler.client.announce(client, first, True, 5)
+    assert salt.job_handler.client.announce(client, first, True, 5, 7) == 30
     client.batching = True
     client.patience = 9
-    salt.job_handler.client.announce(client, second, False, 5)
+    assert salt.job_handler.client.announce(client, second, False, 5, 60) == 60
     assert first["job_handler"].pop("id") != second["job_handler"].pop("id")
     assert first["job_handler"] == {"sync": True, "timeout": 5, "extend": False}
     assert second["job_handler"] == {"sync": True, "timeout": 9, "extend": True}
