@@ -28,7 +28,7 @@ SETTLE_S = 90.0
 SCRIPT = Path(__file__).with_name("handler_client.py")
 
 
-class Raised(Exception):
+class RaisedError(Exception):
     """What Salt raised in the client: the exception's name, its message, and when to try again."""
 
     def __init__(self, name: str, message: str, retry_after: int | None) -> None:
@@ -62,13 +62,13 @@ class Client:
                 self._process.stdin.close()
 
     def do(self, what: str, **request: object) -> Any:  # noqa: ANN401 - JSON
-        """Send a request and return the answer; raise Raised for what Salt raised."""
+        """Send a request and return the answer; raise RaisedError for what Salt raised."""
         assert self._process.stdin
         assert self._process.stdout
         print(json.dumps({"do": what, **request}), file=self._process.stdin, flush=True)
         found = json.loads(self._process.stdout.readline())
         if "raised" in found:
-            raise Raised(found["raised"], found["message"], found["retry_after"])
+            raise RaisedError(found["raised"], found["message"], found["retry_after"])
         return found["answer"]
 
 
@@ -150,7 +150,7 @@ class HandlerBed:
         def up() -> int:
             try:
                 found = int(self.ask("status")["pid"])
-            except Raised:
+            except RaisedError:
                 return 0
             return found if found != other_than else 0
 
@@ -159,7 +159,11 @@ class HandlerBed:
 
 @contextmanager
 def handler_bed(
-    root: Path, folder: Path, minions: int, rate_limiting: dict[str, Any], **settings: Any
+    root: Path,
+    folder: Path,
+    minions: int,
+    rate_limiting: dict[str, Any],
+    **settings: Any,  # noqa: ANN401 - as BedSettings takes them
 ) -> Iterator[HandlerBed]:
     """Yield a bed with the job handler and a fleet that is ready; `settings` are further ones of the bed."""
     options = {"rate_limiting": rate_limiting, **settings.pop("master_options", {})}

@@ -16,7 +16,7 @@ import salt.exceptions
 from salt.job_handler import ipc
 
 
-def answer(client: salt.client.LocalClient, do: str, **request: Any) -> Any:
+def answer(client: salt.client.LocalClient, do: str, **request: Any) -> Any:  # noqa: ANN401 - JSON
     """Return what comes of a request."""
     if do == "ask":
         return ipc.ask_sync(client.opts, request)

@@ -10,14 +10,15 @@ import signal
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+import psutil
 import pytest
 
 from harness.bed import api
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
-from tests.live.handler_bed import Client, HandlerBed, Raised, handler_bed
+from tests.live.handler_bed import Client, HandlerBed, RaisedError, handler_bed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +36,8 @@ KILLS = int(os.environ.get("SALTBED_HANDLER_KILLS", "2"))
 def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HandlerBed]:
     """Yield a patched master with a small queue that refuses when the handler is away, a salt-api, and a fleet."""
     limits = {"criteria": "capacity", "max_master_jobs": 20, "max_queue_size": QUEUE, "fail_mode": "closed"}
-    with handler_bed(
-        root, tmp_path_factory.mktemp("handler"), MINIONS, {**limits, "long_running": 3, "reconcile_interval": 2}, api=True
-    ) as found:
+    limits |= {"long_running": 3, "reconcile_interval": 2}
+    with handler_bed(root, tmp_path_factory.mktemp("handler"), MINIONS, limits, api=True) as found:
         yield found
 
 
@@ -71,7 +71,7 @@ def test_full_queue(setup: HandlerBed) -> None:
     assert done.stderr.startswith("ERROR: The master has 40 jobs waiting, which is all it takes. Nothing was sent;")
     done = setup.bed.salt(["minion-00001", "test.echo", "x", "--async"])
     assert done.returncode == 75
-    with pytest.raises(Raised, match="^JobQueueFullError: The master has 40 jobs waiting") as caught:
+    with pytest.raises(RaisedError, match=r"^JobQueueFullError: The master has 40 jobs waiting") as caught:
         setup.submit("minion-00001", "test.echo", ["x"])
     assert caught.value.retry_after
     for kind in ("local", "local_async"):
@@ -92,7 +92,7 @@ def test_stopped_handler(setup: HandlerBed) -> None:
     pid = setup.pid()
     os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(Raised, match="^JobQueueFullError: .* fail_mode is closed"):
+        with pytest.raises(RaisedError, match=r"^JobQueueFullError: .* fail_mode is closed"):
             setup.submit("minion-00002", "test.echo", ["stopped"])
         assert setup.bed.salt(["minion-00002", "test.ping"]).returncode == 0
     finally:
@@ -110,13 +110,13 @@ class Pressure:
     def __init__(self, setup: HandlerBed, seed: int) -> None:
         """Take the bed; the minions are chosen by chance."""
         self.setup = setup
-        self.chance = random.Random(seed)
+        self.chance = random.Random(seed)  # noqa: S311
         self.accepted: dict[str, str] = {}
         self.refused = 0
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Pressure:
+    def __enter__(self) -> Self:
         """Start."""
         self._thread.start()
         return self
@@ -132,7 +132,7 @@ class Pressure:
                 minion = f"minion-{self.chance.randrange(MINIONS):05d}"
                 try:
                     (jid,) = client.do("async", tgt=minion, fun="test.echo", arg=["x"], count=1)
-                except Raised:
+                except RaisedError:
                     self.refused += 1
                     self._end.wait(0.2)
                 else:
@@ -147,7 +147,7 @@ def check(setup: HandlerBed, pressure: Pressure) -> None:
 
 def test_killed_handler(setup: HandlerBed) -> None:
     """Killed at random moments under load, it loses no accepted job, and none is executed twice."""
-    chance = random.Random(5)
+    chance = random.Random(5)  # noqa: S311
     with Pressure(setup, 5) as pressure:
         for _ in range(KILLS):
             pid = setup.pid()
@@ -185,7 +185,7 @@ def test_killed_minions(setup: HandlerBed) -> None:
 def test_killed_master(setup: HandlerBed) -> None:
     """A master that is killed with jobs in its queue publishes them when it is there again, each once."""
     jids = fill(setup)
-    (main,) = [process for process in setup.bed._services if process.name == "salt-master"]  # noqa: SLF001
+    (main,) = [process for process in setup.bed._services if process.name == "salt-master"]
     old = setup.pid()
     for pid in tree(main.pid):
         os.kill(pid, signal.SIGKILL)
@@ -197,7 +197,5 @@ def test_killed_master(setup: HandlerBed) -> None:
 
 def tree(pid: int) -> list[int]:
     """Return a process and all of its descendants."""
-    import psutil
-
     process = psutil.Process(pid)
     return [pid, *(child.pid for child in process.children(recursive=True))]

@@ -14,8 +14,9 @@ from salt.exceptions import JobQueueFullError
 REFUSED = "JobQueueFullError"
 
 #: Nothing heard of a queued job for so many seconds means that the job handler is gone
-#: or the events are lost. The client then goes on as if there was no queue.
-LEASE_SECONDS = 15
+#: or the events are lost. The client then goes on as if there was no queue. A client on
+#: a master under load hears of things late.
+LEASE_SECONDS = 60
 
 _QUEUED = "queued"
 _DISPATCHED = "dispatched"

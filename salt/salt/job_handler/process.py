@@ -196,7 +196,11 @@ class Handler:
                 job.minions = self.store.minions_of(job)
                 forced.append(job)
             else:
+                # who waits has been told so by the last job handler
+                job.told = True
                 self.manager.submit(job)
+                if job.sync:
+                    self._heartbeats[job.seq] = job
         self.manager.paused = bool(self.store.get_snapshot("paused"))
         if self.store.get_snapshot("master") not in (None, self.master) and (
             self._unsent or len(self.manager.queue)

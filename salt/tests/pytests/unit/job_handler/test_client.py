@@ -90,12 +90,12 @@ def test_lease_ends(queued, clock):
     """
     Nothing heard for long: go on as if there was no queue.
     """
-    clock.now = 14.0
+    clock.now = 59.0
     assert queued.waits
-    queued.handle(_event("queued", publication=7, waiting=2, lease=30))
-    clock.now = 43.0
+    queued.handle(_event("queued", publication=7, waiting=2, lease=100))
+    clock.now = 158.0
     assert queued.waits
-    clock.now = 45.0
+    clock.now = 159.0
     assert not queued.waits
 
 
