@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import psutil
@@ -126,6 +127,10 @@ class Pressure:
         self._end.set()
         self._thread.join()
 
+    def more_than(self, count: int) -> bool:
+        """Return whether more jobs than that have been accepted."""
+        return len(self.accepted) > count
+
     def _run(self) -> None:
         with Client(self.setup.bed) as client:
             while not self._end.is_set():
@@ -152,7 +157,7 @@ def test_killed_handler(setup: HandlerBed) -> None:
         for _ in range(KILLS):
             pid = setup.pid()
             count = len(pressure.accepted)
-            until(lambda count=count: len(pressure.accepted) > count, Deadline(30), lambda: "no job is accepted")
+            until(partial(pressure.more_than, count), Deadline(30), lambda: "no job is accepted")
             # the moment of the kill is what is tried here, it is no wait for anything
             time.sleep(chance.random())
             os.kill(pid, signal.SIGKILL)

@@ -75,12 +75,9 @@ class Criteria:
         """
         Charge a job to minions, whatever the limits are.
         """
-        self.ledger.charge(
-            job.jid,
-            [minion for minion in minions if minion not in self.silent],
-            self.cost(job),
-            now,
-        )
+        if self.silent:
+            minions = [minion for minion in minions if minion not in self.silent]
+        self.ledger.charge(job.jid, minions, self.cost(job), now)
 
     def abort(self, job, minions, now):
         """
@@ -177,6 +174,4 @@ def is_number(value):
     """
     Return whether a setting is a number above zero.
     """
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
-    )
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0

@@ -121,22 +121,19 @@ class Capacity(salt.job_criteria.Criteria):
         if job.fixed:
             return job.minions, {}
         minions, excluded = [], {}
-        of_minion, limit_of, silent = (
-            self.ledger.of_minion,
-            self.minion_limit,
-            self.silent,
-        )
-        jid = job.jid
+        points, silent = self.ledger.points, self.silent
         for minion in job.minions:
             if room <= 0:
                 break
-            limit = limit_of(minion)
-            if limit is not None:
-                used = of_minion(minion)
-                if used and used + cost > limit and (jid, minion) not in self.ledger:
-                    excluded[minion] = (
-                        f"the minion is at {used:g} of {limit:g} points"
-                    )
+            used = points.get(minion)
+            if used:
+                limit = self.minion_limit(minion)
+                if (
+                    limit is not None
+                    and used + cost > limit
+                    and (job.jid, minion) not in self.ledger
+                ):
+                    excluded[minion] = f"the minion is at {used:g} of {limit:g} points"
                     continue
             minions.append(minion)
             if minion not in silent:
@@ -163,4 +160,3 @@ def criteria(settings):
     Return the criteria of these settings.
     """
     return Capacity(settings)
-

@@ -112,9 +112,9 @@ class Priority(salt.job_criteria.capacity.Capacity):
     def flow(self, job):
         for name, rule in self.lanes:
             functions, users = rule.get("functions"), rule.get("users")
-            if (functions is None or all(_any(functions, f) for f in job.functions)) and (
-                users is None or _any(users, job.user)
-            ):
+            if (
+                functions is None or all(_any(functions, f) for f in job.functions)
+            ) and (users is None or _any(users, job.user)):
                 return name, job.user
         return "default", job.user
 

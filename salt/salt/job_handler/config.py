@@ -96,9 +96,7 @@ def _criteria_errors(opts, section):
     name = criteria_name(section)
     loader = salt.loader.job_criteria(opts)
     if f"{name}.criteria" not in loader:
-        known = sorted(
-            key.split(".")[0] for key in loader if key.endswith(".criteria")
-        )
+        known = sorted(key.split(".")[0] for key in loader if key.endswith(".criteria"))
         return [
             "criteria is {!r}: there is no such module with a function criteria; there"
             " are {}.".format(section["criteria"], ", ".join(known))

@@ -6,33 +6,37 @@ under one job id charges each minion once, and a return that comes twice gives
 back once, so the sums can't go below zero.
 """
 
+#: What is left of a sum of fractions is not left.
+_NOTHING = 1e-6
+
 
 class Ledger:
     """
     Charges by job id and minion.
 
     :ivar used: the sum of all charges, which is what the master is charged
+    :ivar dict points: what each minion is charged, for those that are charged at all
     """
 
     def __init__(self):
         self.used = 0
-        # minion: {jid: [points, since]}; the list is shared by a whole wave
-        self._minions = {}
-        # jid: minions
+        self.points = {}
+        # jid: {minion: (points, since)}. A job of 10,000 minions must not cost as many
+        # objects, so its minions share one charge, and there is no index by minion
         self._jobs = {}
 
     def __len__(self):
-        return sum(len(minions) for minions in self._jobs.values())
+        return sum(len(charges) for charges in self._jobs.values())
 
     def __contains__(self, charge):
         jid, minion = charge
-        return jid in self._minions.get(minion, ())
+        return minion in self._jobs.get(jid, ())
 
     def jobs(self):
         """
         Return how many minions are charged for each job id.
         """
-        return {jid: len(minions) for jid, minions in self._jobs.items()}
+        return {jid: len(charges) for jid, charges in self._jobs.items()}
 
     def of_job(self, jid):
         """
@@ -44,16 +48,13 @@ class Ledger:
         """
         Return the points that a minion is charged.
         """
-        charges = self._minions.get(minion)
-        if not charges:
-            return 0
-        return sum(charge[0] for charge in charges.values())
+        return self.points.get(minion, 0)
 
     def minions(self):
         """
         Return the points of each minion that is charged at all.
         """
-        return {minion: self.of_minion(minion) for minion in self._minions}
+        return dict(self.points)
 
     def charge(self, jid, minions, points, now):
         """
@@ -62,27 +63,17 @@ class Ledger:
 
         :return: how many were charged
         """
-        charge = [points, now]
-        charged = self._jobs.setdefault(jid, set())
-        before = len(charged)
-        by_minion = self._minions
-        if not before:
-            charged.update(minions)
-            for minion in charged:
-                try:
-                    by_minion[minion][jid] = charge
-                except KeyError:
-                    by_minion[minion] = {jid: charge}
-        else:
-            for minion in minions:
-                if minion not in charged:
-                    charged.add(minion)
-                    by_minion.setdefault(minion, {})[jid] = charge
-        count = len(charged) - before
-        if not charged:
-            del self._jobs[jid]
-        self.used += count * points
-        return count
+        charges = self._jobs.get(jid)
+        if charges:
+            minions = [minion for minion in minions if minion not in charges]
+            charges.update(dict.fromkeys(minions, (points, now)))
+        elif minions:
+            self._jobs[jid] = dict.fromkeys(minions, (points, now))
+        of_minion = self.points
+        for minion in minions:
+            of_minion[minion] = of_minion.get(minion, 0) + points
+        self.used += len(minions) * points
+        return len(minions)
 
     def release(self, jid, minion):
         """
@@ -90,30 +81,29 @@ class Ledger:
 
         :return: whether there was such a charge
         """
-        charges = self._minions.get(minion)
-        if not charges or jid not in charges:
+        charges = self._jobs.get(jid)
+        charge = charges.pop(minion, None) if charges else None
+        if charge is None:
             return False
-        self.used -= charges.pop(jid)[0]
+        left = self.points[minion] - charge[0]
+        if left > _NOTHING:
+            self.points[minion] = left
+        else:
+            del self.points[minion]
+        self.used -= charge[0]
         if not charges:
-            del self._minions[minion]
-        minions = self._jobs[jid]
-        minions.discard(minion)
-        if not minions:
             del self._jobs[jid]
+            if not self._jobs:
+                self.used = 0
         return True
-
-    def release_job(self, jid):
-        """
-        Give back all charges of a job.
-        """
-        for minion in self.of_job(jid):
-            self.release(jid, minion)
 
     def release_minion(self, minion):
         """
         Give back all charges of a minion, and return the job ids.
         """
-        jids = list(self._minions.get(minion, ()))
+        if minion not in self.points:
+            return []
+        jids = [jid for jid, charges in self._jobs.items() if minion in charges]
         for jid in jids:
             self.release(jid, minion)
         return jids
@@ -122,34 +112,17 @@ class Ledger:
         """
         Note that a minion has been seen to run a job.
         """
-        charges = self._minions.get(minion, {})
-        if jid in charges:
-            charges[jid] = [charges[jid][0], now]
+        charges = self._jobs.get(jid, {})
+        if minion in charges:
+            charges[minion] = (charges[minion][0], now)
 
     def stale(self, before):
         """
         Return ``{minion: [jid, ...]}`` of the charges from before a time.
         """
         ret = {}
-        for minion, charges in self._minions.items():
-            jids = [jid for jid, charge in charges.items() if charge[1] < before]
-            if jids:
-                ret[minion] = jids
+        for jid, charges in self._jobs.items():
+            for minion, (_, since) in charges.items():
+                if since < before:
+                    ret.setdefault(minion, []).append(jid)
         return ret
-
-    def snapshot(self):
-        """
-        Return all charges as a list that :meth:`restore` takes.
-        """
-        return [
-            [jid, minion, *self._minions[minion][jid]]
-            for jid, minions in self._jobs.items()
-            for minion in minions
-        ]
-
-    def restore(self, charges):
-        """
-        Add charges out of a snapshot.
-        """
-        for jid, minion, points, since in charges:
-            self.charge(jid, [minion], points, since)

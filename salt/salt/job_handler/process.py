@@ -97,6 +97,7 @@ class Handler:
             self.section["fail_mode"],
             time.monotonic,
             self.store.minions_of,
+            time.thread_time,
         )
         self.rounds = salt.job_handler.rounds.Rounds(
             self.criteria,

@@ -47,7 +47,11 @@ class Report:
         """
         if not job.count and not job.left_out:
             return {}
-        ret = self.progress(job, now) if job.count else {"publication": job.seq, "waiting": 0}
+        ret = (
+            self.progress(job, now)
+            if job.count
+            else {"publication": job.seq, "waiting": 0}
+        )
         ret["state"] = "queued" if job.count else "dispatched"
         if job.left_out:
             ret["excluded"] = job.left_out
@@ -161,9 +165,7 @@ class Report:
             "jid": jid,
             "waiting": waiting,
             "running_on": charged,
-            "state": (
-                "queued" if waiting else "dispatched" if charged else "not here"
-            ),
+            "state": ("queued" if waiting else "dispatched" if charged else "not here"),
         }
 
     # ------------------------------------------------------------------

@@ -230,7 +230,9 @@ def test_synchronous_job_is_discarded_in_time(setup):
 
 @pytest.mark.parametrize("how", ["setting", "request"])
 def test_extended_wait(setup, how):
-    setup.config(max_master_jobs=1, sync_wait="extend" if how == "setting" else "timeout")
+    setup.config(
+        max_master_jobs=1, sync_wait="extend" if how == "setting" else "timeout"
+    )
 
     async def run():
         handler = await setup.start()
@@ -316,15 +318,14 @@ def test_handler_that_goes_on_too_late(setup):
     async def run():
         handler = await setup.start()
         gate = await _enter(setup)
-        add, wait = handler.store.add, asyncio.Event()
+        wait = asyncio.Event()
 
         async def stopped(request):
             await wait.wait()
             return await real(request)
 
-        real = handler._cmd_submit
+        real = handler._cmd_submit  # pylint: disable=protected-access
         with patch.object(handler, "_cmd_submit", stopped):
-            assert add
             load = {"jid": "1", "fun": "f", "tgt": "*", "tgt_type": "glob"}
             assert await gate.submit(load, ["m0"], []) is None
             wait.set()

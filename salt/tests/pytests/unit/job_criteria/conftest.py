@@ -1,1 +1,3 @@
-from tests.pytests.unit.job_handler.conftest import bench  # pylint: disable=unused-import
+from tests.pytests.unit.job_handler.conftest import (  # pylint: disable=unused-import
+    bench,
+)

@@ -8,9 +8,17 @@ import salt.job_criteria.capacity
     [
         ({}, []),
         ({"max_master_jobs": 1, "max_minion_jobs": 1, "waves": False}, []),
-        ({"max_master_jobs": 0}, ["max_master_jobs is 0: write a whole number from 1 on."]),
         (
-            {"max_minion_jobs": "ten", "waves": "no", "wave_patience": 0, "min_wave": True},
+            {"max_master_jobs": 0},
+            ["max_master_jobs is 0: write a whole number from 1 on."],
+        ),
+        (
+            {
+                "max_minion_jobs": "ten",
+                "waves": "no",
+                "wave_patience": 0,
+                "min_wave": True,
+            },
             [
                 "max_minion_jobs is 'ten': write a whole number from 1 on.",
                 "min_wave is True: write a whole number from 1 on.",

@@ -89,8 +89,9 @@ def test_had_is_forgotten(bench):
     setup.submit(1, user="a")
     setup.advance()
     flow = ("bulk", "a")
-    assert setup.criteria._had(flow, setup.now) == 1
-    assert setup.criteria._had(flow, setup.now + 60) == 0.5
+    had = setup.criteria._had  # pylint: disable=protected-access
+    assert had(flow, setup.now) == 1
+    assert had(flow, setup.now + 60) == 0.5
 
 
 def test_validate():

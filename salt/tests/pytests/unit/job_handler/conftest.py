@@ -16,7 +16,9 @@ class Bench:
     A queue manager, and short ways to use it.
     """
 
-    def __init__(self, criteria=None, max_queue_size=1000, fail_mode="open", **settings):
+    def __init__(
+        self, criteria=None, max_queue_size=1000, fail_mode="open", **settings
+    ):
         self.now = 100.0
         self.seconds = 0.0
         self.numbers = itertools.count(1)

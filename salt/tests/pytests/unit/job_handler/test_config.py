@@ -80,7 +80,10 @@ def test_all_errors_at_once(opts):
 @pytest.mark.parametrize(
     "section,expected",
     [
-        (["capacity"], "rate_limiting: write a mapping with at least the key criteria."),
+        (
+            ["capacity"],
+            "rate_limiting: write a mapping with at least the key criteria.",
+        ),
         (
             {"max_master_jobs": 1},
             "rate_limiting: criteria is missing: write the name of a criteria module.",

@@ -70,7 +70,9 @@ def test_answer_of_somebody_else(sink):
 
 
 def test_start(sink):
-    assert _hear(sink, "salt/minion/web1/start", {"id": "web1"}) == [("started", "web1")]
+    assert _hear(sink, "salt/minion/web1/start", {"id": "web1"}) == [
+        ("started", "web1")
+    ]
 
 
 @pytest.mark.parametrize("data", [{"id": "evil"}, {}, "text", None])

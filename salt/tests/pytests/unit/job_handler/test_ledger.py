@@ -39,8 +39,9 @@ def test_released_once(ledger):
 
 
 def test_empty_after_all(ledger):
-    ledger.release_job("x")
-    assert ledger.release_minion("b") == ["y"]
+    ledger.release("x", "a")
+    assert sorted(ledger.release_minion("b")) == ["x", "y"]
+    assert ledger.release_minion("b") == []
     assert (ledger.used, len(ledger), ledger.minions(), ledger.jobs()) == (0, 0, {}, {})
 
 
@@ -52,8 +53,12 @@ def test_stale_and_renewed(ledger):
     assert ledger.stale(15) == {"b": ["x"]}
 
 
-def test_snapshot(ledger):
-    other = Ledger()
-    other.restore(ledger.snapshot())
-    assert sorted(other.snapshot()) == sorted(ledger.snapshot())
-    assert other.used == ledger.used
+def test_fractions_leave_nothing(ledger):
+    for number in range(10):
+        ledger.charge(f"f{number}", ["c"], 0.1, 10)
+    for number in range(10):
+        ledger.release(f"f{number}", "c")
+    assert "c" not in ledger.minions()
+    ledger.release_minion("a")
+    ledger.release_minion("b")
+    assert ledger.used == 0

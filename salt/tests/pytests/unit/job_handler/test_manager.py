@@ -164,7 +164,11 @@ def test_job_of_full_minions_only(bench):
     setup.submit(["a"])
     setup.submit(["a"], "none")
     action = setup.advance()[-1]
-    assert (action.job.jid, action.minions, list(action.excluded)) == ("none", [], ["a"])
+    assert (action.job.jid, action.minions, list(action.excluded)) == (
+        "none",
+        [],
+        ["a"],
+    )
     assert action.last and len(setup.manager.queue) == 0
 
 
@@ -327,7 +331,9 @@ def test_failing_criteria_requeues(bench):
     assert setup.manager.failures == 0
 
 
-@pytest.mark.parametrize("fail_mode,expected", [("open", [("a", ["m0"])]), ("closed", [])])
+@pytest.mark.parametrize(
+    "fail_mode,expected", [("open", [("a", ["m0"])]), ("closed", [])]
+)
 def test_third_failure_in_a_row(bench, fail_mode, expected):
     setup = bench(criteria=Failing(3), fail_mode=fail_mode)
     setup.submit(1, "a")
@@ -360,6 +366,27 @@ def test_slow_criteria_requeues(bench):
     assert setup.criteria.ledger.used == 0
     setup.criteria.slow = lambda: None
     assert setup.sent() == [("a", ["m0"])]
+
+
+@pytest.mark.parametrize(
+    "waited,worked,slow", [(0.9, 0.05, 0), (1.1, 0.05, 1), (0.9, 0.2, 1)]
+)
+def test_criteria_on_a_machine_with_too_much_to_do(bench, waited, worked, slow):
+    """
+    To wait for one's turn is no fault, to work or to wait for long is one.
+    """
+    setup = bench(criteria=Failing(0, slow=lambda: None))
+    cpu = [0.0]
+
+    def decide():
+        setup.seconds += waited
+        cpu[0] += worked
+
+    setup.criteria.slow = decide
+    setup.manager.work = lambda: cpu[0]
+    setup.submit(1)
+    setup.advance()
+    assert setup.manager.counters["criteria_failures"] == slow
 
 
 def test_decision_without_sense_is_a_failure(bench):
