@@ -490,6 +490,44 @@ def test_maintenance_asks_without_the_queue(setup):
     assert setup.bus.published[-1]["jid"] == "2"
 
 
+def test_capacities_are_whole_again(setup):
+    """
+    Of 1,000 minions 100 die in mid-job, and of the others 50 returns are lost with the
+    event bus: within the threshold and two rounds only what really runs, or waits in a
+    minion's own queue, is charged.
+    """
+    setup.config(max_master_jobs=2000, long_running=60, reconcile_interval=15)
+    minions = [f"m{number:04}" for number in range(1000)]
+    dead, lost = set(minions[:100]), set(minions[100:150])
+    runs, waits = set(minions[150:180]), set(minions[180:190])
+
+    def answer(handler, load):
+        for minion in set(load["tgt"]) - dead:
+            if load["fun"] == "saltutil.running":
+                found = [{"jid": "1"}] if minion in runs else []
+            else:
+                found = {"jid": "1"} if minion in waits else {}
+            handler.answered(load["jid"], minion, found)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", minions)
+        assert handler.criteria.ledger.used == 1000
+        _return(setup, "1", *set(minions) - dead - lost - runs - waits)
+        handler.missed()
+        answered = 1
+        for _ in range(60 + 2 * 15):
+            setup.clock.now += 1
+            await handler.tick()
+            for load in setup.bus.published[answered:]:
+                answer(handler, load)
+            answered = len(setup.bus.published)
+        assert handler.criteria.ledger.of_job("1") == runs | waits
+        assert set(handler.criteria.silent) == dead
+
+    asyncio.run(run())
+
+
 def test_master_of_masters(setup):
     """
     It may not know a single target: the job counts, and its target stays as it is.
