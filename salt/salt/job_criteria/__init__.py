@@ -114,7 +114,7 @@ class Criteria:
 
     def stale(self, before):
         """
-        Return ``{minion: [jid, ...]}`` of what has been charged since before a time.
+        Return ``{minion: [jid, ...]}`` of what was charged up to a time.
         """
         return self.ledger.stale(before)
 

@@ -118,11 +118,11 @@ class Ledger:
 
     def stale(self, before):
         """
-        Return ``{minion: [jid, ...]}`` of the charges from before a time.
+        Return ``{minion: [jid, ...]}`` of the charges up to a time.
         """
         ret = {}
         for jid, charges in self._jobs.items():
             for minion, (_, since) in charges.items():
-                if since < before:
+                if since <= before:
                     ret.setdefault(minion, []).append(jid)
         return ret

@@ -126,7 +126,7 @@ def test_start_ends_the_check(setup):
 def test_doubt_checks_everything(setup):
     setup.ledger.charge("old", ["a"], 1, 0)
     setup.rounds.doubt(10)
-    setup.ledger.charge("new", ["b"], 1, 10)
+    setup.ledger.charge("new", ["b"], 1, 11)
     assert setup.tick(11) == [("q1", RUNNING, [], ["a"])]
 
 
