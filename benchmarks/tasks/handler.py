@@ -187,6 +187,8 @@ def _fire(opts: dict[str, Any], rate: int, seconds: int) -> None:
             for number in range(per_beat):
                 tag = f"salt/job/{time.monotonic_ns()}/ret/minion-{number:05d}"
                 await server.publish_payload(salt.utils.event.SaltEvent.pack(tag, {**RETURN, "id": tag}))
+                # each event of a real bus comes by itself, and what has been written gets its turn
+                await asyncio.sleep(0)
             await asyncio.sleep(max(0.0, start + (beat + 1) * BEAT_S - time.monotonic()))
         await asyncio.sleep(5)
 

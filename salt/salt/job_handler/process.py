@@ -338,10 +338,10 @@ class Handler:
                 request["request"],
                 {
                     "jid": job.jid,
-                    "minions": salt.payload.loads(request["ids"]),
                     "missing": [],
                     **({"job_handler": reply} if reply else {}),
                 },
+                request["ids"],
             )
         if job.told:
             log.info("Job %s waits: %s", job.jid, job.reason)

@@ -49,7 +49,10 @@ CREATE TABLE IF NOT EXISTS waves (
 );
 CREATE INDEX IF NOT EXISTS waves_jid ON waves (jid);
 CREATE TABLE IF NOT EXISTS requests (
-    request TEXT PRIMARY KEY, answered REAL NOT NULL, answer BLOB NOT NULL
+    request TEXT PRIMARY KEY,
+    answered REAL NOT NULL,
+    digest BLOB NOT NULL,
+    answer BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS snapshots (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
@@ -308,13 +311,23 @@ class JobStore:
     # Requests, snapshots, cleaning
     # ------------------------------------------------------------------
 
-    def answer(self, request, answer):
+    def answer(self, request, answer, ids):
         """
         Remember what was answered to a publish request.
+
+        :param bytes ids: the ids of the job's minions, which are the same ones as those
+            of many other jobs
         """
+        digest = hashlib.blake2b(ids, digest_size=16).digest()
+        self.db.execute("INSERT OR IGNORE INTO targets VALUES (?, ?)", (digest, ids))
         self.db.execute(
-            "INSERT OR REPLACE INTO requests VALUES (?, ?, ?)",
-            (request, self.clock(), salt.payload.dumps(answer, use_bin_type=True)),
+            "INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?)",
+            (
+                request,
+                self.clock(),
+                digest,
+                salt.payload.dumps(answer, use_bin_type=True),
+            ),
         )
 
     def answered(self, request):
@@ -322,9 +335,13 @@ class JobStore:
         Return what was answered to a publish request, or None.
         """
         row = self.db.execute(
-            "SELECT answer FROM requests WHERE request = ?", (request,)
+            "SELECT answer, ids FROM requests JOIN targets USING (digest)"
+            " WHERE request = ?",
+            (request,),
         ).fetchone()
-        return salt.payload.loads(row[0]) if row else None
+        if row is None:
+            return None
+        return {**salt.payload.loads(row[0]), "minions": salt.payload.loads(row[1])}
 
     def put_snapshot(self, name, value):
         """
@@ -353,5 +370,6 @@ class JobStore:
             (self.clock() - REQUEST_SECONDS,),
         )
         self.db.execute(
-            "DELETE FROM targets WHERE digest NOT IN (SELECT digest FROM jobs)"
+            "DELETE FROM targets WHERE digest NOT IN"
+            " (SELECT digest FROM jobs UNION SELECT digest FROM requests)"
         )

@@ -112,10 +112,10 @@ def test_job_without_anybody_left(opened):
 
 def test_answers_are_remembered_for_a_while(opened, clock):
     store = opened()
-    store.answer("bob\n1", {"jid": "j", "minions": ["a"]})
+    store.answer("bob\n1", {"jid": "j"}, IDS)
     clock.now += 899
     store.clean()
-    assert opened().answered("bob\n1") == {"jid": "j", "minions": ["a"]}
+    assert opened().answered("bob\n1") == {"jid": "j", "minions": ["a", "b", "c"]}
     assert store.answered("alice\n1") is None
     clock.now += 2
     store.clean()
