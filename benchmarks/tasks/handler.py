@@ -21,14 +21,11 @@ import salt.job_handler.job
 import salt.job_handler.manager
 import salt.job_handler.process
 import salt.payload
-import salt.transport
 import salt.utils.event
-import tornado.ioloop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BEAT_S = 0.01
 RETURN = {"fun": "test.ping", "fun_args": [], "return": True, "retcode": 0, "success": True, "cmd": "_return"}
 
 
@@ -46,24 +43,20 @@ class Bus:
 
 
 class Listener:
-    """What a feed tells; notes how late each return came."""
+    """What a feed tells: passes returns on to a queue manager, as the handler does."""
 
-    def __init__(self) -> None:
-        """Begin with nothing."""
+    def __init__(self, manager: Any) -> None:  # noqa: ANN401 - Salt has no annotations
+        """Take the manager."""
         self.rounds = self
-        self.late: list[float] = []
+        self.manager = manager
 
     def is_question(self, _jid: str) -> bool:
         """Say no."""
         return False
 
-    def returned(self, jid: str, _minion: str) -> None:
-        """Note the lag; the job id is the time of the event."""
-        self.late.append((time.monotonic_ns() - int(jid)) / 1e9)
-
-    def missed(self) -> None:
-        """Fail: the bus has dropped the listener."""
-        raise RuntimeError("the event bus dropped the job handler")
+    def returned(self, jid: str, minion: str) -> None:
+        """Pass a return on."""
+        self.manager.returned(jid, minion, 0.0)
 
 
 def options(folder: str, **rate_limiting: object) -> dict[str, Any]:
@@ -173,51 +166,24 @@ async def _fill(minions: int, jobs: int, handler: Any) -> float:  # noqa: ANN401
     return float((psutil.Process().memory_info().rss - before) / 2**20)
 
 
-def _fire(opts: dict[str, Any], rate: int, seconds: int) -> None:
-    """Fire return events at a steady rate, as the master's event publisher does."""
-
-    async def fire() -> None:
-        server = salt.transport.ipc_publish_server("master", opts)
-        await server.publisher(None, io_loop=tornado.ioloop.IOLoop.current())
-        while not server.pub_server.clients:  # noqa: ASYNC110 - Salt's server tells nobody
-            await asyncio.sleep(0.01)
-        beats, per_beat = int(seconds / BEAT_S), int(rate * BEAT_S)
-        start = time.monotonic()
-        for beat in range(beats):
-            for number in range(per_beat):
-                tag = f"salt/job/{time.monotonic_ns()}/ret/minion-{number:05d}"
-                await server.publish_payload(salt.utils.event.SaltEvent.pack(tag, {**RETURN, "id": tag}))
-                # each event of a real bus comes by itself, and what has been written gets its turn
-                await asyncio.sleep(0)
-            await asyncio.sleep(max(0.0, start + (beat + 1) * BEAT_S - time.monotonic()))
-        await asyncio.sleep(5)
-
-    asyncio.run(fire())
-
-
-def hear(rate: int, seconds: int) -> list[float]:
-    """Return how late each of `rate` return events a second came, in seconds."""
-    with tempfile.TemporaryDirectory(prefix="saltbed-") as folder:
-        opts = options(folder)
-        process = multiprocessing.Process(target=_fire, args=(opts, rate, seconds), daemon=True)
-        process.start()
-        try:
-            return asyncio.run(_listen(opts, rate * seconds, seconds + 60))
-        finally:
-            process.kill()
-            process.join()
-
-
-async def _listen(opts: dict[str, Any], events: int, limit: float) -> list[float]:
-    listener = Listener()
-    feed = salt.job_handler.feed.Feed(opts, listener)
-    await feed.connect()
-    task = asyncio.ensure_future(feed.run())
-    end = time.monotonic() + limit
-    while len(listener.late) < events and time.monotonic() < end:  # noqa: ASYNC110 - an event a return would cost
-        await asyncio.sleep(0.1)
-    task.cancel()
-    return listener.late
+def hear(minions: int, rounds: int) -> list[float]:
+    """Return the CPU seconds in which so many return events, as the bus brings them, are read and release charges."""
+    criteria = salt.job_criteria.capacity.Capacity({"max_master_jobs": 10**6})
+    listener = Listener(salt.job_handler.manager.QueueManager(criteria, 10, "open", time.monotonic))
+    feed = salt.job_handler.feed.Feed({}, listener)
+    samples = []
+    for number in range(rounds):
+        events = [
+            salt.utils.event.SaltEvent.pack(f"salt/job/{number}/ret/{minion}", {**RETURN, "id": minion, "jid": number})
+            for minion in ids(minions)
+        ]
+        criteria.ledger.charge(str(number), ids(minions), 1, 0.0)
+        before = time.thread_time()
+        for event in events:
+            feed.hear(event)
+        samples.append(time.thread_time() - before)
+        _hold(criteria.ledger.used == 0, "returns were not heard")
+    return samples
 
 
 def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
