@@ -120,7 +120,8 @@ def _findings(command: Sequence[str], tree: Path, names: Sequence[str]) -> Count
     if not names:
         return Counter()
     run = subprocess.run([*command, *names], cwd=tree, capture_output=True, text=True, check=False)
-    return Counter(line for line in run.stdout.splitlines() if line and not line.startswith("***"))
+    lines = (line for line in run.stdout.splitlines() if line and not line.startswith("***"))
+    return Counter(re.sub(r"\bline \d+", "line", line) for line in lines)
 
 
 def _syntax(layout: Layout, names: tuple[str, ...]) -> Verdict:
