@@ -20,19 +20,12 @@ from patches.state import read_state
 from patches.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from patches.layout import Layout
     from patches.repository import Repository
 
 OLDEST_PYTHON = (3, 9)
-<<<<<<< HEAD
 # where in a file a message of pylint's belongs to
 LINE = re.compile(r":\d+:\d+:")
-=======
-FINDING = "{path}: {msg_id}: {msg} ({symbol})"
->>>>>>> 3dafe76 (Ledger without an object for each charge; style: only findings of ours)
 
 
 @dataclass(frozen=True)
@@ -81,7 +74,6 @@ def check(repository: Repository, *, fix: bool) -> tuple[Verdict, ...]:
             [python, "-m", *command, *names], cwd=layout.salt, capture_output=True, text=True, check=False
         )
         verdicts.append(Verdict(linter, run.returncode, (run.stdout + run.stderr).strip()))
-<<<<<<< HEAD
     return (*verdicts, _pylint([python, "-m", *pylint], layout, names))
 
 
@@ -105,23 +97,6 @@ def _pylint(command: list[str], layout: Layout, names: tuple[str, ...]) -> Verdi
 def _messages(output: str) -> list[str]:
     """Give pylint's messages without the headings above them."""
     return [line for line in output.splitlines() if not line.startswith("*")]
-=======
-    pylint = [python, "-m", "pylint", f"--rcfile={config}", "--score=n", f"--msg-template={FINDING}"]
-    # upstream's own files have findings of their own, which are not ours to mend
-    known = _findings(pylint, layout.stock, [name for name in names if (layout.stock / name).is_file()])
-    ours = _findings(pylint, layout.salt, names) - known
-    verdicts.append(Verdict("pylint", int(bool(ours)), "\n".join(ours)))
-    return tuple(verdicts)
->>>>>>> 3dafe76 (Ledger without an object for each charge; style: only findings of ours)
-
-
-def _findings(command: Sequence[str], tree: Path, names: Sequence[str]) -> Counter[str]:
-    """Run pylint over files of a tree and count its findings, which name no lines and so compare between trees."""
-    if not names:
-        return Counter()
-    run = subprocess.run([*command, *names], cwd=tree, capture_output=True, text=True, check=False)
-    lines = (line for line in run.stdout.splitlines() if line and not line.startswith("***"))
-    return Counter(re.sub(r"\bline \d+", "line", line) for line in lines)
 
 
 def _syntax(layout: Layout, names: tuple[str, ...]) -> Verdict:
