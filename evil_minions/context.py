@@ -196,13 +196,14 @@ class Context:
             print(f"evil_minions: {error} Trying again.", file=sys.stderr, flush=True)
 
     def _new_job(self, publication: Publication) -> None:
-        """Write the sample of a job seen for the first time, and give it its place in what minions draw.
+        """Write the sample of a publication, and give its job its place in what minions draw if that is new.
 
         The place is that of the n-th job with this function: how many find_jobs a slow master caused changes nothing.
         """
-        self._funs[publication.fun] += 1
-        publication.nth = self._funs[publication.fun]
-        publication.lot = lot(self.settings.seed, "job", publication.fun, publication.nth)
+        if not publication.nth:
+            self._funs[publication.fun] += 1
+            publication.nth = self._funs[publication.fun]
+            publication.lot = lot(self.settings.seed, "job", publication.fun, publication.nth)
         targeted = sum(1 for index, chosen in enumerate(publication.chosen) if chosen and self.subscribed(index))
         self.sample(self.jobs, JobRow(time.time(), publication.jid, publication.fun, targeted))
 

@@ -147,13 +147,14 @@ class Publications:
         publication = Publication(load, serial, self._targets.select(target_of(load)))
         known = self._jobs.get(publication.jid)
         if known is not None:
+            # a part of a job, as batches publish them, or the same one again
             publication.seen = known.seen
             publication.lot, publication.nth = known.lot, known.nth
-            return publication
-        self._jobs[publication.jid] = publication
-        if len(self._jobs) > _JOBS:
-            self._jobs.popitem(last=False)
-        self._counters.publications += 1
+        else:
+            self._jobs[publication.jid] = publication
+            if len(self._jobs) > _JOBS:
+                self._jobs.popitem(last=False)
+            self._counters.publications += 1
         self._on_new(publication)
         return publication
 

@@ -1,0 +1,177 @@
+"""
+Criteria modules of the job handler: when may a job be published, and to whom?
+
+A criteria module lives in this package, below ``extension_modules`` in the folder
+``job_criteria``, or in one of :conf_master:`job_criteria_dirs`. It holds one
+function, ``criteria(settings)``, which returns an instance of :class:`Criteria`.
+
+.. versionadded:: 3008.6
+"""
+
+import salt.job_handler.job
+import salt.job_handler.ledger
+
+
+class Criteria:
+    """
+    What the job handler asks, and what it tells. A criteria module overrides
+    :meth:`decide`, and whatever else it needs.
+
+    All methods are called in one thread and must not wait for anything: a decision
+    that takes longer than 100 ms does not count.
+
+    :ivar dict settings: the section :conf_master:`rate_limiting`
+    :ivar ledger: a :class:`salt.job_handler.ledger.Ledger` of what is charged
+    :ivar dict silent: the minions that did not answer the maintenance, of which
+        nothing is expected until they are heard of again
+    """
+
+    #: The names of the settings that this module understands
+    options = ()
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.ledger = salt.job_handler.ledger.Ledger()
+        self.silent = {}
+
+    @classmethod
+    def validate(cls, settings):
+        """
+        Return a list of sentences, one for each thing that is wrong with the settings.
+        """
+        return []
+
+    def flow(self, job):
+        """
+        Return the flow that a job belongs to, any hashable value. Within a flow the
+        order is first in, first out. All jobs are in one flow by default.
+        """
+        return None
+
+    def choose(self, heads, now):
+        """
+        Return which of the flows' first jobs goes next. The oldest one, by default.
+        """
+        return min(heads, key=lambda job: job.seq)
+
+    def cost(self, job):
+        """
+        Return the points that a job costs for each minion.
+        """
+        return 1
+
+    def decide(self, job, now):
+        """
+        Decide what becomes of a job, which is the next one.
+
+        :return: :func:`salt.job_handler.job.publish` with the minions to publish to
+            now, after they have been charged, and those that won't get the job at
+            all; whoever is in neither stays in the queue. Or
+            :func:`salt.job_handler.job.requeue` with the reason
+        """
+        raise NotImplementedError
+
+    def charge(self, job, minions, now):
+        """
+        Charge a job to minions, whatever the limits are.
+        """
+        if self.silent:
+            minions = [minion for minion in minions if minion not in self.silent]
+        self.ledger.charge(job.jid, minions, self.cost(job), now)
+
+    def abort(self, job, minions, now):
+        """
+        Take a decision back: the job was not published to these minions.
+        """
+        for minion in minions:
+            self.ledger.release(job.jid, minion)
+
+    def on_return(self, jid, minion, now):
+        """
+        A minion has returned a job. The same return may come more than once.
+
+        :return: whether that gave anything back
+        """
+        self.silent.pop(minion, None)
+        return self.ledger.release(jid, minion)
+
+    def on_minion_start(self, minion, now):
+        """
+        A minion has started, so it runs nothing.
+
+        :return: the ids of the jobs that it was charged for
+        """
+        self.silent.pop(minion, None)
+        return self.ledger.release_minion(minion)
+
+    def on_silent(self, minion, now):
+        """
+        A minion has not answered the maintenance twice. Until it is heard of again
+        it costs nothing: what is published does not reach it.
+        """
+        self.silent[minion] = now
+        return self.ledger.release_minion(minion)
+
+    def stale(self, before):
+        """
+        Return ``{minion: [jid, ...]}`` of what was charged up to a time.
+        """
+        return self.ledger.stale(before)
+
+    def reconcile(self, minion, jid, running, now):
+        """
+        The maintenance has learned whether a minion runs a job, or has it waiting in
+        its own queue.
+        """
+        self.silent.pop(minion, None)
+        if running:
+            self.ledger.renew(jid, minion, now)
+        else:
+            self.ledger.release(jid, minion)
+
+    def collect(self, opts):
+        """
+        Gather what this module wants to know and may have to wait for, such as
+        grains. Called in a thread of its own, about once a minute.
+
+        :param dict opts: the master's options
+        :return: anything but None, which :meth:`learn` gets
+        """
+        return None
+
+    def learn(self, collected, now):
+        """
+        Take over what :meth:`collect` has found.
+        """
+
+    def snapshot(self):
+        """
+        Return what has to survive a restart besides the charges, which the job
+        handler keeps. It has to consist of what msgpack can carry.
+        """
+        return {}
+
+    def restore(self, snapshot, now):
+        """
+        Take over a snapshot. The charges have been restored already.
+        """
+
+    def stats(self, now):
+        """
+        Return figures for people and for metrics.
+        """
+        return {"used": self.ledger.used, "charges": len(self.ledger)}
+
+
+def is_count(value):
+    """
+    Return whether a setting is a whole number from 1 on.
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def is_number(value):
+    """
+    Return whether a setting is a number above zero.
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0

@@ -1,0 +1,177 @@
+"""
+The side of ``LocalClient``: what it says of itself in a publish request, and how it
+waits for a job that waits itself.
+"""
+
+import time
+import uuid
+
+import salt.defaults.exitcodes
+import salt.job_handler
+from salt.exceptions import JobQueueFullError
+
+#: The name of the error that refuses a job.
+REFUSED = "JobQueueFullError"
+
+#: Nothing heard of a queued job for so many seconds means that the job handler is gone
+#: or the events are lost. The client then goes on as if there was no queue. A client on
+#: a master under load hears of things late.
+LEASE_SECONDS = 60
+
+_QUEUED = "queued"
+_DISPATCHED = "dispatched"
+_EXCLUDED = "excluded"
+_DISCARDED = "discarded"
+
+
+def announce(client, payload, sync, patience, timeout):
+    """
+    Add to a publish request what the job handler wants to know: a name of its own, so
+    that a second try does not become a second job, and how long the caller waits.
+
+    :param LocalClient client: the client, whose options are those of the master
+    :param dict payload: the publish request
+    :param bool sync: whether the caller waits for the answers
+    :param patience: for how many seconds
+    :param timeout: how long one try of the request waits for the master's answer
+    :return: how long it should: a master under load that answers late is not asked
+        again, as each try costs it as much as the first
+    """
+    if not salt.job_handler.enabled(client.opts):
+        return timeout
+    if client.patience is not None:
+        sync, patience = True, client.patience
+    payload["job_handler"] = {
+        "id": uuid.uuid4().hex,
+        "sync": bool(sync),
+        "timeout": patience,
+        "extend": client.batching,
+    }
+    return max(timeout, client.opts.get("publish_timeout", 30))
+
+
+def check(error):
+    """
+    Raise JobQueueFullError if the master's error says that it refused the job.
+    """
+    if isinstance(error, dict) and error.get("name") == REFUSED:
+        raise JobQueueFullError(error.get("message", ""), error.get("retry_after", 10))
+
+
+class QueuedJob:
+    """
+    A job that had not gone out to all of its minions when the master answered.
+
+    A batch publishes several times under one job id, and the events of all of these
+    come to whichever part of it listens, so all parts share one of these objects.
+
+    :ivar dict left_out: the minions that won't get it, with the sentence that says why
+    """
+
+    def __init__(self, jid, state, clock=time.monotonic):
+        self.jid = jid
+        self.clock = clock
+        self.left_out = {}
+        self.reason = ""
+        self.position = None
+        self._sent = set()
+        # number of the publication: how many of its minions wait, until when that holds
+        self._waiting = {}
+        # the sentence that ends the wait of all that have not been sent to
+        self._discarded = None
+        self.add(state)
+
+    def add(self, state):
+        """
+        Take over what the master said in its answer to a publish request.
+        """
+        self._exclude(state.get("excluded"))
+        self._progress(state)
+
+    @property
+    def waits(self):
+        """
+        Whether minions are known to wait in the queue for their turn.
+        """
+        now = self.clock()
+        return any(until > now for _, until in self._waiting.values())
+
+    def _progress(self, data):
+        number, waiting = data.get("publication"), data.get("waiting", 0)
+        if waiting:
+            lease = data.get("lease", LEASE_SECONDS)
+            self._waiting[number] = (waiting, self.clock() + lease)
+        else:
+            self._waiting.pop(number, None)
+        self.reason = data.get("reason", "")
+        self.position = data.get("position")
+
+    def _exclude(self, excluded):
+        if isinstance(excluded, dict):
+            for minion, reason in excluded.items():
+                self.left_out[minion] = f"Minion did not get the job. [{reason}]"
+
+    def handle(self, raw):
+        """
+        Take over an event, if it is one of the job handler.
+
+        :param dict raw: an event
+        :return: whether it was
+        """
+        prefix = f"salt/job/{self.jid}/"
+        kind = raw["tag"][len(prefix) :] if raw["tag"].startswith(prefix) else ""
+        if kind not in (_QUEUED, _DISPATCHED, _EXCLUDED, _DISCARDED):
+            return False
+        data = raw["data"]
+        targets = data.get("targets")
+        if kind == _EXCLUDED:
+            self._exclude(data.get("excluded"))
+        elif kind == _DISCARDED:
+            self._progress({**data, "waiting": 0})
+            if isinstance(targets, list):
+                self._exclude(dict.fromkeys(targets, data.get("sentence")))
+            else:
+                self._discarded = data.get("sentence")
+        else:
+            self._progress(data)
+            if isinstance(targets, list):
+                self._sent.update(targets)
+        return True
+
+    def drop(self, minions, found=()):
+        """
+        Take those that won't get the job out of those that are waited for.
+
+        :param set minions: those that are waited for
+        :param set found: those that have answered
+        """
+        if self._discarded is not None:
+            left = minions.difference(found, self._sent, self.left_out)
+            self._exclude(dict.fromkeys(left, self._discarded))
+        if self.left_out:
+            minions.difference_update(self.left_out)
+
+    def rows(self, asked):
+        """
+        Return what to show of each minion that did not get the job.
+
+        :param asked: the minions that it was for
+        """
+        return {
+            minion: {
+                "failed": True,
+                "out": "no_return",
+                "ret": sentence,
+                "retcode": salt.defaults.exitcodes.EX_GENERIC,
+            }
+            for minion, sentence in sorted(self.left_out.items())
+            if minion in asked
+        }
+
+    def notice(self):
+        """
+        Return a sentence for people.
+        """
+        place = f" at place {self.position}" if self.position else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"Job {self.jid} waits in the master's queue{place}{why}."

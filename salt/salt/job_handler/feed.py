@@ -1,0 +1,128 @@
+"""
+What the job handler hears on the event bus: returns and starts of minions.
+
+Tens of thousands of returns are read here, so nothing is unpacked that isn't needed:
+the tag of a return names the job and the minion. Minions can fire events of their own
+with such tags. What they set free is bounded by what has been charged, and the
+maintenance finds out what really runs.
+"""
+
+import asyncio
+import collections
+import logging
+import re
+
+import salt.exceptions
+import salt.payload
+import salt.transport
+import salt.utils.event
+import salt.utils.stringutils
+
+log = logging.getLogger(__name__)
+
+_TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
+_RETURN = re.compile(rb"salt/job/([0-9_]+)/ret/(.+)")
+_START = re.compile(rb"salt/minion/([^/]+)/start$")
+_PEER = re.compile(rb"salt/job/([0-9_]+)/(new|publish)$")
+
+#: How many jobs of peers may be known but not published yet.
+_PEER_JOBS = 1000
+
+
+class Feed:
+    """
+    :param dict opts: the master's options
+    :param sink: is told what was heard, see
+        :class:`salt.job_handler.process.Handler`
+    """
+
+    def __init__(self, opts, sink):
+        self.opts = opts
+        self.sink = sink
+        self.clustered = bool(opts.get("cluster_id"))
+        self.client = None
+        self.heard = 0
+        self._peer_jobs = collections.OrderedDict()
+
+    async def connect(self):
+        """
+        Connect to the event bus.
+        """
+        self.client = salt.transport.ipc_publish_client(
+            "master", self.opts, asyncio.get_running_loop()
+        )
+        await self.client.connect(disconnect_callback=self._disconnected)
+
+    async def _disconnected(self):
+        # the bus drops whoever is too slow, and what it sent meanwhile is lost
+        log.warning("The job handler lost the event bus, and connects again")
+        self.sink.missed()
+
+    async def run(self):
+        """
+        Listen for ever.
+        """
+        while True:
+            raw = await self.client.recv()
+            if raw is None:
+                await asyncio.sleep(0.05)
+                continue
+            try:
+                self.hear(raw)
+            except Exception:  # pylint: disable=broad-except
+                log.exception("The job handler failed on an event")
+            self.heard += 1
+            if not self.heard % 64:
+                # the bus may have more than others can wait for
+                await asyncio.sleep(0)
+
+    def hear(self, raw):
+        """
+        Take over one event as it comes from the bus.
+        """
+        tag, _, body = raw.partition(_TAGEND)
+        match = _RETURN.match(tag)
+        if match:
+            jid, minion = match.group(1).decode(), match.group(2).decode()
+            if self.sink.rounds.is_question(jid):
+                data = self._unpack(body)
+                if data.get("id") == minion:
+                    self.sink.answered(jid, minion, data.get("return"))
+            else:
+                self.sink.returned(jid, minion)
+            return
+        match = _START.match(tag)
+        if match:
+            minion = match.group(1).decode()
+            # the master has checked the id of what a minion sends
+            if self._unpack(body).get("id") == minion:
+                self.sink.started(minion)
+            return
+        if self.clustered:
+            match = _PEER.match(tag)
+            if match:
+                self._hear_peer(match.group(2), self._unpack(body))
+
+    def _hear_peer(self, kind, data):
+        """
+        Another master of the cluster publishes a job.
+        """
+        jid = data.get("jid")
+        if kind == b"new":
+            self._peer_jobs[jid] = data.get("minions") or []
+            if len(self._peer_jobs) > _PEER_JOBS:
+                self._peer_jobs.popitem(last=False)
+            return
+        minions = self._peer_jobs.get(jid)
+        if data.get("tgt_type") == "list" and isinstance(data.get("tgt"), list):
+            minions = data["tgt"]
+        if minions:
+            self.sink.peer_published(jid, data.get("fun", ""), minions)
+
+    @staticmethod
+    def _unpack(body):
+        try:
+            data = salt.payload.loads(body, encoding="utf-8")
+        except salt.exceptions.SaltDeserializationError:
+            data = None
+        return data if isinstance(data, dict) else {}

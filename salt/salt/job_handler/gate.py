@@ -1,0 +1,202 @@
+"""
+The master's side of the job handler: what ``ClearFuncs.publish`` asks before it gives
+out a job id, and whom it hands the job to instead of publishing it.
+"""
+
+import asyncio
+import logging
+import uuid
+
+import salt.job_handler
+import salt.job_handler.claims
+import salt.job_handler.client
+import salt.job_handler.config
+import salt.job_handler.ipc
+import salt.payload
+import salt.utils.event
+import salt.utils.metrics
+
+log = logging.getLogger(__name__)
+
+#: How long the job handler may take to answer, in seconds.
+ANSWER_SECONDS = 1.0
+
+#: How long a second try of a publish request waits for the first one's job id.
+TWIN_SECONDS = 10.0
+
+
+def exempt(section, fun):
+    """
+    Return whether a function is published without asking the job handler.
+
+    :param dict section: the settings
+    :param fun: a function, or the list of functions of a compound command
+    """
+    funs = [fun] if isinstance(fun, str) else fun
+    return bool(funs) and all(fun in section["exempt"] for fun in funs)
+
+
+async def enter(opts, event, clear_load, request, forced=False):
+    """
+    Take a publish request that is authorised and has no job id yet.
+
+    :param dict opts: the master's options
+    :param event: the master's event bus
+    :param dict clear_load: the publish request
+    :param request: what the client says of itself, see :mod:`salt.job_handler.client`
+    :param bool forced: publish at once whatever the limits are, and charge it
+    :return: a :class:`Gate`, or None if the job handler has no part in this job
+    """
+    if not salt.job_handler.enabled(opts):
+        return None
+    section = salt.job_handler.config.settings(opts)
+    if exempt(section, clear_load["fun"]):
+        return None
+    gate = Gate(opts, event, section, clear_load["user"], forced)
+    gate.read(request)
+    if not forced:
+        await gate.reserve()
+    return gate
+
+
+class Gate:
+    """
+    One publish request on its way through the job handler.
+
+    :ivar answer: what to answer without publishing anything, or None
+    """
+
+    def __init__(self, opts, event, section, user, forced=False):
+        self.opts = opts
+        self.event = event
+        self.section = section
+        self.user = user
+        self.answer = None
+        self.forced = forced
+        self.direct = False
+        self.token = uuid.uuid4().hex
+        self.request = None
+        self.sync = False
+        self.timeout = None
+        self.extend = False
+
+    def read(self, request):
+        """
+        Take over what the client says of itself. It may say anything.
+        """
+        if not isinstance(request, dict):
+            return
+        if isinstance(request.get("id"), str) and 0 < len(request["id"]) <= 64:
+            # one user can't learn of another one's jobs
+            self.request = f"{self.user}\n{request['id']}"
+        timeout = request.get("timeout")
+        if request.get("sync") is True and isinstance(timeout, (int, float)):
+            self.sync = True
+            self.timeout = max(0, timeout)
+            self.extend = (
+                request.get("extend") is True or self.section["sync_wait"] == "extend"
+            )
+
+    async def reserve(self):
+        """
+        Ask for a place in the queue, before anything is written or announced.
+        """
+        ask = {"cmd": "reserve", "token": self.token, "request": self.request}
+        loop = asyncio.get_running_loop()
+        until = loop.time() + TWIN_SECONDS
+        try:
+            while True:
+                reply = await salt.job_handler.ipc.ask(self.opts, ask, ANSWER_SECONDS)
+                if reply["state"] != "twin" or loop.time() >= until:
+                    break
+                # the first try of this request has no job id yet
+                await asyncio.sleep(0.1)
+        except salt.job_handler.ipc.JobHandlerUnavailable as exc:
+            self._unavailable(exc)
+            return
+        if reply["state"] == "answered":
+            self.answer = {"enc": "clear", "load": reply["answer"]}
+        elif reply["state"] == "full":
+            self.answer = _refusal(
+                "The master has {} jobs waiting, which is all it takes. Nothing was"
+                " sent; try again in {} seconds.".format(
+                    reply["queued"], reply["retry_after"]
+                ),
+                reply["retry_after"],
+            )
+        elif reply["state"] == "twin":
+            self.answer = _refusal(
+                "The same request is being served already. Nothing was sent.", 10
+            )
+
+    async def submit(self, payload, minions, missing):
+        """
+        Hand the job over.
+
+        :param dict payload: what minions are to get
+        :return: the answer to the client, or None if the caller has to publish by
+            itself
+        """
+        if self.direct:
+            return None
+        answer = {"jid": payload["jid"], "minions": minions, "missing": missing}
+        ask = {
+            "cmd": "submit",
+            "token": self.token,
+            "request": self.request,
+            "load": payload,
+            "count": len(minions),
+            "ids": salt.payload.dumps(sorted(minions), use_bin_type=True),
+            "sync": self.sync,
+            "timeout": self.timeout if self.sync and not self.extend else None,
+            "forced": self.forced,
+            "fixed": bool(self.opts.get("order_masters")),
+        }
+        try:
+            reply = await salt.job_handler.ipc.ask(self.opts, ask, ANSWER_SECONDS)
+        except salt.job_handler.ipc.JobHandlerUnavailable as exc:
+            if exc.sent and not salt.job_handler.claims.claim(
+                self.opts, self.token, salt.job_handler.claims.WORKER
+            ):
+                # it has the job, and was only too slow to say so
+                answer["job_handler"] = {"state": "queued", "waiting": len(minions)}
+                return {"enc": "clear", "load": answer}
+            self._unavailable(exc)
+            return self.answer
+        if reply.get("job_handler"):
+            answer["job_handler"] = reply["job_handler"]
+        return {"enc": "clear", "load": answer}
+
+    def _unavailable(self, exc):
+        """
+        Do as ``fail_mode`` says.
+        """
+        self.direct = True
+        mode = self.section["fail_mode"]
+        log.critical("%s; fail_mode is %s", exc, mode)
+        salt.utils.metrics.counter(
+            "salt.job_handler.unavailable",
+            description="Publish requests that the job handler did not answer.",
+        ).add(1, attributes={"result": mode})
+        self.event.fire_event(
+            {"reason": str(exc), "fail_mode": mode}, "salt/job_handler/unavailable"
+        )
+        if mode == "closed":
+            self.answer = _refusal(
+                "The master's job handler does not answer, and fail_mode is closed."
+                " Nothing was sent; try again in 10 seconds.",
+                10,
+            )
+
+
+def _refusal(message, retry_after):
+    """
+    Return the answer to a request that is refused.
+    """
+    return {
+        "error": {
+            "name": salt.job_handler.client.REFUSED,
+            "message": message,
+            "retry_after": retry_after,
+        }
+    }

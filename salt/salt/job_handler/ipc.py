@@ -1,0 +1,164 @@
+"""
+The private socket between the master's processes and the job handler.
+
+A Unix socket that only the master's user may open. It carries requests and their
+replies as msgpack, each with its length before it. The event bus would not do for
+commands: nothing on it is acknowledged, large values are trimmed, and minions choose
+tags. It is a Unix socket with ``ipc_mode: tcp`` as well, as any local user could
+connect to a port.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+
+import salt.payload
+from salt.exceptions import SaltException
+
+log = logging.getLogger(__name__)
+
+_LENGTH = struct.Struct("!I")
+
+#: A request with 100,000 minion ids has 3 MB.
+MAX_BYTES = 256 * 1024 * 1024
+
+
+class JobHandlerUnavailable(SaltException):
+    """
+    The job handler does not answer.
+
+    :ivar bool sent: whether it may have got the request
+    """
+
+    def __init__(self, message="", sent=False):
+        super().__init__(message)
+        self.sent = sent
+
+
+def path(opts):
+    """
+    Return the path of the socket.
+    """
+    return os.path.join(opts["sock_dir"], "job_handler.ipc")
+
+
+def _pack(message):
+    body = salt.payload.dumps(message, use_bin_type=True)
+    return _LENGTH.pack(len(body)) + body
+
+
+async def _read(reader):
+    length = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
+    if length > MAX_BYTES:
+        raise ValueError(f"a message of {length} bytes")
+    return salt.payload.loads(await reader.readexactly(length))
+
+
+async def serve(opts, handle):
+    """
+    Serve requests until the server is closed.
+
+    :param handle: coroutine function that takes a request and returns the reply
+    :return: an :class:`asyncio.Server`
+    """
+
+    async def connected(reader, writer):
+        try:
+            while True:
+                request = await _read(reader)
+                try:
+                    reply = await handle(request)
+                except Exception as exc:  # pylint: disable=broad-except
+                    log.exception("The job handler failed on a request")
+                    reply = {"error": f"{exc.__class__.__name__}: {exc}"}
+                writer.write(_pack(reply))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            # the other side is done
+            pass
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The job handler got something that is no request")
+        finally:
+            writer.close()
+
+    address = path(opts)
+    try:
+        os.unlink(address)
+    except FileNotFoundError:
+        pass
+    # the socket must not be open to others for a moment, so it is made with its mode
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)  # pylint: disable=blacklisted-function
+    try:
+        sock.bind(address)
+    finally:
+        os.umask(mask)  # pylint: disable=blacklisted-function
+    return await asyncio.start_unix_server(connected, sock=sock, backlog=1024)
+
+
+async def ask(opts, request, timeout):
+    """
+    Send a request to the job handler and return its reply.
+
+    :raises JobHandlerUnavailable: if there is none within ``timeout`` seconds
+    """
+    writer = None
+    sent = False
+
+    async def exchange():
+        nonlocal writer, sent
+        reader, writer = await asyncio.open_unix_connection(path(opts))
+        sent = True
+        writer.write(_pack(request))
+        await writer.drain()
+        return await _read(reader)
+
+    try:
+        reply = await asyncio.wait_for(exchange(), timeout)
+    except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as exc:
+        raise JobHandlerUnavailable(
+            f"The job handler does not answer: {exc!r}", sent
+        ) from exc
+    finally:
+        if writer is not None:
+            writer.close()
+    return _checked(reply)
+
+
+def ask_sync(opts, request, timeout=10):
+    """
+    Do the same as :func:`ask`, for callers without an event loop.
+    """
+    sent = False
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(timeout)
+            sock.connect(path(opts))
+            sent = True
+            sock.sendall(_pack(request))
+            length = _LENGTH.unpack(_receive(sock, _LENGTH.size))[0]
+            reply = salt.payload.loads(_receive(sock, length))
+    except OSError as exc:
+        raise JobHandlerUnavailable(
+            f"The job handler does not answer: {exc!r}", sent
+        ) from exc
+    return _checked(reply)
+
+
+def _receive(sock, count):
+    parts = []
+    while count:
+        part = sock.recv(min(count, 65536))
+        if not part:
+            raise ConnectionError("connection closed")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _checked(reply):
+    if "error" in reply:
+        raise JobHandlerUnavailable(reply["error"], True)
+    return reply

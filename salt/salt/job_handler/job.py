@@ -1,0 +1,119 @@
+"""
+What travels between the parts of the job handler.
+"""
+
+import collections
+
+#: The answer of a criteria module. ``minions`` are those to publish to now, which
+#: have been charged, or None to put the job back as the first one. ``excluded``
+#: maps each minion that won't get the job to the reason. ``reason`` says why the
+#: job waits.
+Decision = collections.namedtuple("Decision", ("minions", "excluded", "reason"))
+
+
+def publish(minions, excluded=None):
+    """
+    Return the decision to publish to these minions, whom the criteria has charged.
+    """
+    return Decision(minions, excluded or {}, "")
+
+
+def requeue(reason):
+    """
+    Return the decision that the job goes back into the queue as the first one.
+    """
+    return Decision(None, {}, reason)
+
+
+class Job:
+    """
+    One publication that was asked for.
+
+    :ivar int seq: its number in the queue. A batch publishes many times under one
+        job id, so the job id doesn't identify a publication
+    :ivar str jid: the job id
+    :ivar fun: the function, or the list of functions of a compound command
+    :ivar str user: who asked for it
+    :ivar int count: how many minions still wait for it
+    :ivar minions: their ids, sorted; None as long as nobody asked, see
+        :meth:`salt.job_handler.manager.QueueManager.advance`
+    :ivar bool sync: whether somebody waits for the answers
+    :ivar float deadline: when the caller's time is up, or None
+    :ivar float queued: when it was accepted
+    :ivar bool forced: publish at once, and charge it
+    :ivar bool fixed: the target must not be rewritten (a master of masters)
+    :ivar dict load: what minions get
+    :ivar ref: where its minions are kept
+    """
+
+    __slots__ = (
+        "seq",
+        "jid",
+        "fun",
+        "user",
+        "count",
+        "minions",
+        "sync",
+        "deadline",
+        "queued",
+        "forced",
+        "fixed",
+        "load",
+        "sent",
+        "waves",
+        "moved",
+        "reason",
+        "flow",
+        "ref",
+        "left_out",
+        "told",
+        "beaten",
+    )
+
+    def __init__(
+        self,
+        seq,
+        jid,
+        fun,
+        count,
+        minions=None,
+        user="",
+        sync=False,
+        deadline=None,
+        queued=0.0,
+        forced=False,
+        fixed=False,
+        load=None,
+        ref=None,
+    ):
+        self.seq = seq
+        self.jid = jid
+        self.fun = fun
+        self.count = count
+        self.minions = minions
+        self.user = user
+        self.sync = sync
+        self.deadline = deadline
+        self.queued = queued
+        self.forced = forced
+        self.fixed = fixed
+        self.load = load
+        self.ref = ref
+        self.sent = 0
+        self.waves = 0
+        #: when the last wave went out, or when the job was queued
+        self.moved = queued
+        self.reason = ""
+        self.flow = None
+        #: the minions that won't get it, and why
+        self.left_out = {}
+        #: whether the caller knows that it waits, and when it was last told so
+        self.told = False
+        self.beaten = queued
+
+    @property
+    def functions(self):
+        """
+        The function or functions, always as a list.
+        """
+        return [self.fun] if isinstance(self.fun, str) else list(self.fun)

@@ -1,0 +1,128 @@
+"""
+Who has been charged what: the tracker of the loads of master and minions.
+
+A charge belongs to one job id and one minion. A batch that publishes ten times
+under one job id charges each minion once, and a return that comes twice gives
+back once, so the sums can't go below zero.
+"""
+
+#: What is left of a sum of fractions is not left.
+_NOTHING = 1e-6
+
+
+class Ledger:
+    """
+    Charges by job id and minion.
+
+    :ivar used: the sum of all charges, which is what the master is charged
+    :ivar dict points: what each minion is charged, for those that are charged at all
+    """
+
+    def __init__(self):
+        self.used = 0
+        self.points = {}
+        # jid: {minion: (points, since)}. A job of 10,000 minions must not cost as many
+        # objects, so its minions share one charge, and there is no index by minion
+        self._jobs = {}
+
+    def __len__(self):
+        return sum(len(charges) for charges in self._jobs.values())
+
+    def __contains__(self, charge):
+        jid, minion = charge
+        return minion in self._jobs.get(jid, ())
+
+    def jobs(self):
+        """
+        Return how many minions are charged for each job id.
+        """
+        return {jid: len(charges) for jid, charges in self._jobs.items()}
+
+    def of_job(self, jid):
+        """
+        Return the ids of the minions that are charged for a job.
+        """
+        return set(self._jobs.get(jid, ()))
+
+    def of_minion(self, minion):
+        """
+        Return the points that a minion is charged.
+        """
+        return self.points.get(minion, 0)
+
+    def minions(self):
+        """
+        Return the points of each minion that is charged at all.
+        """
+        return dict(self.points)
+
+    def charge(self, jid, minions, points, now):
+        """
+        Charge minions for a job; those that are charged for it already stay as
+        they are.
+
+        :return: how many were charged
+        """
+        charges = self._jobs.get(jid)
+        if charges:
+            minions = [minion for minion in minions if minion not in charges]
+            charges.update(dict.fromkeys(minions, (points, now)))
+        elif minions:
+            self._jobs[jid] = dict.fromkeys(minions, (points, now))
+        of_minion = self.points
+        for minion in minions:
+            of_minion[minion] = of_minion.get(minion, 0) + points
+        self.used += len(minions) * points
+        return len(minions)
+
+    def release(self, jid, minion):
+        """
+        Give back what a minion was charged for a job.
+
+        :return: whether there was such a charge
+        """
+        charges = self._jobs.get(jid)
+        charge = charges.pop(minion, None) if charges else None
+        if charge is None:
+            return False
+        left = self.points[minion] - charge[0]
+        if left > _NOTHING:
+            self.points[minion] = left
+        else:
+            del self.points[minion]
+        self.used -= charge[0]
+        if not charges:
+            del self._jobs[jid]
+            if not self._jobs:
+                self.used = 0
+        return True
+
+    def release_minion(self, minion):
+        """
+        Give back all charges of a minion, and return the job ids.
+        """
+        if minion not in self.points:
+            return []
+        jids = [jid for jid, charges in self._jobs.items() if minion in charges]
+        for jid in jids:
+            self.release(jid, minion)
+        return jids
+
+    def renew(self, jid, minion, now):
+        """
+        Note that a minion has been seen to run a job.
+        """
+        charges = self._jobs.get(jid, {})
+        if minion in charges:
+            charges[minion] = (charges[minion][0], now)
+
+    def stale(self, before):
+        """
+        Return ``{minion: [jid, ...]}`` of the charges up to a time.
+        """
+        ret = {}
+        for jid, charges in self._jobs.items():
+            for minion, (_, since) in charges.items():
+                if since <= before:
+                    ret.setdefault(minion, []).append(jid)
+        return ret

@@ -1,0 +1,371 @@
+"""
+The queue manager: a state machine that says what is published when.
+
+It does no I/O and has no clock of its own. Events go in as method calls that bring
+the time along, and :meth:`QueueManager.advance` gives out what is to be done, one
+action after the other. Times are seconds of any clock that never goes back.
+"""
+
+import collections
+import logging
+
+import salt.job_handler.job
+import salt.job_handler.queue
+
+log = logging.getLogger(__name__)
+
+#: Publish ``job`` to ``minions``; ``last`` says whether nobody is left to publish to.
+#: ``minions`` may be empty, when all were excluded.
+Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "last"))
+
+#: The caller of ``job`` has stopped waiting, or somebody has cancelled it.
+Discard = collections.namedtuple("Discard", ("job", "reason"))
+
+#: The minion that stands for those that only syndics know.
+UNKNOWN = "*"
+
+#: How long a criteria module may think, how often in a row it may fail, and how long
+#: it is left alone then, in seconds.
+DECIDE_SECONDS = 0.1
+FAILURES = 3
+REST_SECONDS = 5
+
+#: How long nothing is published after a publication has failed, in seconds.
+HOLD_SECONDS = 1
+
+#: How long a place in the queue is kept for a job that has no job id yet.
+RESERVED_SECONDS = 30
+
+
+class QueueManager:
+    """
+    :param Criteria criteria: decides
+    :param int max_queue_size: how many jobs may wait
+    :param str fail_mode: what happens when the criteria module fails three times in a
+        row: "open" publishes without asking it, "closed" publishes nothing. It is
+        asked again after some seconds
+    :param callable clock: returns seconds, to time decisions by
+    :param callable work: returns the seconds of CPU time that this thread has had. With
+        it a decision may take ten times as long by the clock as it may work: on a
+        machine that has too much to do, waiting for one's turn is no fault
+    :param callable minions_of: returns the ids of the minions that a job still waits
+        for. They are asked for when the job's turn comes, so that a long queue does
+        not hold the ids of the fleet once for each job
+    """
+
+    def __init__(
+        self,
+        criteria,
+        max_queue_size,
+        fail_mode,
+        clock,
+        minions_of=None,
+        work=None,
+    ):
+        self.criteria = criteria
+        self.max_queue_size = max_queue_size
+        self.fail_mode = fail_mode
+        self.clock = clock
+        self.work = work
+        self.minions_of = minions_of or (lambda job: job.minions)
+        self.queue = salt.job_handler.queue.JobQueue()
+        self.paused = False
+        #: nothing is published before this
+        self.held_until = None
+        self.failures = 0
+        self.failing_until = None
+        self.counters = collections.Counter()
+        self._reserved = {}
+        self._left = collections.deque(maxlen=32)
+
+    # ------------------------------------------------------------------
+    # The way in
+    # ------------------------------------------------------------------
+
+    def reserve(self, token, now):
+        """
+        Keep a place in the queue for a job that is about to be submitted.
+
+        :return: whether there was one
+        """
+        for old, until in list(self._reserved.items()):
+            if until > now:
+                break
+            del self._reserved[old]
+        if len(self.queue) + len(self._reserved) >= self.max_queue_size:
+            self.counters["rejected"] += 1
+            return False
+        self._reserved[token] = now + RESERVED_SECONDS
+        return True
+
+    def unreserve(self, token):
+        """
+        Give a reserved place up.
+        """
+        self._reserved.pop(token, None)
+
+    def retry_after(self, now):
+        """
+        Return in how many seconds a place in the queue should be free, as far as the
+        last jobs that left it tell.
+        """
+        if len(self._left) < 2:
+            return 10
+        seconds = (now - self._left[0]) / len(self._left)
+        return int(min(60, max(1, seconds * 2)))
+
+    def submit(self, job, token=None):
+        """
+        Add a job to the queue. Its turn comes with :meth:`advance`.
+        """
+        self.unreserve(token)
+        try:
+            flow = self.criteria.flow(job)
+            hash(flow)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to name the flow of a job")
+            flow = None
+        self.queue.put(job, flow)
+        self.counters["submitted"] += 1
+
+    # ------------------------------------------------------------------
+    # What is to be done
+    # ------------------------------------------------------------------
+
+    def advance(self, now):
+        """
+        Give out the next actions, as a generator. An action holds from the moment it
+        is given out; take it back with :meth:`abort` when it can't be done.
+        """
+        for job in self.queue.expired(now):
+            self.counters["discarded"] += 1
+            self._left.append(now)
+            yield Discard(job, "timeout")
+        if self.held_until is not None and now >= self.held_until:
+            self.held_until = None
+        while len(self.queue) and not self.paused and self.held_until is None:
+            job = self._choose(now)
+            if job.minions is None:
+                job.minions = self.minions_of(job)
+            decision = self._decide(job, now)
+            if decision is None:
+                return
+            yield self._dispatch(job, decision, now)
+
+    def force(self, job, now):
+        """
+        Return the action that publishes a job at once, whatever the limits are. It
+        never was in the queue, and is charged like any other.
+        """
+        try:
+            self.criteria.charge(job, job.minions, now)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to charge job %s", job.jid)
+        self.counters["submitted"] += 1
+        self.counters["dispatched"] += 1
+        minions, job.minions = job.minions, []
+        job.sent, job.count, job.waves = len(minions), 0, 1
+        return Dispatch(job, minions, {}, True)
+
+    def abort(self, action, now):
+        """
+        A publication failed. Give back what it was charged, put the job back as the
+        first one, and publish nothing for a moment.
+        """
+        job = action.job
+        self.criteria.abort(job, action.minions, now)
+        job.minions = sorted([*job.minions, *action.minions])
+        job.count = len(job.minions)
+        job.sent -= len(action.minions)
+        job.reason = "it could not be published"
+        if action.last:
+            self.counters["dispatched"] -= 1
+            self.queue.put(job, job.flow, first=True)
+        self.held_until = now + HOLD_SECONDS
+        self.counters["aborted"] += 1
+
+    def _choose(self, now):
+        """
+        Return the job whose turn it is.
+        """
+        heads = self.queue.heads()
+        if len(heads) == 1:
+            return heads[0]
+        try:
+            job = self.criteria.choose(heads, now)
+            if job in heads:
+                return job
+            log.error("The criteria module chose a job that was not offered")
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to choose a job")
+        return min(heads, key=lambda job: job.seq)
+
+    def _decide(self, job, now):
+        """
+        Ask the criteria module. Return None if the job has to wait.
+        """
+        if self.failing_until is not None:
+            if now < self.failing_until:
+                return self._without_criteria(job)
+            # one more chance, and one failure is enough to rest again
+            self.failing_until = None
+            self.failures = FAILURES - 1
+        before = self._times()
+        try:
+            decision = self.criteria.decide(job, now)
+            self._check(job, decision)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to decide on job %s", job.jid)
+            self.criteria.abort(job, job.minions, now)
+            return self._failed(job, "the criteria module failed", now)
+        worked, waited = (after - then for after, then in zip(self._times(), before))
+        seconds = worked if self.work is None else max(worked, waited / 10)
+        if seconds > DECIDE_SECONDS:
+            log.error(
+                "The criteria module took %.0f ms to decide on job %s",
+                seconds * 1000,
+                job.jid,
+            )
+            if decision.minions:
+                self.criteria.abort(job, decision.minions, now)
+            return self._failed(job, "the criteria module is too slow", now)
+        self.failures = 0
+        if decision.minions is None:
+            job.reason = decision.reason
+            return None
+        return decision
+
+    def _times(self):
+        """
+        Return what has been worked, and what the clock says.
+        """
+        now = self.clock()
+        return (now if self.work is None else self.work()), now
+
+    @staticmethod
+    def _check(job, decision):
+        """
+        Raise ValueError for a decision that makes no sense.
+        """
+        if decision.minions is None:
+            return
+        if not decision.minions and not decision.excluded and job.minions:
+            raise ValueError("the decision publishes to nobody and excludes nobody")
+
+    def _failed(self, job, reason, now):
+        """
+        Count a failure of the criteria module; what it says counts for nothing.
+        """
+        self.failures += 1
+        self.counters["criteria_failures"] += 1
+        job.reason = reason
+        if self.failures < FAILURES:
+            return None
+        log.critical(
+            "The criteria module failed %d times in a row, and is not asked for %d s;"
+            " fail_mode is %s",
+            self.failures,
+            REST_SECONDS,
+            self.fail_mode,
+        )
+        self.failing_until = now + REST_SECONDS
+        return self._without_criteria(job)
+
+    def _without_criteria(self, job):
+        """
+        Return the decision of ``fail_mode``.
+        """
+        if self.fail_mode == "closed":
+            return None
+        return salt.job_handler.job.publish(job.minions)
+
+    def _dispatch(self, job, decision, now):
+        """
+        Note a decision in the job and in the queue, and return the action.
+        """
+        minions, excluded = decision.minions, decision.excluded
+        gone = len(minions) + len(excluded)
+        if gone >= len(job.minions):
+            job.minions = []
+        else:
+            done = set(minions)
+            done.update(excluded)
+            job.minions = [minion for minion in job.minions if minion not in done]
+        job.count = len(job.minions)
+        job.sent += len(minions)
+        job.waves += bool(minions)
+        job.moved = now
+        job.reason = ""
+        if not job.count:
+            self.queue.remove(job)
+            self._left.append(now)
+            self.counters["dispatched"] += 1
+        if minions:
+            self.counters["waves"] += 1
+        self.counters["excluded"] += len(excluded)
+        return Dispatch(job, minions, excluded, not job.count)
+
+    # ------------------------------------------------------------------
+    # What is heard
+    # ------------------------------------------------------------------
+
+    def returned(self, jid, minion, now):
+        """
+        A minion has returned a job.
+
+        :return: whether that gave anything back
+        """
+        ledger = self.criteria.ledger
+        if (jid, UNKNOWN) in ledger:
+            ledger.renew(jid, UNKNOWN, now)
+        return self.criteria.on_return(jid, minion, now)
+
+    def started(self, minion, now):
+        """
+        A minion has started.
+
+        :return: the ids of the jobs that it was charged for
+        """
+        return self.criteria.on_minion_start(minion, now)
+
+    def cancel(self, jid):
+        """
+        Take all publications under a job id out of the queue.
+
+        :return: the actions
+        """
+        ret = []
+        for job in self.queue.of_jid(jid):
+            self.queue.remove(job)
+            self.counters["cancelled"] += 1
+            ret.append(Discard(job, "cancelled"))
+        return ret
+
+    def stats(self, now):
+        """
+        Return figures for people and for metrics.
+        """
+        head = self.queue.head()
+        return {
+            "queued": len(self.queue),
+            "reserved": len(self._reserved),
+            "max_queue_size": self.max_queue_size,
+            "oldest": now - head.queued if head else 0,
+            "paused": self.paused,
+            "held": self.held_until is not None,
+            "failing": self.failing_until is not None,
+            **{
+                name: self.counters[name]
+                for name in (
+                    "submitted",
+                    "dispatched",
+                    "waves",
+                    "excluded",
+                    "discarded",
+                    "cancelled",
+                    "rejected",
+                    "aborted",
+                    "criteria_failures",
+                )
+            },
+        }

@@ -1,0 +1,611 @@
+"""
+The process that owns the queue.
+
+Everything runs in one event loop and nothing in it waits for long, so the parts need
+no locks: the private socket, the event bus, the publisher and a tick about once a
+second. The decisions are those of :mod:`salt.job_handler.manager`; this module brings
+it events, and does what it says.
+"""
+
+import asyncio
+import collections
+import logging
+import time
+
+import salt.channel.server
+import salt.job_handler.claims
+import salt.job_handler.config
+import salt.job_handler.feed
+import salt.job_handler.gate
+import salt.job_handler.ipc
+import salt.job_handler.job
+import salt.job_handler.manager
+import salt.job_handler.report
+import salt.job_handler.rounds
+import salt.job_handler.store
+import salt.job_handler.target
+import salt.payload
+import salt.utils.event
+import salt.utils.jid
+import salt.utils.process
+from salt.utils.channel import iter_transport_opts
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.5
+
+#: After a restart of the master its minions have to find it again. What is published
+#: before is lost for them.
+RECONNECT_SECONDS = 15
+
+COLLECT_SECONDS = 60
+CLEAN_SECONDS = 30
+
+#: How long a submission waits for what others have set in motion.
+PATIENCE_SECONDS = 0.25
+
+#: At most so many clients are told in each tick that their jobs still wait.
+HEARTBEATS = 100
+
+
+class JobHandler(salt.utils.process.SignalHandlingProcess):
+    """
+    The process of the master that decides when jobs are published.
+    """
+
+    def __init__(self, opts, master, **kwargs):
+        """
+        :param dict opts: the master's options
+        :param str master: a name that changes when the master is started again
+        """
+        super().__init__(**kwargs)
+        self.opts = opts
+        self.master = master
+
+    def run(self):
+        """
+        Serve until the process is ended.
+        """
+        asyncio.run(Handler(self.opts, self.master).run())
+
+
+class Handler:
+    """
+    The job handler, inside of an event loop.
+    """
+
+    def __init__(self, opts, master, clock=None):
+        self.opts = opts
+        self.master = master
+        self.section = salt.job_handler.config.settings(opts)
+        if clock is None:
+            # seconds since the epoch, as deadlines outlive the process, but they never
+            # go back while it lives
+            base = time.time() - time.monotonic()
+
+            def clock():
+                return base + time.monotonic()
+
+        self.clock = clock
+        self.criteria = salt.job_handler.config.load_criteria(opts)
+        self.store = salt.job_handler.store.JobStore(
+            salt.job_handler.claims.folder(opts)
+        )
+        self.manager = salt.job_handler.manager.QueueManager(
+            self.criteria,
+            self.section["max_queue_size"],
+            self.section["fail_mode"],
+            time.monotonic,
+            self.store.minions_of,
+            time.thread_time,
+        )
+        self.rounds = salt.job_handler.rounds.Rounds(
+            self.criteria,
+            self.section["long_running"],
+            self.section["reconcile_interval"],
+        )
+        self.report = salt.job_handler.report.Report(self)
+        self.event = None
+        self.channels = []
+        self.feed = None
+        self.server = None
+        # publish requests that have a place in the queue but no job id yet
+        self.pending = {}
+        # job ids with waves in the database, of which something may still be charged
+        self.open_jids = set()
+        self._wake = None
+        self._pump_lock = None
+        # waves that the last job handler may not have published any more
+        self._unsent = []
+        self._heartbeats = collections.OrderedDict()
+
+    # ------------------------------------------------------------------
+    # Life
+    # ------------------------------------------------------------------
+
+    async def run(self):
+        """
+        Recover what the last one left, then serve.
+        """
+        await self.connect()
+        await self.start()
+        await self.serve()
+
+    async def connect(self):
+        """
+        Connect to the event bus and to the publisher.
+        """
+        self.event = salt.utils.event.get_master_event(
+            self.opts,
+            self.opts["sock_dir"],
+            listen=False,
+            io_loop=asyncio.get_running_loop(),
+        )
+        for _, opts in iter_transport_opts(self.opts):
+            self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
+        self.feed = salt.job_handler.feed.Feed(self.opts, self)
+        # hear returns before anything is sent
+        await self.feed.connect()
+
+    async def start(self):
+        """
+        Take over what the last one left, and open the socket.
+        """
+        self._wake = asyncio.Event()
+        self._pump_lock = asyncio.Lock()
+        self.report.register()
+        await self.recover()
+        self.server = await salt.job_handler.ipc.serve(self.opts, self.handle)
+        log.info("The job handler is ready, with %d jobs", len(self.manager.queue))
+
+    async def serve(self):
+        """
+        Serve for ever.
+        """
+        await asyncio.gather(
+            self.feed.run(),
+            self._pump_forever(),
+            self._tick_forever(),
+            self._every(COLLECT_SECONDS, self._collect),
+            self._every(CLEAN_SECONDS, self._clean),
+        )
+
+    async def recover(self):
+        """
+        Take over what the last job handler left behind: charges first, then waves that
+        it may not have published any more, then the jobs that wait.
+        """
+        now = self.clock()
+        for wave, _, jid, cost, since, minions, load in self.store.waves():
+            self.criteria.ledger.charge(jid, minions, cost, since)
+            self.open_jids.add(jid)
+            if load is not None:
+                self._unsent.append((wave, load))
+        snapshot = self.store.get_snapshot("criteria")
+        if snapshot is not None:
+            self.criteria.restore(snapshot, now)
+        # returns may have come while nobody listened
+        self.rounds.doubt(now)
+        forced = []
+        for submission, job in self.store.jobs():
+            if not salt.job_handler.claims.claim(
+                self.opts, submission, salt.job_handler.claims.HANDLER
+            ):
+                log.info("Job %s was published by a worker meanwhile", job.jid)
+                self.store.remove(job)
+            elif job.forced:
+                job.minions = self.store.minions_of(job)
+                forced.append(job)
+            else:
+                # who waits has been told so by the last job handler
+                job.told = True
+                self.manager.submit(job)
+                if job.sync:
+                    self._heartbeats[job.seq] = job
+        self.manager.paused = bool(self.store.get_snapshot("paused"))
+        if self.store.get_snapshot("master") not in (None, self.master) and (
+            self._unsent or len(self.manager.queue)
+        ):
+            self.manager.held_until = now + RECONNECT_SECONDS
+            log.info("Jobs wait %d s for minions to connect", RECONNECT_SECONDS)
+        self.store.put_snapshot("master", self.master)
+        for job in forced:
+            await self._do(self.manager.force(job, now))
+        await self._send_unsent()
+        self._wake.set()
+
+    async def _send_unsent(self):
+        """
+        Publish what the last job handler may not have published. Minions drop what they
+        have got already.
+        """
+        if self.manager.held_until is not None and (
+            self.clock() < self.manager.held_until
+        ):
+            return
+        while self._unsent:
+            wave, load = self._unsent[0]
+            log.info("Publishing job %s, which may not have been sent", load["jid"])
+            await self._publish(load)
+            self.store.sent(wave)
+            self._unsent.pop(0)
+
+    async def _every(self, seconds, function):
+        while True:
+            try:
+                await function()
+            except Exception:  # pylint: disable=broad-except
+                log.exception("The job handler failed in %s", function.__name__)
+            await asyncio.sleep(seconds)
+
+    # ------------------------------------------------------------------
+    # Requests
+    # ------------------------------------------------------------------
+
+    async def handle(self, request):
+        """
+        Serve a request of the private socket.
+        """
+        return await getattr(self, f"_cmd_{request['cmd']}")(request)
+
+    async def _cmd_reserve(self, request):
+        now = self.clock()
+        name = request.get("request")
+        if name is not None:
+            answer = self.store.answered(name)
+            if answer is not None:
+                return {"state": "answered", "answer": self._renewed(answer, now)}
+            until = self.pending.get(name)
+            if until is not None and until > now:
+                return {"state": "twin"}
+        if not self.manager.reserve(request["token"], now):
+            return {
+                "state": "full",
+                "queued": len(self.manager.queue),
+                "retry_after": self.report.retry_after(now),
+            }
+        if name is not None:
+            self.pending[name] = now + salt.job_handler.manager.RESERVED_SECONDS
+        return {"state": "reserved"}
+
+    def _renewed(self, answer, now):
+        """
+        Return the answer to a request that comes again, as things are now.
+        """
+        state = answer.pop("job_handler", None)
+        waiting = self.manager.queue.of_jid(answer["jid"])
+        if waiting:
+            answer["job_handler"] = self.report.state(waiting[0], now)
+        elif state and state.get("excluded"):
+            answer["job_handler"] = {
+                "state": "dispatched",
+                "waiting": 0,
+                "excluded": state["excluded"],
+            }
+        return answer
+
+    async def _cmd_submit(self, request):
+        now = self.clock()
+        load, token = request["load"], request["token"]
+        timeout = request["timeout"]
+        job = salt.job_handler.job.Job(
+            None,
+            load["jid"],
+            load["fun"],
+            request["count"],
+            user=load.get("user", ""),
+            sync=request["sync"],
+            deadline=None if timeout is None else now + timeout,
+            queued=now,
+            forced=request["forced"],
+            fixed=request["fixed"],
+            load=load,
+        )
+        ids = request["ids"]
+        if job.fixed and not job.count:
+            # a master of masters that knows none of the targets: count the job itself
+            job.count = 1
+            ids = salt.payload.dumps(
+                [salt.job_handler.manager.UNKNOWN], use_bin_type=True
+            )
+        self.pending.pop(request.get("request"), None)
+        if not self.store.add(token, job, ids):
+            return {"state": "known"}
+        if not salt.job_handler.claims.claim(
+            self.opts, token, salt.job_handler.claims.HANDLER
+        ):
+            # the worker did not wait for this, and has published the job
+            self.store.remove(job)
+            salt.job_handler.claims.drop(self.opts, token)
+            return {"state": "late"}
+        asyncio.get_running_loop().call_later(
+            2 * salt.job_handler.manager.RESERVED_SECONDS,
+            salt.job_handler.claims.drop,
+            self.opts,
+            token,
+        )
+        if job.forced:
+            job.minions = self.store.minions_of(job)
+            await self._do(self.manager.force(job, now))
+        else:
+            self.manager.submit(job, token)
+            await self._pump(PATIENCE_SECONDS)
+        # from here on the caller hears of everything that becomes of it
+        job.told = bool(job.count)
+        reply = self.report.state(job, self.clock())
+        if request.get("request") is not None:
+            self.store.answer(
+                request["request"],
+                {
+                    "jid": job.jid,
+                    "missing": [],
+                    **({"job_handler": reply} if reply else {}),
+                },
+                request["ids"],
+            )
+        if job.told:
+            log.info("Job %s waits: %s", job.jid, job.reason)
+            await self._fire(job, "queued", self.report.progress(job, self.clock()))
+            if job.sync:
+                self._heartbeats[job.seq] = job
+        return {"state": "accepted", "job_handler": reply}
+
+    async def _cmd_status(self, request):
+        return self.report.status(self.clock())
+
+    async def _cmd_list(self, request):
+        return {"jobs": self.report.jobs(self.clock(), request.get("limit"))}
+
+    async def _cmd_show(self, request):
+        return self.report.show(request["jid"], self.clock())
+
+    async def _cmd_cancel(self, request):
+        actions = self.manager.cancel(request["jid"])
+        for action in actions:
+            await self._do(action)
+        self._wake.set()
+        return {"cancelled": sum(action.job.count for action in actions)}
+
+    async def _cmd_pause(self, request):
+        self.manager.paused = bool(request["paused"])
+        self.store.put_snapshot("paused", self.manager.paused)
+        self._wake.set()
+        return {"paused": self.manager.paused}
+
+    async def _cmd_reconcile(self, request):
+        self.rounds.doubt(self.clock())
+        return {"charges": len(self.criteria.ledger)}
+
+    # ------------------------------------------------------------------
+    # What the bus says
+    # ------------------------------------------------------------------
+
+    def returned(self, jid, minion):
+        """
+        A minion has returned a job.
+        """
+        if self.manager.returned(jid, minion, self.clock()):
+            self._wake.set()
+
+    def answered(self, jid, minion, answer):
+        """
+        A minion has answered a question of the maintenance.
+        """
+        self.rounds.answered(jid, minion, answer, self.clock())
+        self._wake.set()
+
+    def started(self, minion):
+        """
+        A minion has started.
+        """
+        if self.manager.started(minion, self.clock()):
+            self._wake.set()
+        self.rounds.forget(minion)
+
+    def peer_published(self, jid, fun, minions):
+        """
+        Another master of the cluster has published a job. Its returns may come here.
+        """
+        if jid in self.open_jids or salt.job_handler.gate.exempt(self.section, fun):
+            return
+        job = salt.job_handler.job.Job(None, jid, fun, len(minions), minions)
+        self.criteria.charge(job, minions, self.clock())
+
+    def missed(self):
+        """
+        Events may have been missed.
+        """
+        self.rounds.doubt(self.clock())
+
+    # ------------------------------------------------------------------
+    # Doing what the manager says
+    # ------------------------------------------------------------------
+
+    async def _pump_forever(self):
+        while True:
+            await self._wake.wait()
+            try:
+                await self._pump()
+            except Exception:  # pylint: disable=broad-except
+                log.exception("The job handler failed to publish")
+                await asyncio.sleep(1)
+
+    async def _pump(self, patience=None):
+        """
+        Do what is to be done now, or leave it to whoever is at it already if that
+        takes longer than ``patience`` seconds.
+        """
+        try:
+            await asyncio.wait_for(self._pump_lock.acquire(), patience)
+        except asyncio.TimeoutError:
+            self._wake.set()
+            return
+        try:
+            self._wake.clear()
+            for action in self.manager.advance(self.clock()):
+                await self._do(action)
+        finally:
+            self._pump_lock.release()
+
+    async def _do(self, action):
+        """
+        Carry out an action.
+        """
+        job = action.job
+        if isinstance(action, salt.job_handler.manager.Discard):
+            self.store.remove(job)
+            self._heartbeats.pop(job.seq, None)
+            self.report.discarded(action, self.clock())
+            await self._fire(job, "discarded", self.report.discard(action))
+            return
+        if action.excluded:
+            job.left_out.update(action.excluded)
+            await self._fire(job, "excluded", {"excluded": action.excluded})
+        load = None
+        if action.minions:
+            load = job.load
+            if not job.fixed:
+                load = salt.job_handler.target.narrow(
+                    load,
+                    action.minions,
+                    action.excluded,
+                    job.waves > 1 or not action.last,
+                )
+        now = self.clock()
+        cost = self.criteria.cost(job) if load is not None else 0
+        wave = self.store.dispatch(action, load, cost, now)
+        if load is not None:
+            self.open_jids.add(job.jid)
+            try:
+                await self._publish(load)
+            except Exception:  # pylint: disable=broad-except
+                log.exception("Job %s could not be published", job.jid)
+                self.manager.abort(action, now)
+                self.store.failed(wave, f"again-{wave}-{self.master}", job)
+                return
+            self.store.sent(wave)
+            self.report.dispatched(action, now)
+        if action.last:
+            self._heartbeats.pop(job.seq, None)
+        if job.told or not action.last:
+            await self._fire(
+                job, "dispatched", self.report.progress(job, now, action.minions)
+            )
+
+    async def _publish(self, load):
+        """
+        Send a load on its way as ``ClearFuncs.publish`` would.
+        """
+        await self.event.fire_event_async(
+            dict(load), salt.utils.event.tagify([load["jid"], "publish"], "job")
+        )
+        await asyncio.gather(
+            *[channel.publish(dict(load)) for channel in self.channels]
+        )
+
+    async def _fire(self, job, kind, data):
+        """
+        Tell the event bus about a job.
+        """
+        try:
+            await self.event.fire_event_async(
+                {"jid": job.jid, "fun": job.fun, **data},
+                salt.utils.event.tagify([job.jid, kind], "job"),
+            )
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The job handler could not fire an event")
+
+    # ------------------------------------------------------------------
+    # The tick
+    # ------------------------------------------------------------------
+
+    async def _tick_forever(self):
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            try:
+                await self.tick()
+            except Exception:  # pylint: disable=broad-except
+                log.exception("The job handler failed in its tick")
+
+    async def tick(self):
+        """
+        Do what time alone brings: deadlines, maintenance, heartbeats.
+        """
+        now = self.clock()
+        if self._unsent:
+            await self._send_unsent()
+        if self.manager.held_until is None:
+            for question in self.rounds.tick(now):
+                await self._ask(question, now)
+        await self._pump()
+        self._settle()
+        for name, until in list(self.pending.items()):
+            if until <= now:
+                del self.pending[name]
+        await self._beat(now)
+
+    async def _ask(self, question, now):
+        """
+        Publish a question of the maintenance. It does not go through the queue, which
+        may be full of what the answer sets free.
+        """
+        jid = salt.utils.jid.gen_jid(self.opts)
+        self.rounds.asked(jid, question, now)
+        load = {
+            "fun": question.fun,
+            "arg": question.arg,
+            "tgt": question.minions,
+            "tgt_type": "list",
+            "jid": jid,
+            "ret": "",
+            "user": self.opts["user"],
+        }
+        if "master_id" in self.opts:
+            load["master_id"] = self.opts["master_id"]
+        await self._publish(load)
+
+    def _settle(self):
+        """
+        Forget the waves of which everything has come back.
+        """
+        charged = self.criteria.ledger.jobs()
+        waiting = {job.jid for job in self.manager.queue}
+        done = [
+            jid for jid in self.open_jids if jid not in charged and jid not in waiting
+        ]
+        if done:
+            self.store.settled(done)
+            self.open_jids.difference_update(done)
+
+    async def _beat(self, now):
+        """
+        Tell the clients that wait for queued jobs that they do.
+        """
+        interval = self.report.heartbeat(len(self._heartbeats))
+        for _ in range(min(len(self._heartbeats), HEARTBEATS)):
+            seq, job = next(iter(self._heartbeats.items()))
+            if job not in self.manager.queue:
+                del self._heartbeats[seq]
+                continue
+            if now - job.beaten < interval:
+                break
+            job.beaten = now
+            self._heartbeats.move_to_end(seq)
+            await self._fire(job, "queued", self.report.progress(job, now))
+
+    async def _collect(self):
+        """
+        Let the criteria module gather what it wants to know, in a thread.
+        """
+        loop = asyncio.get_running_loop()
+        collected = await loop.run_in_executor(None, self.criteria.collect, self.opts)
+        if collected is not None:
+            self.criteria.learn(collected, self.clock())
+            self._wake.set()
+
+    async def _clean(self):
+        self.store.clean()
+        self.store.put_snapshot("criteria", self.criteria.snapshot())
+        salt.job_handler.claims.clean(self.opts)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.store.checkpoint)

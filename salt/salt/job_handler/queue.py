@@ -1,0 +1,99 @@
+"""
+The queue of jobs that wait, in memory.
+
+Jobs of one *flow* leave in the order in which they came. Which flow a job belongs
+to is for the criteria module to say; with one flow the whole queue is a FIFO.
+"""
+
+import heapq
+import itertools
+
+
+class JobQueue:
+    """
+    FIFO queues of jobs, one for each flow.
+    """
+
+    def __init__(self):
+        self._jobs = {}
+        # flow: {seq: job}. A dict keeps its order, so this is a FIFO from whose
+        # middle a job can be taken
+        self._flows = {}
+        self._jids = {}
+        self._deadlines = []
+        self._ties = itertools.count()
+
+    def __len__(self):
+        return len(self._jobs)
+
+    def __iter__(self):
+        return iter(list(self._jobs.values()))
+
+    def __contains__(self, job):
+        return job.seq in self._jobs
+
+    def put(self, job, flow, first=False):
+        """
+        Add a job as the last one of a flow, or put it back as the first one.
+        """
+        job.flow = flow
+        if first:
+            self._jobs = {job.seq: job, **self._jobs}
+            self._flows[flow] = {job.seq: job, **self._flows.get(flow, {})}
+        else:
+            self._jobs[job.seq] = job
+            self._flows.setdefault(flow, {})[job.seq] = job
+        self._jids.setdefault(job.jid, {})[job.seq] = job
+        if job.deadline is not None:
+            heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))
+
+    def remove(self, job):
+        """
+        Take a job out, wherever it is.
+        """
+        del self._jobs[job.seq]
+        for index, key in ((self._flows, job.flow), (self._jids, job.jid)):
+            jobs = index[key]
+            del jobs[job.seq]
+            if not jobs:
+                del index[key]
+
+    def of_jid(self, jid):
+        """
+        Return the publications under a job id that wait, in their order.
+        """
+        return list(self._jids.get(jid, {}).values())
+
+    def position(self, job, most=1000):
+        """
+        Return the place of a job, from 1 on, or None if more than ``most`` are before
+        it or it isn't here.
+        """
+        for place, seq in enumerate(itertools.islice(self._jobs, most), 1):
+            if seq == job.seq:
+                return place
+        return None
+
+    def heads(self):
+        """
+        Return the first job of each flow.
+        """
+        return [next(iter(jobs.values())) for jobs in self._flows.values()]
+
+    def head(self):
+        """
+        Return the job that has been here longest, or None.
+        """
+        return next(iter(self._jobs.values()), None)
+
+    def expired(self, now):
+        """
+        Take out the jobs whose caller's time is up, and return them.
+        """
+        ret = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            job = heapq.heappop(self._deadlines)[2]
+            if self._jobs.get(job.seq) is job:
+                self.remove(job)
+                ret.append(job)
+        return ret

@@ -1,0 +1,189 @@
+"""
+The maintenance: which charges to check with the minions, and what to make of their
+answers. A state machine without I/O.
+
+A charge that is older than a threshold may have leaked: the return got lost, or the
+minion has died. Its minion is asked for what it runs (``saltutil.running``). That does
+not show jobs that wait in the minion's own queue, so each job that is missing there is
+asked for by name (``saltutil.find_job``) before anything is given back. A minion that
+is silent for two rounds gets nothing back before it is heard of again, and owes nothing.
+"""
+
+import collections
+
+import salt.job_handler.manager
+
+#: Publish ``fun`` with ``arg`` to ``minions``, and tell :meth:`Rounds.asked` its job id.
+Ask = collections.namedtuple("Ask", ("fun", "arg", "minions"))
+
+#: Silent for so many rounds means gone.
+SILENT_ROUNDS = 2
+
+#: At most so many minions, and so many jobs, are asked for at a time: the answers are
+#: returns, which the master has to serve like any other.
+ASK_MINIONS = 500
+ASK_JOBS = 20
+
+RUNNING = "saltutil.running"
+FIND_JOB = "saltutil.find_job"
+
+
+class _Suspect:
+    """
+    A minion with old charges.
+    """
+
+    __slots__ = ("jids", "missing", "asked", "silent")
+
+    def __init__(self, jids):
+        #: job ids that are in doubt
+        self.jids = jids
+        #: those that the minion doesn't run, as it said
+        self.missing = set()
+        #: when it was asked, None if it is to be asked
+        self.asked = None
+        self.silent = 0
+
+
+class Rounds:
+    """
+    :param Criteria criteria: whose charges are checked
+    :param float threshold: seconds after which a charge is in doubt
+    :param float interval: seconds that a minion has to answer
+    """
+
+    def __init__(self, criteria, threshold, interval):
+        self.criteria = criteria
+        self.threshold = threshold
+        self.interval = interval
+        self.doubt_before = None
+        self._suspects = {}
+        # job id of a question: (function, job id that it asks for, asked at)
+        self._questions = {}
+
+    def doubt(self, now):
+        """
+        Events may have been missed: check all charges that there are now.
+        """
+        self.doubt_before = now
+
+    def __len__(self):
+        return len(self._suspects)
+
+    def tick(self, now):
+        """
+        Return the questions that are due. Call this about once a second.
+        """
+        self._hear_silence(now)
+        self._find_suspects(now)
+        for jid, (_, _, asked) in list(self._questions.items()):
+            if asked < now - 4 * self.interval:
+                del self._questions[jid]
+        return self._ask_running(now) + self._ask_jobs(now)
+
+    def asked(self, jid, ask, now):
+        """
+        A question has been published under this job id.
+        """
+        self._questions[jid] = (ask.fun, ask.arg[0] if ask.arg else None, now)
+
+    def is_question(self, jid):
+        """
+        Return whether a job id belongs to a question.
+        """
+        return jid in self._questions
+
+    def answered(self, jid, minion, answer, now):
+        """
+        A minion has answered a question.
+        """
+        fun, wanted, _ = self._questions[jid]
+        suspect = self._suspects.get(minion)
+        if suspect is None:
+            return
+        suspect.silent = 0
+        if fun == RUNNING:
+            if not isinstance(answer, list):
+                return
+            running = {job.get("jid") for job in answer if isinstance(job, dict)}
+            for jid_ in suspect.jids & running:
+                self._settle(minion, suspect, jid_, True, now)
+            suspect.missing = set(suspect.jids)
+            # its jobs are asked for by name now
+            suspect.asked = None
+        elif wanted in suspect.jids:
+            self._settle(minion, suspect, wanted, bool(answer), now)
+
+    def forget(self, minion):
+        """
+        A minion has started anew: there is nothing to check.
+        """
+        self._suspects.pop(minion, None)
+
+    def _settle(self, minion, suspect, jid, running, now):
+        self.criteria.reconcile(minion, jid, running, now)
+        suspect.jids.discard(jid)
+        suspect.missing.discard(jid)
+        if not suspect.jids:
+            self._suspects.pop(minion, None)
+
+    def _hear_silence(self, now):
+        """
+        Note who has not answered in time.
+        """
+        for minion, suspect in list(self._suspects.items()):
+            if suspect.asked is None or now - suspect.asked < self.interval:
+                continue
+            suspect.silent += 1
+            suspect.asked = None
+            if suspect.silent >= SILENT_ROUNDS:
+                del self._suspects[minion]
+                self.criteria.on_silent(minion, now)
+
+    def _find_suspects(self, now):
+        """
+        Add the minions with old charges, and drop what has been settled meanwhile.
+        """
+        before = now - self.threshold
+        if self.doubt_before is not None:
+            before = max(before, self.doubt_before)
+            self.doubt_before = None
+        ledger = self.criteria.ledger
+        for minion, suspect in list(self._suspects.items()):
+            for jid in [jid for jid in suspect.jids if (jid, minion) not in ledger]:
+                suspect.jids.discard(jid)
+                suspect.missing.discard(jid)
+            if not suspect.jids:
+                del self._suspects[minion]
+        for minion, jids in self.criteria.stale(before).items():
+            if minion == salt.job_handler.manager.UNKNOWN:
+                # behind a syndic there is nobody to ask
+                for jid in jids:
+                    ledger.release(jid, minion)
+            elif minion in self._suspects:
+                self._suspects[minion].jids.update(jids)
+            else:
+                self._suspects[minion] = _Suspect(set(jids))
+
+    def _ask_running(self, now):
+        minions = []
+        for minion, suspect in self._suspects.items():
+            if suspect.asked is None and not suspect.missing:
+                suspect.asked = now
+                minions.append(minion)
+                if len(minions) >= ASK_MINIONS:
+                    break
+        return [Ask(RUNNING, [], sorted(minions))] if minions else []
+
+    def _ask_jobs(self, now):
+        wanted = {}
+        for minion, suspect in self._suspects.items():
+            if suspect.asked is not None or not suspect.missing:
+                continue
+            new = [jid for jid in suspect.missing if jid not in wanted]
+            if len(wanted) + len(new) > ASK_JOBS and wanted:
+                continue
+            suspect.asked = now
+            for jid in suspect.missing:
+                wanted.setdefault(jid, []).append(minion)
+        return [Ask(FIND_JOB, [jid], sorted(wanted[jid])) for jid in sorted(wanted)]

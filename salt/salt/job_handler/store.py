@@ -1,0 +1,375 @@
+"""
+What survives a crash: the jobs that were accepted, the waves that went out, and which
+publish requests have been answered.
+
+A SQLite database in WAL mode, with one writer. ``synchronous = NORMAL``: a commit is
+in the operating system's hands, so ``kill -9`` loses nothing that was committed, and a
+power cut may lose the last moments but not the database. The job cache, without which
+a queued job would be of no use, is not synced to disk either.
+
+A wave is written down before it is published, and marked when it has been. A wave
+without the mark after a crash may have been published or not; it is published again,
+under the same job id, and minions drop what they have got already. So a job is neither
+lost nor executed twice.
+"""
+
+import hashlib
+import logging
+import os
+import sqlite3
+import time
+
+import salt.job_handler.job
+import salt.payload
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS targets (digest BLOB PRIMARY KEY, ids BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS jobs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    submission TEXT UNIQUE,
+    jid TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    count INTEGER NOT NULL,
+    waves INTEGER NOT NULL,
+    info BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS waves (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq INTEGER NOT NULL,
+    jid TEXT NOT NULL,
+    cost REAL NOT NULL,
+    since REAL NOT NULL,
+    sent INTEGER NOT NULL,
+    ids BLOB NOT NULL,
+    load BLOB
+);
+CREATE INDEX IF NOT EXISTS waves_jid ON waves (jid);
+CREATE TABLE IF NOT EXISTS requests (
+    request TEXT PRIMARY KEY,
+    answered REAL NOT NULL,
+    digest BLOB NOT NULL,
+    answer BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS snapshots (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+"""
+
+#: How long the answer to a publish request is remembered, in seconds.
+REQUEST_SECONDS = 900
+
+
+class JobStore:
+    """
+    :param str folder: where the database is, which is made if it isn't there
+    :param callable clock: returns seconds since the epoch, for what is kept a while
+    """
+
+    def __init__(self, folder, clock=time.time):
+        self.clock = clock
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self.path = os.path.join(folder, "queue.sqlite")
+        try:
+            self._open()
+        except sqlite3.DatabaseError:
+            self._put_aside()
+            self._open()
+
+    def _open(self):
+        # only the master's user reads arguments of jobs; sqlite gives its further files
+        # the mode of the first
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        self.db = sqlite3.connect(self.path, isolation_level=None)
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = NORMAL")
+        # a checkpoint syncs, so it is done in a thread, see checkpoint()
+        self.db.execute("PRAGMA wal_autocheckpoint = 0")
+        version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, VERSION):
+            raise sqlite3.DatabaseError(f"version {version} of another Salt")
+        self.db.executescript(_SCHEMA)
+        self.db.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _put_aside(self):
+        """
+        Start anew when the database can't be read: jobs that wait are lost then, but
+        the master goes on.
+        """
+        aside = f"{self.path}.broken-{int(self.clock())}"
+        log.critical(
+            "The job handler can't read its queue, and starts with an empty one. The"
+            " old one is kept as %s",
+            aside,
+            exc_info=True,
+        )
+        os.replace(self.path, aside)
+        for suffix in ("-wal", "-shm"):
+            if os.path.exists(self.path + suffix):
+                os.replace(self.path + suffix, aside + suffix)
+
+    def close(self):
+        """
+        Close the database.
+        """
+        self.db.close()
+
+    def checkpoint(self):
+        """
+        Move what has been committed from the log into the database. Safe to call in
+        another thread, and does not hold the writer back.
+        """
+        db = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            db.close()
+
+    # ------------------------------------------------------------------
+    # Jobs
+    # ------------------------------------------------------------------
+
+    def add(self, submission, job, ids):
+        """
+        Keep a job that is accepted, and set its number.
+
+        :param str submission: names the submission; the same one is kept once
+        :param bytes ids: the sorted ids of its minions, packed with msgpack
+        :return: whether it is a new one
+        """
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            new = self._insert(submission, job, ids)
+            self.db.execute("COMMIT")
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        return new
+
+    def _insert(self, submission, job, ids):
+        """
+        Insert a job, with a new number if it has none.
+        """
+        info = salt.payload.dumps(
+            {
+                "fun": job.fun,
+                "user": job.user,
+                "sync": job.sync,
+                "deadline": job.deadline,
+                "queued": job.queued,
+                "forced": job.forced,
+                "fixed": job.fixed,
+                "load": job.load,
+            },
+            use_bin_type=True,
+        )
+        digest = hashlib.blake2b(ids, digest_size=16).digest()
+        self.db.execute("INSERT OR IGNORE INTO targets VALUES (?, ?)", (digest, ids))
+        cursor = self.db.execute(
+            "INSERT OR IGNORE INTO jobs"
+            " (seq, submission, jid, digest, count, waves, info)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (job.seq, submission, job.jid, digest, job.count, job.waves, info),
+        )
+        if not cursor.rowcount:
+            return False
+        job.seq, job.ref = cursor.lastrowid, digest
+        return True
+
+    def minions_of(self, job):
+        """
+        Return the ids of the minions that a job waits for.
+        """
+        row = self.db.execute(
+            "SELECT ids FROM targets WHERE digest = ?", (job.ref,)
+        ).fetchone()
+        return salt.payload.loads(row[0])
+
+    def jobs(self):
+        """
+        Return ``(submission, job)`` for all jobs that wait, in their order.
+        """
+        ret = []
+        for seq, submission, jid, digest, count, waves, info in self.db.execute(
+            "SELECT seq, submission, jid, digest, count, waves, info FROM jobs"
+            " ORDER BY seq"
+        ):
+            job = salt.job_handler.job.Job(
+                seq, jid, count=count, ref=digest, **salt.payload.loads(info)
+            )
+            job.waves = waves
+            ret.append((submission, job))
+        return ret
+
+    def remove(self, job):
+        """
+        Forget a job that won't be published.
+        """
+        self.db.execute("DELETE FROM jobs WHERE seq = ?", (job.seq,))
+
+    # ------------------------------------------------------------------
+    # Waves
+    # ------------------------------------------------------------------
+
+    def dispatch(self, action, load, cost, now):
+        """
+        Write down that a wave is about to be published.
+
+        :param Dispatch action: what is to be done
+        :param dict load: what will be published, or None if nobody is left
+        :return: the number of the wave, for :meth:`sent`
+        """
+        job = action.job
+        wave = None
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            if load is not None:
+                wave = self.db.execute(
+                    "INSERT INTO waves (seq, jid, cost, since, sent, ids, load)"
+                    " VALUES (?, ?, ?, ?, 0, ?, ?)",
+                    (
+                        job.seq,
+                        job.jid,
+                        cost,
+                        now,
+                        salt.payload.dumps(action.minions, use_bin_type=True),
+                        salt.payload.dumps(load, use_bin_type=True),
+                    ),
+                ).lastrowid
+            if action.last:
+                self.db.execute("DELETE FROM jobs WHERE seq = ?", (job.seq,))
+            else:
+                ids = salt.payload.dumps(job.minions, use_bin_type=True)
+                job.ref = hashlib.blake2b(ids, digest_size=16).digest()
+                self.db.execute(
+                    "INSERT OR IGNORE INTO targets VALUES (?, ?)", (job.ref, ids)
+                )
+                self.db.execute(
+                    "UPDATE jobs SET digest = ?, count = ?, waves = ? WHERE seq = ?",
+                    (job.ref, job.count, job.waves, job.seq),
+                )
+            self.db.execute("COMMIT")
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        return wave
+
+    def sent(self, wave):
+        """
+        Mark a wave as published.
+        """
+        self.db.execute("UPDATE waves SET sent = 1, load = NULL WHERE id = ?", (wave,))
+
+    def failed(self, wave, submission, job):
+        """
+        A wave could not be published: forget it, and keep the job with the minions that
+        it has now.
+        """
+        ids = salt.payload.dumps(job.minions, use_bin_type=True)
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
+            self.db.execute("DELETE FROM jobs WHERE seq = ?", (job.seq,))
+            self._insert(submission, job, ids)
+            self.db.execute("COMMIT")
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+
+    def waves(self):
+        """
+        Return ``(id, seq, jid, cost, since, minions, load)`` of all waves with charges;
+        ``load`` is None if the wave is known to be published.
+        """
+        return [
+            (
+                wave,
+                seq,
+                jid,
+                int(cost) if cost == int(cost) else cost,
+                since,
+                salt.payload.loads(ids),
+                None if load is None else salt.payload.loads(load),
+            )
+            for wave, seq, jid, cost, since, ids, load in self.db.execute(
+                "SELECT id, seq, jid, cost, since, ids, load FROM waves ORDER BY id"
+            )
+        ]
+
+    def settled(self, jids):
+        """
+        Forget the waves of jobs of which nothing is charged any more.
+        """
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.executemany(
+            "DELETE FROM waves WHERE jid = ? AND sent = 1", [(jid,) for jid in jids]
+        )
+        self.db.execute("COMMIT")
+
+    # ------------------------------------------------------------------
+    # Requests, snapshots, cleaning
+    # ------------------------------------------------------------------
+
+    def answer(self, request, answer, ids):
+        """
+        Remember what was answered to a publish request.
+
+        :param bytes ids: the ids of the job's minions, which are the same ones as those
+            of many other jobs
+        """
+        digest = hashlib.blake2b(ids, digest_size=16).digest()
+        self.db.execute("INSERT OR IGNORE INTO targets VALUES (?, ?)", (digest, ids))
+        self.db.execute(
+            "INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?)",
+            (
+                request,
+                self.clock(),
+                digest,
+                salt.payload.dumps(answer, use_bin_type=True),
+            ),
+        )
+
+    def answered(self, request):
+        """
+        Return what was answered to a publish request, or None.
+        """
+        row = self.db.execute(
+            "SELECT answer, ids FROM requests JOIN targets USING (digest)"
+            " WHERE request = ?",
+            (request,),
+        ).fetchone()
+        if row is None:
+            return None
+        return {**salt.payload.loads(row[0]), "minions": salt.payload.loads(row[1])}
+
+    def put_snapshot(self, name, value):
+        """
+        Keep a value that msgpack can carry.
+        """
+        self.db.execute(
+            "INSERT OR REPLACE INTO snapshots VALUES (?, ?)",
+            (name, salt.payload.dumps(value, use_bin_type=True)),
+        )
+
+    def get_snapshot(self, name):
+        """
+        Return a value that was kept, or None.
+        """
+        row = self.db.execute(
+            "SELECT value FROM snapshots WHERE name = ?", (name,)
+        ).fetchone()
+        return salt.payload.loads(row[0]) if row else None
+
+    def clean(self):
+        """
+        Drop what nobody needs any more. Call this now and then.
+        """
+        self.db.execute(
+            "DELETE FROM requests WHERE answered < ?",
+            (self.clock() - REQUEST_SECONDS,),
+        )
+        self.db.execute(
+            "DELETE FROM targets WHERE digest NOT IN"
+            " (SELECT digest FROM jobs UNION SELECT digest FROM requests)"
+        )

@@ -1,0 +1,88 @@
+"""
+Targets for a part of a job's minions.
+
+Salt broadcasts, and minions match for themselves. So what reaches some minions of a
+job only has to say so in its target.
+"""
+
+from salt.defaults import DEFAULT_TARGET_DELIM
+
+#: The letter of each target type in a compound target.
+_LETTERS = {
+    "pcre": "E",
+    "grain": "G",
+    "grain_pcre": "P",
+    "pillar": "I",
+    "pillar_pcre": "J",
+    "ipcidr": "S",
+    "range": "R",
+}
+
+#: A word of a compound target holds none of these.
+_NO_WORD = frozenset(" \t\r\n()")
+
+#: Words that mean something else in a compound target.
+_OPERATORS = frozenset(("and", "or", "not", "(", ")"))
+
+
+def narrow(load, minions, excluded, partial):
+    """
+    Return the load that reaches these minions of a job.
+
+    :param dict load: the load for all of the job's minions
+    :param list minions: whom it is to reach
+    :param excluded: the minions that are left out for good
+    :param bool partial: whether others of the job's minions have got it before, or wait
+        for it still
+    :return: ``load`` itself if nobody is left out; or else a copy with a list of the
+        minions, or with ``(<target>) and not L@<excluded>``, whichever is shorter
+    """
+    if not excluded and not partial:
+        return load
+    ret = dict(load)
+    compound = None if partial else _without(load, excluded)
+    listed = sum(map(len, minions)) + 3 * len(minions)
+    if compound is not None and len(compound) < listed:
+        ret["tgt"], ret["tgt_type"] = compound, "compound"
+        ret.pop("delimiter", None)
+    else:
+        ret["tgt"], ret["tgt_type"] = list(minions), "list"
+    return ret
+
+
+def _without(load, excluded):
+    """
+    Return a compound target for all but some minions, or None if there is none.
+    """
+    if any(_NO_WORD & set(minion) or "," in minion for minion in excluded):
+        return None
+    target = _compound(load)
+    if target is None:
+        return None
+    return "( {} ) and not L@{}".format(target, ",".join(sorted(excluded)))
+
+
+def _compound(load):
+    """
+    Return the target of a load as a compound target, or None if it can't be one.
+    """
+    tgt, tgt_type = load["tgt"], load.get("tgt_type", "glob")
+    if load.get("delimiter", DEFAULT_TARGET_DELIM) != DEFAULT_TARGET_DELIM:
+        return None
+    if tgt_type == "compound":
+        return " ".join(tgt) if isinstance(tgt, (list, tuple)) else tgt
+    if tgt_type == "list":
+        words = tgt.split(",") if isinstance(tgt, str) else list(tgt)
+        word = "L@{}".format(",".join(word.strip() for word in words))
+    elif not isinstance(tgt, str):
+        return None
+    elif tgt_type == "glob":
+        word = tgt
+        if tgt[1:2] == "@" or tgt in _OPERATORS:
+            return None
+    elif tgt_type in _LETTERS:
+        word = f"{_LETTERS[tgt_type]}@{tgt}"
+    else:
+        # pillar_exact has no letter
+        return None
+    return None if _NO_WORD & set(word) else word

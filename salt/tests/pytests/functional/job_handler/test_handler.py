@@ -1,0 +1,664 @@
+"""
+The job handler and the master's side of its socket, together.
+"""
+
+import asyncio
+import os
+import stat
+
+import pytest
+
+import salt.job_handler.claims
+import salt.job_handler.gate
+import salt.job_handler.ipc
+import salt.job_handler.process
+import salt.utils.files
+from salt.exceptions import CommandExecutionError
+from tests.support.mock import AsyncMock, patch
+
+MINIONS = [f"m{number}" for number in range(25)]
+
+
+async def _enter(setup, fun="state.apply", user="root", request=None, forced=False):
+    return await salt.job_handler.gate.enter(
+        setup.opts, setup.bus, {"fun": fun, "user": user}, request, forced
+    )
+
+
+async def _publish(setup, jid, minions, request=None, fun="state.apply", **kwargs):
+    """
+    Do what ClearFuncs.publish does; return the answer, and None if it has to publish
+    by itself.
+    """
+    gate = await _enter(setup, fun, request=request, **kwargs)
+    if gate is None:
+        return None
+    if gate.answer is not None:
+        return gate.answer
+    load = {"jid": jid, "fun": fun, "arg": [], "tgt": "*", "tgt_type": "glob"}
+    load.update({"ret": "", "user": "root"})
+    return await gate.submit(load, list(minions), [])
+
+
+def _request(name="1", **kwargs):
+    return {"id": name, "sync": False, "timeout": 5, "extend": False, **kwargs}
+
+
+def _return(setup, jid, *minions):
+    for minion in minions:
+        setup.handler.returned(jid, minion)
+
+
+def test_job_with_room_is_published_as_it_is(setup):
+    """
+    The load is the very one that the master would have published, and so is the answer.
+    """
+
+    async def run():
+        await setup.start()
+        return await _publish(setup, "1", ["m0", "m1"])
+
+    answer = asyncio.run(run())
+    assert answer == {
+        "enc": "clear",
+        "load": {"jid": "1", "minions": ["m0", "m1"], "missing": []},
+    }
+    assert setup.bus.published == [
+        {
+            "jid": "1",
+            "fun": "state.apply",
+            "arg": [],
+            "tgt": "*",
+            "tgt_type": "glob",
+            "ret": "",
+            "user": "root",
+        }
+    ]
+    assert setup.bus.kinds("1") == ["publish"]
+
+
+def test_wide_job_in_waves(setup):
+    async def run():
+        handler = await setup.start()
+        answer = await _publish(setup, "1", MINIONS)
+        state = answer["load"]["job_handler"]
+        assert (state["state"], state["waiting"], state["sent"]) == ("queued", 15, 10)
+        while handler.criteria.ledger.used:
+            _return(setup, "1", *handler.criteria.ledger.of_job("1"))
+            await handler.tick()
+
+    asyncio.run(run())
+    assert [len(load["tgt"]) for load in setup.bus.published] == [10, 10, 5]
+    assert {load["tgt_type"] for load in setup.bus.published} == {"list"}
+    assert sorted(sum((load["tgt"] for load in setup.bus.published), [])) == sorted(
+        MINIONS
+    )
+    sent = setup.bus.told("1", "dispatched")
+    assert [data["waiting"] for data in sent] == [15, 5, 0]
+    assert sum((data["targets"] for data in sent), []) == sorted(MINIONS)
+    # LocalClient would take these for something else
+    assert not any({"minions", "error"} & set(data) for data in sent)
+
+
+def test_excluded_minion(setup):
+    async def run():
+        await setup.start()
+        for jid in ("1", "2"):
+            await _publish(setup, jid, ["m0"])
+        return await _publish(setup, "3", MINIONS[:5])
+
+    answer = asyncio.run(run())
+    assert answer["load"]["job_handler"]["excluded"] == {
+        "m0": "the minion is at 2 of 2 points"
+    }
+    assert answer["load"]["job_handler"]["waiting"] == 0
+    assert setup.bus.published[-1]["tgt"] == "( * ) and not L@m0"
+    assert setup.bus.published[-1]["tgt_type"] == "compound"
+    assert setup.bus.kinds("3") == ["excluded", "publish"]
+
+
+def test_exempt_functions_need_no_handler(setup):
+    """
+    There is none, and nobody asks.
+    """
+
+    async def run():
+        with patch("salt.job_handler.ipc.ask", AsyncMock()) as ask:
+            for fun in ("test.ping", "saltutil.find_job", ["test.ping", "test.ping"]):
+                assert await _enter(setup, fun) is None
+            assert not ask.called
+            assert await _enter(setup, ["test.ping", "state.apply"]) is not None
+            assert ask.called
+
+    asyncio.run(run())
+
+
+def test_nothing_when_off(setup):
+    setup.opts["rate_limiting"] = {}
+    assert asyncio.run(_enter(setup)) is None
+    assert os.listdir(setup.opts["sock_dir"]) == []
+
+
+def test_second_try_gets_the_first_job(setup):
+    async def run():
+        await setup.start()
+        first = await _publish(setup, "1", ["m0"], _request())
+        second = await _publish(setup, "2", ["m0"], _request())
+        other = await _publish(setup, "3", ["m0"], _request(), user="bob")
+        return [answer["load"]["jid"] for answer in (first, second, other)]
+
+    assert asyncio.run(run()) == ["1", "1", "3"]
+    assert setup.bus.jids() == ["1", "3"]
+
+
+def test_second_try_while_the_first_has_no_job_id(setup):
+    """
+    It waits for the first one's answer.
+    """
+
+    async def run():
+        await setup.start()
+        first = await _enter(setup, request=_request())
+        second = asyncio.ensure_future(_publish(setup, "2", ["m0"], _request()))
+        await asyncio.sleep(0.3)
+        assert not second.done()
+        load = {"jid": "1", "fun": "f", "tgt": "*", "tgt_type": "glob"}
+        await first.submit(load, ["m0"], [])
+        return await second
+
+    assert asyncio.run(run())["load"]["jid"] == "1"
+
+
+def test_second_try_is_remembered_after_a_crash(setup):
+    async def run():
+        await setup.start()
+        await _publish(setup, "1", ["m0"], _request())
+        await setup.stop()
+        await setup.start()
+        return await _publish(setup, "2", ["m0"], _request())
+
+    assert asyncio.run(run())["load"]["jid"] == "1"
+
+
+def test_full_queue(setup):
+    """
+    A refusal before there is a job id; a retry succeeds when there is room.
+    """
+    setup.config(max_master_jobs=1, max_queue_size=2)
+
+    async def run():
+        handler = await setup.start()
+        for number in range(3):
+            await _publish(setup, f"{number}", ["m0"])
+        refused = await _enter(setup)
+        _return(setup, "0", "m0")
+        await handler.tick()
+        again = await _enter(setup)
+        return refused.answer, again.answer
+
+    refused, again = asyncio.run(run())
+    assert refused["error"]["name"] == "JobQueueFullError"
+    assert refused["error"]["message"].startswith(
+        "The master has 2 jobs waiting, which is all it takes. Nothing was sent;"
+    )
+    assert 1 <= refused["error"]["retry_after"] <= 120
+    assert again is None
+
+
+def test_synchronous_job_is_discarded_in_time(setup):
+    """
+    Its asynchronous twin runs.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "runs", ["m0"])
+        await _publish(setup, "sync", ["m1"], _request("1", sync=True))
+        await _publish(setup, "async", ["m1"], _request("2"))
+        setup.clock.now += 5
+        await handler.tick()
+        _return(setup, "runs", "m0")
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["runs", "async"]
+    (data,) = setup.bus.told("sync", "discarded")
+    assert data["targets"] == ["m1"]
+    assert data["sentence"].startswith("It waited in the master's queue for longer")
+
+
+@pytest.mark.parametrize("how", ["setting", "request"])
+def test_extended_wait(setup, how):
+    setup.config(
+        max_master_jobs=1, sync_wait="extend" if how == "setting" else "timeout"
+    )
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "runs", ["m0"])
+        await _publish(
+            setup, "sync", ["m1"], _request(sync=True, extend=how == "request")
+        )
+        setup.clock.now += 500
+        await handler.tick()
+        _return(setup, "runs", "m0")
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["runs", "sync"]
+
+
+def test_waiting_client_is_told_again(setup):
+    setup.config(max_master_jobs=1, sync_wait="extend")
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "runs", ["m0"])
+        await _publish(setup, "sync", ["m1"], _request(sync=True))
+        for _ in range(20):
+            setup.clock.now += 1
+            await handler.tick()
+
+    asyncio.run(run())
+    # the first one comes with the answer
+    assert len(setup.bus.told("sync", "queued")) == 1 + 20 // 4
+
+
+def test_private_socket(setup):
+    async def run():
+        await setup.start()
+
+    asyncio.run(run())
+    mode = os.stat(salt.job_handler.ipc.path(setup.opts)).st_mode
+    assert stat.S_IMODE(mode) == 0o600
+
+
+@pytest.mark.parametrize("fail_mode", ["open", "closed"])
+def test_dead_handler(setup, fail_mode):
+    setup.config(fail_mode=fail_mode)
+    answer = asyncio.run(_publish(setup, "1", ["m0"]))
+    if fail_mode == "open":
+        assert answer is None
+    else:
+        assert answer["error"]["name"] == "JobQueueFullError"
+    ((tag, data),) = setup.bus.events
+    assert (tag, data["fail_mode"]) == ("salt/job_handler/unavailable", fail_mode)
+
+
+def test_handler_that_stops_after_it_took_the_job(setup):
+    """
+    The worker gets no reply, but the job is safe: it must not be published twice.
+    """
+
+    async def run():
+        handler = await setup.start()
+        gate = await _enter(setup)
+
+        async def stuck(*args):
+            await asyncio.sleep(3)
+
+        with patch.object(handler, "_pump", stuck):
+            answer = await gate.submit({"jid": "1", "fun": "f"}, ["m0"], [])
+        assert answer["load"]["job_handler"] == {"state": "queued", "waiting": 1}
+        await setup.stop()
+        handler = await setup.start()
+        await handler.tick()
+
+    with patch("salt.job_handler.gate.ANSWER_SECONDS", 0.2):
+        asyncio.run(run())
+    assert setup.bus.jids() == ["1"]
+
+
+def test_handler_that_goes_on_too_late(setup):
+    """
+    The worker has published the job itself: the job handler must not.
+    """
+
+    async def run():
+        handler = await setup.start()
+        gate = await _enter(setup)
+        wait = asyncio.Event()
+
+        async def stopped(request):
+            await wait.wait()
+            return await real(request)
+
+        real = handler._cmd_submit  # pylint: disable=protected-access
+        with patch.object(handler, "_cmd_submit", stopped):
+            load = {"jid": "1", "fun": "f", "tgt": "*", "tgt_type": "glob"}
+            assert await gate.submit(load, ["m0"], []) is None
+            wait.set()
+            await asyncio.sleep(0.2)
+        await handler.tick()
+
+    with patch("salt.job_handler.gate.ANSWER_SECONDS", 0.2):
+        asyncio.run(run())
+    assert setup.bus.published == []
+
+
+def test_crash_with_a_queue(setup):
+    """
+    Jobs that wait are published by the next job handler, in their order, and once.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        await setup.start()
+        for number in range(4):
+            await _publish(setup, f"{number}", ["m0"])
+        await setup.stop()
+        handler = await setup.start()
+        assert handler.criteria.ledger.used == 1
+        for number in range(4):
+            _return(setup, f"{number}", "m0")
+            await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["0", "1", "2", "3"]
+
+
+def test_crash_between_two_waves(setup):
+    """
+    The rest goes to the rest only.
+    """
+
+    async def run():
+        await setup.start()
+        await _publish(setup, "1", MINIONS[:15])
+        await setup.stop()
+        handler = await setup.start()
+        _return(setup, "1", *setup.bus.published[0]["tgt"])
+        await handler.tick()
+
+    asyncio.run(run())
+    first, second = [load["tgt"] for load in setup.bus.published if load["jid"] == "1"]
+    assert sorted(first + second) == sorted(MINIONS[:15])
+
+
+def test_crash_in_the_moment_of_publishing(setup):
+    """
+    What may not have been sent is sent again, under the same job id.
+    """
+
+    async def run():
+        handler = await setup.start()
+        with patch.object(handler.store, "sent", lambda wave: None):
+            await _publish(setup, "1", ["m0"])
+        await setup.stop()
+        await setup.start()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "1"]
+    assert setup.bus.published[0] == setup.bus.published[1]
+
+
+def test_restart_of_the_master(setup):
+    """
+    Minions have to connect again before anything is sent to them.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        await setup.start()
+        await _publish(setup, "0", ["m0"])
+        await _publish(setup, "1", ["m0"])
+        await setup.stop()
+        handler = await setup.start(master="another")
+        _return(setup, "0", "m0")
+        await handler.tick()
+        assert len(setup.bus.published) == 1
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["0", "1"]
+
+
+def test_publisher_that_fails(setup):
+    """
+    The wave is given back, and goes out when the publisher is there again.
+    """
+
+    async def run():
+        handler = await setup.start()
+        setup.bus.broken = True
+        answer = await _publish(setup, "1", ["m0", "m1"])
+        assert handler.criteria.ledger.used == 0
+        setup.bus.broken = False
+        setup.clock.now += 1
+        await handler.tick()
+        return answer
+
+    assert asyncio.run(run())["load"]["job_handler"]["reason"] == (
+        "it could not be published"
+    )
+    assert [load["tgt"] for load in setup.bus.published] == [["m0", "m1"]]
+
+
+def test_settled_waves_are_forgotten(setup):
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0", "m1"])
+        _return(setup, "1", "m0")
+        await handler.tick()
+        assert len(handler.store.waves()) == 1
+        _return(setup, "1", "m1")
+        await handler.tick()
+        assert handler.store.waves() == []
+
+    asyncio.run(run())
+
+
+def test_peer_publication_at_full_capacity(setup):
+    """
+    Its worker blocks, so it does not wait, but it is charged.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0"])
+        for number in range(4):
+            answer = await _publish(setup, f"peer{number}", ["m0"], forced=True)
+            assert "job_handler" not in answer["load"]
+        assert handler.criteria.ledger.used == 5
+
+    asyncio.run(run())
+    assert len(setup.bus.published) == 5
+
+
+def test_maintenance_asks_without_the_queue(setup):
+    setup.config(max_master_jobs=1, long_running=60)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0"])
+        await _publish(setup, "2", ["m0"])
+        setup.clock.now += 61
+        await handler.tick()
+        question = setup.bus.published[-1]
+        assert (question["fun"], question["tgt"]) == ("saltutil.running", ["m0"])
+        handler.answered(question["jid"], "m0", [])
+        await handler.tick()
+        question = setup.bus.published[-1]
+        assert (question["fun"], question["arg"]) == ("saltutil.find_job", ["1"])
+        handler.answered(question["jid"], "m0", {})
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.published[-1]["jid"] == "2"
+
+
+def test_capacities_are_whole_again(setup):
+    """
+    Of 1,000 minions 100 die in mid-job, and of the others 50 returns are lost with the
+    event bus: within the threshold and two rounds only what really runs, or waits in a
+    minion's own queue, is charged.
+    """
+    setup.config(max_master_jobs=2000, long_running=60, reconcile_interval=15)
+    minions = [f"m{number:04}" for number in range(1000)]
+    dead, lost = set(minions[:100]), set(minions[100:150])
+    runs, waits = set(minions[150:180]), set(minions[180:190])
+
+    def answer(handler, load):
+        for minion in set(load["tgt"]) - dead:
+            if load["fun"] == "saltutil.running":
+                found = [{"jid": "1"}] if minion in runs else []
+            else:
+                found = {"jid": "1"} if minion in waits else {}
+            handler.answered(load["jid"], minion, found)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", minions)
+        assert handler.criteria.ledger.used == 1000
+        _return(setup, "1", *set(minions) - dead - lost - runs - waits)
+        handler.missed()
+        answered = 1
+        for _ in range(60 + 2 * 15):
+            setup.clock.now += 1
+            await handler.tick()
+            for load in setup.bus.published[answered:]:
+                answer(handler, load)
+            answered = len(setup.bus.published)
+        assert handler.criteria.ledger.of_job("1") == runs | waits
+        assert set(handler.criteria.silent) == dead
+
+    asyncio.run(run())
+
+
+def test_master_of_masters(setup):
+    """
+    It may not know a single target: the job counts, and its target stays as it is.
+    """
+    setup.opts["order_masters"] = True
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", [])
+        await _publish(setup, "2", [])
+        assert setup.bus.jids() == ["1"]
+        setup.clock.now += 61
+        await handler.tick()
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "2"]
+    assert {load["tgt"] for load in setup.bus.published} == {"*"}
+
+
+def test_peers_of_a_cluster_are_charged(setup):
+    async def run():
+        handler = await setup.start()
+        handler.peer_published("9", "state.apply", ["m0", "m1"])
+        handler.peer_published("8", "test.ping", ["m0", "m1"])
+        return handler.criteria.ledger.jobs()
+
+    assert asyncio.run(run()) == {"9": 2}
+
+
+def test_runner(setup):
+    """
+    All functions of the runner, over the real socket.
+    """
+    # pylint: disable=import-outside-toplevel
+    import salt.runners.job_handler as runner
+
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        await setup.start()
+        await _publish(setup, "1", ["m0"])
+        await _publish(setup, "2", ["m1", "m2"])
+        loop = asyncio.get_running_loop()
+
+        async def ask(function, *args):
+            return await loop.run_in_executor(None, function, *args)
+
+        with patch.object(runner, "__opts__", setup.opts, create=True):
+            status = await ask(runner.status)
+            assert (status["queued"], status["capacity"]["used"]) == (1, 1)
+            (line,) = await ask(runner.list_)
+            assert line["jid"] == "2"
+            assert line["reason"] == "the master is at 1 of 1 points"
+            shown = await ask(runner.show, "2")
+            assert (shown["state"], shown["waiting"][0]["waiting"]) == ("queued", 2)
+            shown = await ask(runner.show, "1")
+            assert (shown["state"], shown["running_on"]) == ("dispatched", ["m0"])
+            assert (await ask(runner.show, "3"))["state"] == "not here"
+            assert await ask(runner.pause) is True
+            assert await ask(runner.resume) is True
+            assert await ask(runner.reconcile) == 1
+            assert await ask(runner.cancel, "2") == 2
+            assert await ask(runner.cancel, "2") == 0
+            setup.opts["rate_limiting"] = {}
+            with pytest.raises(CommandExecutionError, match="^The job handler is off"):
+                await ask(runner.status)
+
+    asyncio.run(run())
+    assert setup.bus.told("2", "discarded")[0]["reason"] == "cancelled"
+
+
+def test_pause_survives_a_restart(setup):
+    async def run():
+        handler = await setup.start()
+        await handler.handle({"cmd": "pause", "paused": True})
+        await setup.stop()
+        await setup.start()
+        await _publish(setup, "1", ["m0"])
+
+    asyncio.run(run())
+    assert setup.bus.published == []
+
+
+def test_request_that_makes_no_sense(setup):
+    """
+    The private socket answers with an error and goes on.
+    """
+
+    async def run():
+        await setup.start()
+        for request in ({"cmd": "nonesuch"}, {"cmd": "submit"}):
+            with pytest.raises(salt.job_handler.ipc.JobHandlerUnavailable):
+                await salt.job_handler.ipc.ask(setup.opts, request, 1)
+        return await salt.job_handler.ipc.ask(setup.opts, {"cmd": "list"}, 1)
+
+    assert asyncio.run(run()) == {"jobs": []}
+
+
+def test_client_may_say_anything(setup):
+    async def run():
+        await setup.start()
+        for request in (
+            "text",
+            {"id": 7},
+            {"id": "x" * 1000, "sync": True, "timeout": "long"},
+            {"sync": True, "timeout": None},
+            {"sync": True, "timeout": -5},
+        ):
+            assert (await _publish(setup, "1", ["m9"], request))["load"]["jid"] == "1"
+            _return(setup, "1", "m9")
+
+    asyncio.run(run())
+
+
+def test_nothing_secret_is_kept(setup):
+    """
+    What authenticates a caller never comes near the queue.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        await setup.start()
+        await _publish(setup, "1", ["m0"])
+        await _publish(setup, "2", ["m0"], {**_request(), "token": "s3cret"})
+
+    asyncio.run(run())
+    folder = salt.job_handler.claims.folder(setup.opts)
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            with salt.utils.files.fopen(path, "rb") as file:
+                assert b"s3cret" not in file.read()

@@ -1,0 +1,74 @@
+import collections
+
+import salt.job_criteria.adaptive
+
+
+def _criteria(**settings):
+    return salt.job_criteria.adaptive.criteria(
+        {"min_master_jobs": 10, "max_master_jobs": 1000, **settings}
+    )
+
+
+def _simulate(setup, rate, seconds, minions=30000):
+    """
+    Let a master that serves ``rate`` returns a second work; return the limit of each
+    second.
+    """
+    if not len(setup.manager.queue):
+        setup.submit(minions, "wide")
+    in_flight, limits, ready = collections.deque(), [], 0.0
+    for _ in range(seconds * 10):
+        for _, sent in setup.sent():
+            in_flight.extend(sent)
+        ready += rate / 10
+        while ready >= 1 and in_flight:
+            setup.give_back("wide", in_flight.popleft())
+            ready -= 1
+        ready = min(ready, 1.0) if not in_flight else ready
+        setup.now += 0.1
+        limits.append(setup.criteria.limit)
+    return limits[9::10]
+
+
+def test_grows_to_what_the_master_serves(bench):
+    """
+    200 a second for 4 seconds are 800, which is found from 10 on and then held.
+    """
+    setup = bench(criteria=_criteria())
+    limits = _simulate(setup, rate=200, seconds=90)
+    assert limits[0] < 20
+    assert all(750 <= limit <= 850 for limit in limits[-20:])
+
+
+def test_is_cut_when_returns_stop_coming(bench):
+    setup = bench(criteria=_criteria())
+    before = _simulate(setup, rate=200, seconds=60)[-1]
+    after = _simulate(setup, rate=10, seconds=15)[-1]
+    assert after <= before / 4
+
+
+def test_stays_between_its_bounds(bench):
+    setup = bench(criteria=_criteria(max_master_jobs=50))
+    assert max(_simulate(setup, rate=500, seconds=40)) == 50
+    setup = bench(criteria=_criteria())
+    assert min(_simulate(setup, rate=0.1, seconds=40)) == 10
+
+
+def test_restore():
+    criteria = _criteria()
+    criteria.restore({"limit": 300}, 0)
+    assert criteria.snapshot() == {"limit": 300}
+    criteria.restore({"limit": 5}, 0)
+    assert criteria.master_limit(0) == 10
+
+
+def test_validate():
+    validate = salt.job_criteria.adaptive.Adaptive.validate
+    assert validate({}) == []
+    assert validate({"min_master_jobs": 5, "max_master_jobs": 4}) == [
+        "min_master_jobs is 5: write at most max_master_jobs, 4."
+    ]
+    assert validate({"min_master_jobs": 0, "return_seconds": "x"}) == [
+        "min_master_jobs is 0: write a whole number from 1 on.",
+        "return_seconds is 'x': write seconds above 0.",
+    ]

@@ -1,0 +1,56 @@
+import salt.job_criteria.function_cost
+
+
+def _criteria(**settings):
+    return salt.job_criteria.function_cost.criteria(
+        {"costs": {"state.highstate": 10, "state.*": 5}, **settings}
+    )
+
+
+def test_cost(bench):
+    criteria = _criteria(default_cost=2)
+    setup = bench(criteria=criteria)
+    for fun, expected in (
+        ("state.highstate", 10),
+        ("state.apply", 5),
+        ("test.version", 2),
+        (["state.apply", "test.version"], 7),
+    ):
+        assert criteria.cost(setup.job(1, fun=fun)) == expected
+
+
+def test_costs_count_for_master_and_minion(bench):
+    setup = bench(criteria=_criteria(max_master_jobs=13, max_minion_jobs=6))
+    setup.submit(["a", "b"], "x", fun="state.apply")
+    setup.submit(["a"], "y", fun="test.version")
+    setup.submit(["a", "c"], "z", fun="test.version")
+    first, second, third = setup.advance()
+    assert (first.minions, second.minions) == (["a", "b"], ["a"])
+    assert third.minions == ["c"]
+    assert third.excluded == {"a": "the minion is at 6 of 6 points"}
+    assert setup.criteria.ledger.used == 12
+
+
+def test_job_that_costs_more_than_there_is(bench):
+    """
+    It runs alone, one minion at a time.
+    """
+    setup = bench(criteria=_criteria(max_master_jobs=4, max_minion_jobs=3))
+    setup.submit(["a", "b"], "x", fun="state.highstate")
+    assert setup.sent() == [("x", ["a"])]
+    assert setup.sent() == []
+    setup.give_back("x", "a")
+    assert setup.sent() == [("x", ["b"])]
+    assert setup.criteria.ledger.used == 10
+
+
+def test_validate():
+    validate = salt.job_criteria.function_cost.FunctionCost.validate
+    assert validate({"costs": {"state.*": 2.5}}) == []
+    assert validate({"costs": ["state.*"]}) == [
+        "costs is ['state.*']: write points by function."
+    ]
+    assert validate({"costs": {"state.*": 0}, "default_cost": "x"}) == [
+        "the cost of state.* is 0: write a number above 0.",
+        "the cost of default_cost is 'x': write a number above 0.",
+    ]

@@ -1,0 +1,164 @@
+import pytest
+
+import salt.job_handler.client
+from salt.exceptions import JobQueueFullError
+
+
+class Client:
+    """
+    As much of a LocalClient as is asked for.
+    """
+
+    patience = None
+    batching = False
+
+    def __init__(self, **opts):
+        self.opts = opts
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def _event(kind, jid="1", **data):
+    return {"tag": f"salt/job/{jid}/{kind}", "data": data}
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def queued(clock):
+    return salt.job_handler.client.QueuedJob(
+        "1", {"publication": 7, "waiting": 2, "reason": "full", "position": 3}, clock
+    )
+
+
+def test_nothing_is_announced_when_off():
+    payload = {"cmd": "publish"}
+    client = Client(rate_limiting={})
+    assert salt.job_handler.client.announce(client, payload, True, 5, 7) == 7
+    assert payload == {"cmd": "publish"}
+
+
+def test_announce():
+    client = Client(rate_limiting={"criteria": "capacity"})
+    first, second = {}, {}
+    assert salt.job_handler.client.announce(client, first, True, 5, 7) == 30
+    client.batching = True
+    client.patience = 9
+    assert salt.job_handler.client.announce(client, second, False, 5, 60) == 60
+    assert first["job_handler"].pop("id") != second["job_handler"].pop("id")
+    assert first["job_handler"] == {"sync": True, "timeout": 5, "extend": False}
+    assert second["job_handler"] == {"sync": True, "timeout": 9, "extend": True}
+
+
+def test_check():
+    salt.job_handler.client.check("some error")
+    salt.job_handler.client.check({"name": "AuthorizationError"})
+    with pytest.raises(JobQueueFullError, match="^full$") as caught:
+        salt.job_handler.client.check(
+            {"name": "JobQueueFullError", "message": "full", "retry_after": 7}
+        )
+    assert caught.value.retry_after == 7
+
+
+def test_waits_until_it_is_sent(queued):
+    assert queued.waits
+    assert queued.handle(_event("dispatched", publication=7, waiting=1, targets=["a"]))
+    assert queued.waits
+    assert queued.handle(_event("dispatched", publication=7, waiting=0, targets=["b"]))
+    assert not queued.waits
+
+
+def test_other_events_are_not_its_own(queued):
+    for event in (
+        _event("ret/a", id="a"),
+        _event("new"),
+        _event("dispatched", jid="12", publication=7, waiting=0),
+    ):
+        assert not queued.handle(event)
+    assert queued.waits
+
+
+def test_lease_ends(queued, clock):
+    """
+    Nothing heard for long: go on as if there was no queue.
+    """
+    clock.now = 59.0
+    assert queued.waits
+    queued.handle(_event("queued", publication=7, waiting=2, lease=100))
+    clock.now = 158.0
+    assert queued.waits
+    clock.now = 159.0
+    assert not queued.waits
+
+
+def test_excluded_minions_are_not_waited_for(queued):
+    minions = {"a", "b"}
+    queued.handle(_event("excluded", excluded={"a": "the minion is at 2 of 2 points"}))
+    queued.drop(minions)
+    assert minions == {"b"}
+    assert queued.rows({"a", "b"}) == {
+        "a": {
+            "failed": True,
+            "out": "no_return",
+            "ret": "Minion did not get the job. [the minion is at 2 of 2 points]",
+            "retcode": 1,
+        }
+    }
+    assert queued.rows({"b"}) == {}
+
+
+def test_discarded(queued):
+    minions = {"a", "b", "c"}
+    queued.handle(_event("dispatched", publication=7, waiting=2, targets=["a"]))
+    queued.handle(
+        _event(
+            "discarded", publication=7, waiting=2, sentence="Too long", targets=["b"]
+        )
+    )
+    queued.drop(minions)
+    assert (minions, queued.waits) == ({"a", "c"}, False)
+    assert queued.rows({"b"})["b"]["ret"] == "Minion did not get the job. [Too long]"
+
+
+def test_discarded_with_a_list_that_was_trimmed(queued):
+    """
+    The event bus trims what is large. All who did not get the job before are meant.
+    """
+    minions = {"a", "b", "c"}
+    queued.handle(_event("dispatched", publication=7, waiting=2, targets=["a"]))
+    queued.handle(
+        _event(
+            "discarded",
+            publication=7,
+            waiting=2,
+            sentence="Too long",
+            targets="VALUE_TRIMMED",
+        )
+    )
+    queued.drop(minions, found={"c"})
+    assert minions == {"a", "c"}
+
+
+def test_parts_of_a_batch(queued):
+    """
+    One part is sent, another one waits: the job waits.
+    """
+    queued.add({"publication": 8, "waiting": 1})
+    queued.handle(_event("dispatched", publication=7, waiting=0))
+    assert queued.waits
+    queued.handle(_event("dispatched", publication=8, waiting=0))
+    assert not queued.waits
+
+
+def test_notice(queued):
+    assert queued.notice() == "Job 1 waits in the master's queue at place 3: full."
+    other = salt.job_handler.client.QueuedJob("1", {"waiting": 1})
+    assert other.notice() == "Job 1 waits in the master's queue."

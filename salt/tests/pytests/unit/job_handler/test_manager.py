@@ -1,0 +1,455 @@
+import pytest
+
+import salt.job_criteria
+import salt.job_handler.job
+import salt.job_handler.manager
+
+
+class Failing(salt.job_criteria.Criteria):
+    """
+    Fails as often as it is told to.
+    """
+
+    def __init__(self, failures, slow=None):
+        super().__init__({})
+        self.failures = failures
+        self.slow = slow
+
+    def decide(self, job, now):
+        self.charge(job, job.minions, now)
+        if self.slow is not None:
+            self.slow()
+        elif self.failures:
+            self.failures -= 1
+            raise RuntimeError("I failed")
+        return salt.job_handler.job.publish(job.minions)
+
+
+class Nobody(salt.job_criteria.Criteria):
+    """
+    Publishes to nobody, for no reason.
+    """
+
+    def decide(self, job, now):
+        return salt.job_handler.job.publish([])
+
+
+def test_worked_example_of_the_rfc(bench):
+    """
+    100 for the master and 10 for each of two minions become 98, 9 and 9, and come back.
+    """
+    setup = bench(max_master_jobs=100, max_minion_jobs=10)
+    ledger = setup.criteria.ledger
+
+    def capacities():
+        return [
+            100 - ledger.used,
+            10 - ledger.of_minion("web1"),
+            10 - ledger.of_minion("web2"),
+        ]
+
+    assert capacities() == [100, 10, 10]
+    setup.submit(["web1", "web2"], "j")
+    assert setup.sent() == [("j", ["web1", "web2"])]
+    assert capacities() == [98, 9, 9]
+    setup.give_back("j", "web1")
+    assert capacities() == [99, 10, 9]
+    setup.give_back("j", "web2")
+    assert capacities() == [100, 10, 10]
+
+
+def test_first_in_first_out(bench):
+    setup = bench(max_master_jobs=1)
+    for number in range(5):
+        setup.submit([f"m{number}"], f"j{number}")
+    for number in range(5):
+        assert setup.sent() == [(f"j{number}", [f"m{number}"])]
+        assert setup.sent() == []
+        setup.give_back(f"j{number}", f"m{number}")
+    assert setup.sent() == []
+
+
+def test_a_waiting_job_says_why(bench):
+    setup = bench(max_master_jobs=2)
+    setup.submit(2)
+    second = setup.submit(1)
+    setup.advance()
+    assert second.reason == "the master is at 2 of 2 points"
+
+
+def test_wide_job_goes_out_in_waves(bench):
+    """
+    10,000 minions with room for 500: never more than 500, everyone once, one job id,
+    and the next job follows.
+    """
+    setup = bench(max_master_jobs=500)
+    setup.submit(10000, "wide")
+    setup.submit(["other"], "next")
+    seen, waves = [], 0
+    while True:
+        sent = setup.sent()
+        assert setup.criteria.ledger.used <= 500
+        if not sent:
+            break
+        for jid, minions in sent:
+            if jid == "wide":
+                seen += minions
+                waves += 1
+        for jid, minions in sent:
+            setup.give_back(jid, *minions)
+    assert len(seen) == len(set(seen)) == 10000
+    assert sent == [] and setup.manager.counters["dispatched"] == 2
+    assert waves == 20
+
+
+def test_small_waves_wait_for_more_room(bench):
+    """
+    Every wave costs as much as any other, so a wave is not sent for each return.
+    """
+    setup = bench(max_master_jobs=100)
+    setup.submit(200, "wide")
+    ((_, first),) = setup.sent()
+    setup.give_back("wide", *first[:49])
+    assert setup.sent() == []
+    setup.give_back("wide", first[49])
+    assert [len(minions) for _, minions in setup.sent()] == [50]
+    setup.give_back("wide", first[50])
+    assert setup.sent() == []
+    setup.now += 2
+    assert [len(minions) for _, minions in setup.sent()] == [1]
+
+
+def test_without_waves_a_wide_job_runs_alone(bench):
+    setup = bench(max_master_jobs=10, waves=False)
+    setup.submit(1, "small")
+    setup.submit(50, "wide")
+    setup.submit(1, "after")
+    assert [jid for jid, _ in setup.sent()] == ["small"]
+    setup.give_back("small", "m0")
+    ((jid, minions),) = setup.sent()
+    assert (jid, len(minions)) == ("wide", 50)
+    setup.give_back("wide", *minions[:40])
+    assert setup.sent() == []
+    setup.give_back("wide", *minions[40:])
+    assert [jid for jid, _ in setup.sent()] == ["after"]
+
+
+def test_target_of_a_master_of_masters_is_one_piece(bench):
+    """
+    Behind syndics nobody can be left out, and no part be sent.
+    """
+    setup = bench(max_master_jobs=2, max_minion_jobs=1)
+    setup.submit(1, "before")
+    setup.submit(5, "fixed", fixed=True)
+    assert [jid for jid, _ in setup.sent()] == ["before"]
+    setup.give_back("before", "m0")
+    assert [(jid, len(minions)) for jid, minions in setup.sent()] == [("fixed", 5)]
+
+
+def test_full_minion_is_left_out(bench):
+    setup = bench(max_minion_jobs=2)
+    setup.submit(["a"])
+    setup.submit(["a"])
+    setup.submit(["a", "b"], "third")
+    action = setup.advance()[-1]
+    assert (action.job.jid, action.minions, action.last) == ("third", ["b"], True)
+    assert action.excluded == {"a": "the minion is at 2 of 2 points"}
+
+
+def test_job_of_full_minions_only(bench):
+    """
+    Nothing is published to nobody.
+    """
+    setup = bench(max_minion_jobs=1)
+    setup.submit(["a"])
+    setup.submit(["a"], "none")
+    action = setup.advance()[-1]
+    assert (action.job.jid, action.minions, list(action.excluded)) == (
+        "none",
+        [],
+        ["a"],
+    )
+    assert action.last and len(setup.manager.queue) == 0
+
+
+def test_batch_charges_each_minion_once(bench):
+    """
+    Many publications under one job id: each minion is charged once for it.
+    """
+    setup = bench(max_master_jobs=10, max_minion_jobs=1)
+    setup.submit(["a", "b"], "batch")
+    setup.submit(["b", "c"], "batch")
+    assert setup.sent() == [("batch", ["a", "b"]), ("batch", ["b", "c"])]
+    assert setup.criteria.ledger.used == 3
+    assert setup.give_back("batch", "b", "b") == [True, False]
+
+
+def test_expired_job_is_discarded_wherever_it_is(bench):
+    setup = bench(max_master_jobs=1)
+    setup.submit(1, "runs")
+    setup.submit(1, "first", sync=True, deadline=500.0)
+    setup.submit(1, "second", sync=True, deadline=105.0)
+    setup.submit(1, "third")
+    setup.advance()
+    setup.now = 104.9
+    assert setup.advance() == []
+    setup.now = 105.0
+    (action,) = setup.advance()
+    assert isinstance(action, salt.job_handler.manager.Discard)
+    assert (action.job.jid, action.reason) == ("second", "timeout")
+    assert [job.jid for job in setup.manager.queue] == ["first", "third"]
+
+
+def test_expired_job_is_not_asked_about(bench):
+    """
+    Room or not: who has stopped waiting is not asked about.
+    """
+    setup = bench(max_master_jobs=10)
+    setup.submit(1, deadline=99.0)
+    setup.criteria.decide = None
+    (action,) = setup.advance()
+    assert action.reason == "timeout"
+
+
+def test_twin_of_an_expired_job_runs(bench):
+    """
+    Of two equal jobs the one that nobody waits for any more is dropped.
+    """
+    setup = bench(max_master_jobs=1)
+    setup.submit(["x"], "runs")
+    setup.submit(["a"], "sync", sync=True, deadline=105.0)
+    setup.submit(["a"], "async")
+    setup.advance()
+    setup.now = 200.0
+    setup.give_back("runs", "x")
+    discarded, sent = setup.advance()
+    assert (discarded.job.jid, sent.job.jid) == ("sync", "async")
+
+
+def test_rest_of_an_expired_wide_job_is_discarded(bench):
+    setup = bench(max_master_jobs=10)
+    job = setup.submit(25, "wide", sync=True, deadline=105.0)
+    setup.advance()
+    setup.now = 106.0
+    (action,) = setup.advance()
+    assert (action.reason, job.sent, job.count, len(action.job.minions)) == (
+        "timeout",
+        10,
+        15,
+        15,
+    )
+
+
+def test_queue_is_bounded(bench):
+    setup = bench(max_queue_size=2)
+    setup.manager.paused = True
+    assert setup.manager.reserve("a", setup.now)
+    assert setup.manager.reserve("b", setup.now)
+    assert not setup.manager.reserve("c", setup.now)
+    setup.manager.submit(setup.job(1), "a")
+    assert not setup.manager.reserve("c", setup.now)
+    setup.manager.unreserve("b")
+    assert setup.manager.reserve("c", setup.now)
+    assert setup.manager.counters["rejected"] == 2
+
+
+def test_reserved_place_is_given_up_some_day(bench):
+    setup = bench(max_queue_size=1)
+    assert setup.manager.reserve("a", setup.now)
+    assert not setup.manager.reserve("b", setup.now + 29)
+    assert setup.manager.reserve("b", setup.now + 30)
+
+
+@pytest.mark.parametrize("each,expected", [(0.1, 1), (3.0, 6), (500.0, 60)])
+def test_retry_after_is_as_fast_as_the_queue(bench, each, expected):
+    setup = bench()
+    for _ in range(5):
+        setup.submit(1)
+        setup.advance()
+        setup.now += each
+    assert setup.manager.retry_after(setup.now) == pytest.approx(expected, abs=1)
+
+
+def test_cancel(bench):
+    setup = bench()
+    setup.manager.paused = True
+    setup.submit(2, "a")
+    setup.submit(1, "b")
+    (action,) = setup.manager.cancel("a")
+    assert (action.job.jid, action.reason) == ("a", "cancelled")
+    assert setup.manager.cancel("a") == []
+    setup.manager.paused = False
+    assert [jid for jid, _ in setup.sent()] == ["b"]
+
+
+def test_pause_keeps_deadlines(bench):
+    setup = bench()
+    setup.manager.paused = True
+    setup.submit(1, "a", deadline=101.0)
+    setup.submit(1, "b")
+    setup.now = 102.0
+    assert [action.job.jid for action in setup.advance()] == ["a"]
+
+
+def test_forced_job_goes_out_at_once_and_is_charged(bench):
+    setup = bench(max_master_jobs=1)
+    setup.submit(["a"])
+    setup.advance()
+    action = setup.manager.force(setup.job(["a", "b"], "peer"), setup.now)
+    assert (action.minions, action.last) == (["a", "b"], True)
+    assert setup.criteria.ledger.used == 3
+
+
+@pytest.mark.parametrize("width,left", [(3, 0), (8, 3)])
+def test_aborted_wave_is_given_back(bench, width, left):
+    """
+    The job is the first one again, but not at once: a publisher that is gone does not
+    come back in a millisecond.
+    """
+    setup = bench(max_master_jobs=5)
+    job = setup.submit(width, "a")
+    setup.submit(1, "b")
+    actions = setup.manager.advance(setup.now)
+    setup.manager.abort(next(actions), setup.now)
+    actions.close()
+    assert setup.criteria.ledger.used == 0
+    assert (job.count, job.sent) == (width, 0)
+    assert [queued.jid for queued in setup.manager.queue] == ["a", "b"]
+    assert setup.sent() == []
+    setup.now += salt.job_handler.manager.HOLD_SECONDS
+    assert setup.sent()[0][0] == "a"
+    assert job.count == left
+
+
+def test_failing_criteria_requeues(bench):
+    setup = bench(criteria=Failing(2))
+    job = setup.submit(1, "a")
+    assert setup.sent() == []
+    assert (job.reason, setup.criteria.ledger.used) == ("the criteria module failed", 0)
+    assert setup.sent() == []
+    assert setup.sent() == [("a", ["m0"])]
+    assert setup.manager.failures == 0
+
+
+@pytest.mark.parametrize(
+    "fail_mode,expected", [("open", [("a", ["m0"])]), ("closed", [])]
+)
+def test_third_failure_in_a_row(bench, fail_mode, expected):
+    setup = bench(criteria=Failing(3), fail_mode=fail_mode)
+    setup.submit(1, "a")
+    assert setup.sent() == []
+    assert setup.sent() == []
+    assert setup.sent() == expected
+
+
+def test_failing_criteria_is_asked_again(bench):
+    setup = bench(criteria=Failing(4), fail_mode="closed")
+    setup.submit(1, "a")
+    for _ in range(4):
+        assert setup.sent() == []
+    setup.now += salt.job_handler.manager.REST_SECONDS
+    assert setup.sent() == []
+    setup.now += salt.job_handler.manager.REST_SECONDS
+    assert setup.sent() == [("a", ["m0"])]
+
+
+def test_slow_criteria_requeues(bench):
+    setup = bench(criteria=Failing(0, slow=lambda: None))
+
+    def slow():
+        setup.seconds += 0.2
+
+    setup.criteria.slow = slow
+    job = setup.submit(1, "a")
+    assert setup.sent() == []
+    assert job.reason == "the criteria module is too slow"
+    assert setup.criteria.ledger.used == 0
+    setup.criteria.slow = lambda: None
+    assert setup.sent() == [("a", ["m0"])]
+
+
+@pytest.mark.parametrize(
+    "waited,worked,slow", [(0.9, 0.05, 0), (1.1, 0.05, 1), (0.9, 0.2, 1)]
+)
+def test_criteria_on_a_machine_with_too_much_to_do(bench, waited, worked, slow):
+    """
+    To wait for one's turn is no fault, to work or to wait for long is one.
+    """
+    setup = bench(criteria=Failing(0, slow=lambda: None))
+    cpu = [0.0]
+
+    def decide():
+        setup.seconds += waited
+        cpu[0] += worked
+
+    setup.criteria.slow = decide
+    setup.manager.work = lambda: cpu[0]
+    setup.submit(1)
+    setup.advance()
+    assert setup.manager.counters["criteria_failures"] == slow
+
+
+def test_decision_without_sense_is_a_failure(bench):
+    setup = bench(criteria=Nobody({}), fail_mode="closed")
+    job = setup.submit(1)
+    assert setup.sent() == []
+    assert job.reason == "the criteria module failed"
+
+
+def test_minions_are_asked_for_when_the_turn_comes():
+    """
+    A long queue does not hold the ids of its minions.
+    """
+    asked = []
+
+    def minions_of(job):
+        asked.append(job.jid)
+        return ["a"]
+
+    criteria = salt.job_criteria.Criteria({})
+    criteria.decide = lambda job, now: salt.job_handler.job.requeue("no")
+    manager = salt.job_handler.manager.QueueManager(
+        criteria, 10, "open", lambda: 0, minions_of
+    )
+    for number in range(3):
+        manager.submit(salt.job_handler.job.Job(number, f"j{number}", "f", 1))
+    assert list(manager.advance(1.0)) == []
+    assert list(manager.advance(2.0)) == []
+    assert asked == ["j0"]
+
+
+def test_minion_that_starts_has_nothing_to_do(bench):
+    setup = bench(max_master_jobs=10)
+    setup.submit(["a", "b"], "x")
+    setup.submit(["a"], "y")
+    setup.advance()
+    assert sorted(setup.manager.started("a", setup.now)) == ["x", "y"]
+    assert setup.criteria.ledger.minions() == {"b": 1}
+
+
+def test_silent_minion_costs_nothing(bench):
+    """
+    What is published does not reach it, and half a fleet that is down must not use up
+    the master's capacity with each job.
+    """
+    setup = bench(max_master_jobs=2)
+    setup.criteria.on_silent("a", setup.now)
+    setup.submit(["a", "b", "c"], "j")
+    assert setup.sent() == [("j", ["a", "b", "c"])]
+    assert setup.criteria.ledger.minions() == {"b": 1, "c": 1}
+    setup.give_back("j", "a")
+    assert setup.criteria.silent == {}
+
+
+def test_unknown_minions_of_a_syndic(bench):
+    """
+    Somebody who returns a job shows that it still runs.
+    """
+    setup = bench(max_master_jobs=1)
+    unknown = salt.job_handler.manager.UNKNOWN
+    setup.submit([unknown], "j", fixed=True)
+    setup.advance()
+    setup.now = 500.0
+    setup.give_back("j", "behind-a-syndic")
+    assert setup.criteria.stale(400.0) == {}
+    assert setup.criteria.ledger.used == 1

@@ -1,0 +1,48 @@
+"""A client of a bed's master, as a process of its own: `handler_client.py MASTER_CONFIG`.
+
+It runs on the Salt of the bed, takes one request a line as JSON on standard input, and answers with one line each. A
+request is `{"do": "async" | "cmd" | "ask", ...}`; an exception of Salt's is answered as `{"raised": name, ...}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import salt.client
+import salt.exceptions
+from salt.job_handler import ipc
+
+
+def answer(client: salt.client.LocalClient, do: str, **request: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return what comes of a request."""
+    if do == "ask":
+        return ipc.ask_sync(client.opts, request)
+    if do == "async":
+        count = request.pop("count")
+        return [str(client.cmd_async(**request)) for _ in range(count)]
+    return client.cmd(**request)
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    client = salt.client.LocalClient(c_path=sys.argv[1])
+    # what Salt prints must not end up between the answers
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        try:
+            found = {"answer": answer(client, **json.loads(line))}
+        except salt.exceptions.SaltException as error:
+            found = {
+                "raised": type(error).__name__,
+                "message": str(error),
+                "retry_after": getattr(error, "retry_after", None),
+            }
+        print(json.dumps(found), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
