@@ -11,6 +11,7 @@ import pytest
 
 from harness import campaign
 from harness.errors import RunError
+from harness.load import run as load
 from harness.progress import Progress
 from harness.results import runs
 
@@ -30,7 +31,7 @@ def test_facts_of_a_run_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         told("binaries of this machine")
         raise RunError("no luck")
 
-    monkeypatch.setattr(campaign.load, "run", failing)
+    monkeypatch.setattr(load, "run", failing)
     order = campaign.Order("quick", (str(tree),), tmp_path / "runs", "python -m harness load")
     with pytest.raises(RunError):
         campaign.run(order, Progress(io.StringIO()), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
