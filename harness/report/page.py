@@ -241,6 +241,8 @@ def number(value: float | None) -> str:
         return NOTHING
     if value == int(value) or abs(value) >= 100:  # noqa: PLR2004  # whole numbers from here on
         return f"{value:,.0f}"
+    if abs(value) < 0.005:  # noqa: PLR2004  # which two places would make zero of
+        return f"{value:.1g}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"  # noqa: PLR2004
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PATCHED = PACKAGES / "salt"
 STATUS = (sys.executable, "-m", "patches", "status", "--json")
 STATUS_S = 60.0
+# of its answer: files of upstream's that were edited, and those of ours that are new, gone or changed
+DIFFERENT = ("edits", "new_files", "missing_files", "changed_files")
 # of a tree: the package and its commands; of an environment: the package
 _PARTS = ("salt", "scripts", "lib/python*/site-packages/salt")
 
@@ -49,8 +51,11 @@ def edits() -> list[str] | None:
     if told is None or ours is None:
         return None
     try:
-        found = set(json.loads(told)["edits"])
-    except (ValueError, KeyError, TypeError):
+        answer = json.loads(told)
+        found = {path for key in DIFFERENT if key in answer for path in answer[key]}
+    except (ValueError, TypeError):
+        return None
+    if "edits" not in answer:
         return None
     return sorted(found | {line[3:].removeprefix("salt/") for line in ours.splitlines()})
 

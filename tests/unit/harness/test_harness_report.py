@@ -233,6 +233,15 @@ def test_a_run_without_requests_is_no_success() -> None:
     assert (found.state, found.sentences) == ("warn", ("No request was sent.",))
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, "–"), (0.0, "0"), (0.001, "0.001"), (0.06, "0.06"), (1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234")],  # noqa: RUF001
+)
+def test_number(value: float | None, expected: str) -> None:
+    """A number has three digits, and a small one is not taken for none."""
+    assert page.number(value) == expected
+
+
 def test_none_is_not_some() -> None:
     """A request that no minion answered is told apart from one that some answered."""
     row = samples.ClientSample("a", "api", "f", "sync", 0, 0, 0, 1, "", 50, 0, "0 of 50 minions answered")

@@ -42,9 +42,12 @@ def test_environment_is_hashed_by_its_package(tmp_path: Path) -> None:
 
 def test_edits_come_from_the_keeper_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Edits of upstream's files are asked for, those of our own come from git; of other trees nothing is known."""
-    answers = {trees.STATUS[0]: json.dumps({"edits": ["salt/master.py"]}), "git": " M salt/salt/ours.py\n"}
+    answers = {
+        trees.STATUS[0]: json.dumps({"edits": ["salt/master.py"], "new_files": ["salt/new.py"], "tree": "x"}),
+        "git": " M salt/salt/ours.py\n",
+    }
     monkeypatch.setattr(trees, "_run", lambda *command: answers[command[0]])
-    assert trees.edits() == ["salt/master.py", "salt/ours.py"]
+    assert trees.edits() == ["salt/master.py", "salt/new.py", "salt/ours.py"]
 
 
 def test_edits_that_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
