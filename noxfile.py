@@ -280,7 +280,7 @@ def tests(session: nox.Session) -> None:
     _types(session)
     _python(session, "-m", "patches", "check", "--tests")
     _pytest(session, "-n", "2", "-m", "not live", "tests")
-    _pytest(session, "-m", "live", "tests")
+    _pytest(session, "-m", "live and not long", "tests")
     _python(session, "-m", "patches", "suite", "touched")
 
 

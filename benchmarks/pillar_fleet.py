@@ -20,6 +20,7 @@ from benchmarks import pillar_page
 from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.outcome import Outcome
+from benchmarks.pillar_rounds import Round, Run
 from harness.bed import Bed, BedSettings
 from harness.database import forms, schema, scratch
 from harness.processes.deadline import Deadline, until
@@ -89,24 +90,6 @@ METHODS = (
     Method("target queries", "patched", "target"),
     Method("improved function", "patched", "improved"),
 )
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round: seconds of `pillar.items` and `test.ping`, CPU ms of the workers for each compile, short pillars."""
-
-    items_s: float
-    ping_s: float
-    cpu_ms: float
-    short: int
-
-
-@dataclass(frozen=True)
-class Run:
-    """All rounds of one method, and the most connections that PostgreSQL had at once."""
-
-    rounds: list[Round]
-    connections: int
 
 
 def run(options: Options) -> Outcome:

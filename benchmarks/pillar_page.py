@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.outcome import Outcome
-    from benchmarks.pillar_fleet import Run
+    from benchmarks.pillar_rounds import Run
 
 # "Impact of increased worker threads on database connections": connections, backends
 RFC = {8: (14, 6), 28: (44, 14)}

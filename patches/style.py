@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 OLDEST_PYTHON = (3, 9)
-# where in a file a message of pylint's belongs to
-LINE = re.compile(r":\d+:\d+:")
+# where a message of pylint's stands, and where it says that something else stands
+LINE = re.compile(r":\d+:\d+:|\bline \d+\b")
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ def _load(root: Path, folder: Path, text: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.long
 def test_a_day_of_trouble(root: Path, tmp_path: Path) -> None:
     """Every moment comes when it is due and does what it says, and the report shows it on plots and in a list."""
     done = _load(root, tmp_path, TROUBLE)

@@ -8,6 +8,7 @@ import pytest
 import salt.exceptions
 import salt.runners.pillar_sql as pillar_sql
 import salt.utils.uyuni_pillar as uyuni
+import salt.utils.yaml
 from tests.support.mock import patch
 
 pytest.importorskip("psycopg2")
@@ -146,7 +147,9 @@ def test_export_writes_what_import_reads(database, tmp_path):
         "retcode": 1,
     }
     found = {
-        str(path.relative_to(folder)): uyuni._parse(str(path))
+        str(path.relative_to(folder)): salt.utils.yaml.safe_load(
+            path.read_text(encoding="utf-8")
+        )
         for path in folder.rglob("*.*")
     }
     assert found == {
