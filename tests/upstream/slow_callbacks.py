@@ -12,6 +12,11 @@ import pytest
 THRESHOLD_S = 0.5
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the marker where Salt's own does not: it comes with the unit tests only."""
+    config.addinivalue_line("markers", "no_blocking(threshold): seconds that a callback of an event loop may take")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Raise the threshold of each test that does not set its own."""
     for item in items:
