@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +81,6 @@ def _prove(repository: Repository, series: Series, state: State, patch: Patch) -
     changed = repository.changed(before, state.applied[index].commit)
     support = [name for name in (*patch.files, *changed) if name.startswith("tests/")]
     required = Series(tuple(one for one in series.closure(patch.topic) if one != patch))
-    proofs = []
     with (
         repository.scratch(state.base_commit) as git,
         tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as reports,
@@ -89,8 +90,13 @@ def _prove(repository: Repository, series: Series, state: State, patch: Patch) -
             target = git.work_tree / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(layout.salt / name, target)
-        for number, test in enumerate(name for name in support if suite.is_test(name)):
+        tests = [name for name in support if suite.is_test(name)]
+
+        def both(number: int, test: str) -> Proof:
             stock = suite.count(layout, git.work_tree, test, Path(reports) / f"{number}-stock.xml")
             ours = suite.count(layout, layout.salt, test, Path(reports) / f"{number}-ours.xml")
-            proofs.append(Proof(patch.topic, test, stock, ours))
-    return proofs
+            return Proof(patch.topic, test, stock, ours)
+
+        # most of it is waiting for pytest to start
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            return list(pool.map(both, range(len(tests)), tests))

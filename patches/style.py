@@ -63,7 +63,7 @@ def check(repository: Repository, *, fix: bool) -> tuple[Verdict, ...]:
     python = str(layout.python) if layout.python.exists() else sys.executable
     config = layout.root / "tests" / "upstream" / "pylintrc"
     only = [] if fix else ["--check"]
-    pylint = ["pylint", f"--rcfile={config}", "--score=n"]
+    pylint = ["pylint", f"--rcfile={config}", "--score=n", "--jobs=0"]
     commands = {
         "black": ["black", "--quiet", *only, *([] if fix else ["--diff"])],
         "isort": ["isort", "--quiet", *only, *([] if fix else ["--diff"])],
