@@ -112,9 +112,9 @@ def test_interrupted_run(root: Path, tmp_path: Path) -> None:
 
 
 def test_clients_that_target_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A scenario whose clients target no minion of the fleet is refused in a sentence, with the logs kept."""
+    """A target that only the fleet can resolve and that means nobody is refused in a sentence, with the logs kept."""
     path = tmp_path / "nobody.toml"
-    clients = '[[clients]]\nkind = "api"\nfunction = "test.ping"\ntgt = "web*"\nburst = 1\n'
+    clients = '[[clients]]\nkind = "api"\nfunction = "test.ping"\ntgt = "os:Plan9"\ntgt_type = "grain"\nburst = 1\n'
     text = f'description = "x"\nminions = 3\npillar = "none"\n{clients}'
     path.write_text(text)
     assert cli.main(["load", "--scenario", str(path), "--tree", "stock", "--folder", str(tmp_path / "runs")]) == 2
