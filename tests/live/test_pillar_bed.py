@@ -44,7 +44,8 @@ def local(bed: Bed, *arguments: str) -> Any:  # noqa: ANN401 - whatever a functi
 
 def test_every_minion_has_its_pillar(bed: Bed) -> None:
     """`pillar.items` gives each minion the rows of all four scopes."""
-    answers = json.loads(bed.salt(["*", "pillar.items", "--out=json", "--static", "--timeout=60"], timeout=120).stdout)
+    options = ["unmask=True", "--out=json", "--static", "--timeout=60"]
+    answers = json.loads(bed.salt(["*", "pillar.items", *options], timeout=120).stdout)
     assert sorted(answers) == sorted([*bed.settings.minion_ids(), REAL])
     for minion, pillar in answers.items():
         scopes = {category.partition("/")[0] for category in pillar["saltbed"]["categories"]}
