@@ -29,6 +29,10 @@ from evil_minions.stage import Stage
 from evil_minions.target import Target
 
 _PR_SET_PDEATHSIG: Final = 1
+# glibc's options of mallopt(3)
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_LARGE_BYTES: Final = 64 * 1024
 _FLUSH_SECONDS: Final = 1.0
 _PAGE_KB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
 _LINE_LIMIT: Final = 64 * 1024 * 1024
@@ -136,7 +140,12 @@ class Worker:
 def _prepare() -> None:
     """Tie the process to its parent, and raise its limits."""
     parent = os.getppid()
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if hasattr(libc, "mallopt"):
+        # large messages go back to the system when they are done with, whatever came before them
+        libc.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        libc.mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
     if os.getppid() != parent:
         sys.exit(1)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
