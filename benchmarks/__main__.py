@@ -26,6 +26,7 @@ BENCHMARKS = {
     "pillar": ("pillar", "fetch of a pillar from PostgreSQL, stock against patched", 1000, 400),
     "pillar-scale": ("pillar_scale", "the same at 100,000 minions, the RFC's function against ours", 100_000, 20),
     "pillar-fleet": ("pillar_fleet", "the RFC's experiments: a fleet by each access method", 1000, 10),
+    "pillar-failures": ("pillar_failures", "seconds until a database that fails is an error of the pillar", 50, 3),
     "density": ("density", "simulated minions with raw sockets against pyzmq's", 500, 5),
     "fleet-tcp": ("fleet_tcp", "a fleet over tcp on stock Salt: ramp-up, memory, CPU, answers", 3000, 1),
     "fleet-ws": ("fleet_ws", "a fleet over ws on stock Salt: ramp-up, memory, CPU, answers", 3000, 1),

@@ -98,35 +98,41 @@ CREATE TABLE IF NOT EXISTS suseSaltFormulaOrder
     position INTEGER NOT NULL
 );
 
--- SQL and not PL/pgSQL, whose generic plan is ten times slower here; four arms, as one condition of four ORs reads the whole table; an
--- array of groups, as IN over a subquery joins.
+-- A query for each scope, and not one with four ORs, which reads the whole table. PL/pgSQL keeps their plans for the session, which is most
+-- of the time: a function in SQL is planned at each call. Each of them looks up one value in one index, so that a plan that is made for any
+-- minion is good for all; an array of groups, as IN over a subquery joins.
 CREATE OR REPLACE FUNCTION suse_minion_pillars(
   mid VARCHAR
-) RETURNS TABLE (pillar JSONB) LANGUAGE sql STABLE
+) RETURNS TABLE (pillar JSONB) LANGUAGE plpgsql STABLE
 AS $$
-  WITH minion AS MATERIALIZED (
-    SELECT s.id, s.org_id FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id WHERE m.minion_id = mid
-  )
-  SELECT found.pillar FROM (
-    SELECT p.level, 0 AS priority, 0 AS target, p.category, p.pillar
-      FROM suseSaltPillars AS p
-      WHERE p.level = 0 AND EXISTS (SELECT FROM minion)
-    UNION ALL
-    SELECT p.level, 0, p.org_id, p.category, p.pillar
-      FROM suseSaltPillars AS p
-      WHERE p.level = 1 AND p.org_id = (SELECT minion.org_id FROM minion)
-    UNION ALL
-    SELECT p.level, COALESCE(o.priority, 0), p.group_id, p.category, p.pillar
+DECLARE
+  minion RECORD;
+BEGIN
+  SELECT s.id, s.org_id INTO minion
+    FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id WHERE m.minion_id = mid;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+    SELECT p.pillar FROM suseSaltPillars AS p
+      WHERE p.level = 0
+      ORDER BY p.category COLLATE "C";
+  RETURN QUERY
+    SELECT p.pillar FROM suseSaltPillars AS p
+      WHERE p.level = 1 AND p.org_id = minion.org_id
+      ORDER BY p.category COLLATE "C";
+  RETURN QUERY
+    SELECT p.pillar
       FROM suseSaltPillars AS p LEFT JOIN suseSaltPillarPriority AS o ON o.group_id = p.group_id
       WHERE p.level = 2 AND p.group_id = ANY (ARRAY(
-        SELECT g.server_group_id FROM rhnServerGroupMembers AS g WHERE g.server_id = (SELECT minion.id FROM minion)
+        SELECT g.server_group_id FROM rhnServerGroupMembers AS g WHERE g.server_id = minion.id
       ))
-    UNION ALL
-    SELECT p.level, 0, p.server_id, p.category, p.pillar
-      FROM suseSaltPillars AS p
-      WHERE p.level = 3 AND p.server_id = (SELECT minion.id FROM minion)
-  ) AS found
-  ORDER BY found.level, found.priority, found.target, found.category COLLATE "C"
+      ORDER BY COALESCE(o.priority, 0), p.group_id, p.category COLLATE "C";
+  RETURN QUERY
+    SELECT p.pillar FROM suseSaltPillars AS p
+      WHERE p.level = 3 AND p.server_id = minion.id
+      ORDER BY p.category COLLATE "C";
+END
 $$;
 
 COMMIT;

@@ -43,6 +43,19 @@ BEGIN
   RETURN OLD;
 END $$ LANGUAGE PLPGSQL;
 
+-- A minion chooses its id, and one that is called like another target would have its pillars.
+CREATE OR REPLACE FUNCTION minion_named() RETURNS TRIGGER AS $$
+BEGIN
+  IF NEW.minion_id ~ '^(\*$|org_id:|group_id:)' THEN
+    RAISE EXCEPTION 'the minion id % is that of another target in suseSaltPillars: give the minion another id', NEW.minion_id;
+  END IF;
+  RETURN NEW;
+END $$ LANGUAGE PLPGSQL;
+
+DROP TRIGGER IF EXISTS minion_named ON suseMinionInfo;
+
+CREATE TRIGGER minion_named BEFORE INSERT OR UPDATE OF minion_id ON suseMinionInfo FOR EACH ROW EXECUTE PROCEDURE minion_named();
+
 DROP TRIGGER IF EXISTS minion_removed ON suseMinionInfo;
 
 CREATE TRIGGER minion_removed BEFORE DELETE ON suseMinionInfo FOR EACH ROW EXECUTE PROCEDURE minion_removed();

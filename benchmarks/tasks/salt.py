@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -43,6 +44,11 @@ class Side:
             found.append({**pillar, "_errors": errors} if errors else pillar)
         return found
 
+    def digests(self, changes: dict[str, Any], minions: list[str]) -> list[str]:
+        """Return a digest of each pillar in canonical JSON, for more of them than a pipe should carry."""
+        found = (json.dumps(pillar, sort_keys=True) for pillar in self.compile(changes, minions))
+        return [hashlib.sha256(text.encode()).hexdigest() for text in found]
+
     def whole(self, changes: dict[str, Any], minions: list[str]) -> list[dict[str, Any]]:
         """Return whole pillars as a master compiles them, pillar cache included."""
         opts = self.options(changes)
@@ -59,7 +65,7 @@ class Side:
 
 
 def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: compile, whole, run, pid."""
+    """Return what does one of: compile, digests, whole, run, pid."""
     side = Side(Path(settings["folder"]))
 
     def act(action: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the action takes and gives

@@ -58,6 +58,10 @@ class Form:
         return [{"postgres": [{"query": query} for query in (self.ordered if ordered else self.queries)]}]
 
 
+# without this a minion that Uyuni doesn't know and that calls itself org_id:1 gets what is the organisation's
+KNOWN_TARGET = (*TARGET[:3], f"{TARGET[3]} AND EXISTS (SELECT FROM suseMinionInfo AS M WHERE M.minion_id = target)")
+
+
 def _ordered(queries: Sequence[str], groups: str) -> tuple[str, ...]:
     return tuple(query + (groups if number == 2 else BY_CATEGORY) for number, query in enumerate(queries))  # noqa: PLR2004 - the third
 
@@ -67,7 +71,7 @@ FORMS = {
     for form in (
         Form("rfc", schema.SCHEMA, FUNCTION, FUNCTION),
         Form("four", schema.SCHEMA, FOUR, _ordered(FOUR, BY_GROUP)),
-        Form("target", ("uyuni.sql", "pillar_target.sql"), TARGET, _ordered(TARGET, BY_TARGET)),
+        Form("target", ("uyuni.sql", "pillar_target.sql"), TARGET, _ordered(KNOWN_TARGET, BY_TARGET)),
         Form("improved", ("uyuni.sql", "pillar.sql"), FUNCTION, FUNCTION),
     )
 }

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 SEED = 1
 SCALE = schema.Scale()
+# One call of the function, and how often the transaction has read the whole table of pillars
+CALL = "SELECT count(*) FROM suse_minion_pillars(%s);"
+SCANS = "SELECT pg_stat_get_xact_numscans('suseSaltPillars'::regclass)"
 
 
 def ids(count: int) -> list[str]:

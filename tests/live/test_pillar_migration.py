@@ -106,7 +106,9 @@ def test_import_and_import_again(salt: Salt, database: scratch.Database, files: 
     assert (again["added"], again["changed"], again["unchanged"]) == (0, 0, len(rows))
     assert database.run(ROWS) == rows
     verified = salt.run(database.server, "pillar_sql.verify", **files)
-    assert verified == {"minions": len(IDS), "different": {}, "retcode": 0}
+    assert (verified["minions"], verified["different"], verified["bad"]) == (len(IDS), {}, {})
+    # jsonb has an order of its own
+    assert verified["reordered"] == len(IDS)
     (web,) = salt.compile(database.server, [{"postgres": ["SELECT suse_minion_pillars(%s)"]}], ["web"])
     assert web["formulas"] == ["ntp", "own", "users", "bare"]
     assert (web["v"], web["ntp"]) == ("group", {"server": "b", "port": 123})
@@ -118,6 +120,58 @@ def test_dry_run_changes_nothing(salt: Salt, database: scratch.Database, files: 
     assert (report["imported"], database.count()) == (False, 0)
     done = salt.run(database.server, "pillar_sql.import_files", **files)
     assert {**report, "imported": True} == done
+
+
+def test_number_that_changes_its_form_is_a_change(salt: Salt, database: scratch.Database, files: Files) -> None:
+    """PostgreSQL takes 1.5 and 1.50 for equal; a template doesn't take 2 for 2.0."""
+    path = Path(files["pillar_data"]) / "pillar_web.yml"
+    path.write_text("{org_id: 1, number: 2}")
+    salt.run(database.server, "pillar_sql.import_files", **files)
+    path.write_text("{org_id: 1, number: 2.0}")
+    assert list(failed(salt, database.server, "pillar_sql.verify", **files)["result"]["different"]) == ["web"]
+    assert salt.run(database.server, "pillar_sql.import_files", **files)["changed"] == 1
+    assert salt.run(database.server, "pillar_sql.verify", **files)["different"] == {}
+
+
+@pytest.mark.parametrize("text", ["a: [", None])
+def test_broken_or_missing_data_of_a_formula_keep_their_row(
+    salt: Salt, database: scratch.Database, files: Files, text: str | None
+) -> None:
+    """A second import of worse files leaves the good rows of the first one alone."""
+    salt.run(database.server, "pillar_sql.import_files", **files)
+    rows = database.run(ROWS)
+    for name in ("group_pillar/12_ntp.json", "pillar/web_ntp.json", "group_formulas.json", "formula_order.json"):
+        path = Path(files["formula_data"]) / name
+        if text is None and "pillar" in name:
+            path.unlink()
+        elif text is not None:
+            path.write_text(text)
+    report = salt.answer(database.server, "pillar_sql.import_files", skip_bad=True, **files)
+    assert (report["result"]["bad"] > 0, report["retcode"]) == (text is not None,) * 2
+    assert database.run(ROWS) == rows
+
+
+def test_priorities_of_groups_are_verified(salt: Salt, database: scratch.Database, files: Files) -> None:
+    """The files have no priorities, so they are read in the order that the table gives."""
+    images = Path(files["pillar_data"]) / "images" / "group12"
+    images.mkdir()
+    (images / "kiwi.sls").write_text("v: other")
+    salt.run(database.server, "pillar_sql.import_files", **files)
+    database.run("INSERT INTO suseSaltPillarPriority VALUES (3, 5)")
+    assert salt.run(database.server, "pillar_sql.verify", **files)["different"] == {}
+    (web,) = salt.compile(database.server, [{"postgres": ["SELECT suse_minion_pillars(%s)"]}], ["web"])
+    assert web["v"] == "group"
+
+
+def test_import_gives_up_where_somebody_writes(salt: Salt, database: scratch.Database, files: Files) -> None:
+    """It reads and compares beside a writer, and does not wait for it for ever."""
+    with closing(psycopg2.connect(database.server.dsn)) as holder, holder.cursor() as cursor:
+        cursor.execute("LOCK TABLE suseSaltPillars IN ROW EXCLUSIVE MODE")
+        report = salt.run(database.server, "pillar_sql.import_files", dry_run=True, **files)
+        assert (report["imported"], report["added"] > 0) == (False, True)
+        answer = failed(salt, database.server, "pillar_sql.import_files", **files)
+    assert "try again when that is done" in answer["error"]
+    assert database.count() == 0
 
 
 def test_changed_file_changes_its_row_only(salt: Salt, database: scratch.Database, files: Files) -> None:

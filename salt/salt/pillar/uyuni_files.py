@@ -3,8 +3,24 @@ Read pillars from the files that Uyuni writes
 
 .. versionadded:: 3009.0
 
-For the files see :mod:`salt.utils.uyuni_pillar`. The formulas' own files, with
-the defaults of their forms, are not read.
+Uyuni writes the pillars of its minions to files:
+
+.. code-block:: text
+
+    <static_data>/<category>.yml                         everyone
+    <pillar_data>/<category>.yml                         everyone
+    <pillar_data>/images/<category>.sls                  everyone
+    <pillar_data>/images/org<id>/<category>.sls          an organization
+    <pillar_data>/images/group<id>/<category>.sls        a group
+    <pillar_data>/pillar_<minion id>.yml                 a minion
+    <pillar_data>/pillar_<minion id>_<category>.yml      a minion
+    <formula_data>/group_pillar/<id>_<formula>.json      a group
+    <formula_data>/pillar/<minion id>_<formula>.json     a minion
+    <formula_data>/group_formulas.json                   formulas by group
+    <formula_data>/minion_formulas.json                  formulas by minion
+    <formula_data>/formula_order.json                    all formulas in order
+
+The formulas' own files, with the defaults of their forms, are not read.
 
 .. code-block:: yaml
 
@@ -23,9 +39,12 @@ These are the defaults. ``categories`` are those of the files of a minion,
 
 Later pillars override earlier ones, nested keys are merged: those of everyone,
 of the organization (the key ``org_id`` of the minion's pillar, ``1`` without),
-of the groups by their ids (its key ``group_ids``), and of the minion. Within
-one of these the order is that of the categories, where ``formula-<formula>``
-is that of a formula. The key ``formulas`` lists the formulas of the minion.
+of the groups (its key ``group_ids``), and of the minion. Within one of these
+the order is that of the categories, where ``formula-<formula>`` is that of a
+formula. The key ``formulas`` lists the formulas of the minion.
+
+The groups are in the order of their ids, or of their ``priorities`` if they
+have any, as in ``priorities: {17: 5}``. Those without have 0.
 
 With ``keep: True`` the files of everyone, organizations and groups are read
 once for as long as the process lives. It is there to compare many pillars
@@ -41,6 +60,7 @@ import os
 
 import salt.exceptions
 import salt.utils.dictupdate
+import salt.utils.uyuni_document as document
 import salt.utils.uyuni_pillar as uyuni
 
 
@@ -50,25 +70,25 @@ def _checked(reader, path, *args):
     """
     try:
         return reader(path, *args)
-    except uyuni.BadFile as err:
+    except document.BadFile as err:
         raise salt.exceptions.CommandExecutionError(
             f"{os.path.basename(path)}: {err}"
         ) from err
 
 
 def _read(path):
-    return _checked(uyuni.read, path)
+    return _checked(document.read, path)
 
 
 def _read_optional(path, default):
-    return _checked(uyuni.read_optional, path, default)
+    return _checked(document.read_optional, path, default)
 
 
 def _read_shared(path, keep):
     """
     Return the pillar in a file that several minions have in common
     """
-    return _checked(uyuni.read_once if keep else uyuni.read, path)
+    return _checked(document.read_once if keep else document.read, path)
 
 
 def _merge(*owners):
@@ -87,17 +107,18 @@ def _merge(*owners):
 def _everyone(pillar_data, static_data, keep):
     found = {}
     for folder in (static_data, pillar_data):
-        for stem, path in uyuni.files_of(folder, ".yml"):
+        for stem, path in document.files_of(folder, ".yml"):
             if folder != pillar_data or not stem.startswith("pillar_"):
                 found[stem] = _read_shared(path, keep)
-    for stem, path in uyuni.files_of(os.path.join(pillar_data, "images"), ".sls"):
+    for stem, path in document.files_of(os.path.join(pillar_data, "images"), ".sls"):
         found[uyuni.IMAGES + stem] = _read_shared(path, keep)
     return found
 
 
 def _images(folder, keep):
     return {
-        stem: _read_shared(path, keep) for stem, path in uyuni.files_of(folder, ".sls")
+        stem: _read_shared(path, keep)
+        for stem, path in document.files_of(folder, ".sls")
     }
 
 
@@ -121,6 +142,7 @@ def ext_pillar(
     formula_data=uyuni.FORMULA_DATA,
     categories=uyuni.CATEGORIES,
     keep=False,
+    priorities=None,
 ):  # pylint: disable=unused-argument
     """
     Return the pillar of a minion out of Uyuni's files
@@ -136,7 +158,11 @@ def ext_pillar(
     if not own:
         return {}
     facts = _merge(copy.deepcopy(own))
-    groups = sorted(int(group) for group in facts.get("group_ids") or [])
+    places = {int(group): place for group, place in (priorities or {}).items()}
+    groups = sorted(
+        (int(group) for group in facts.get("group_ids") or []),
+        key=lambda group: (places.get(group, 0), group),
+    )
 
     by_group = _read_optional(os.path.join(formula_data, "group_formulas.json"), {})
     by_minion = _read_optional(os.path.join(formula_data, "minion_formulas.json"), {})

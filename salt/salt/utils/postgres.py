@@ -8,7 +8,8 @@ asks for the pillar of each of its minions. Modules cannot keep a connection
 themselves, as nothing that the loader packs into them outlives a compile.
 
 Connections are in autocommit mode: one that is kept must not sit in a
-transaction, where it would block whoever alters the tables.
+transaction, where it would block whoever alters the tables. What one user of a
+connection has set is not there for the next one.
 
 :depends: psycopg2
 """
@@ -16,19 +17,22 @@ transaction, where it would block whoever alters the tables.
 import contextlib
 import os
 import selectors
+import socket
 import time
 
 try:
     import psycopg2
     import psycopg2.extensions
-
-    HAS_PSYCOPG2 = True
 except ImportError:
-    HAS_PSYCOPG2 = False
+    # modules that need it say so
+    psycopg2 = None
 
 # A connection that was not used for so many seconds is replaced by a new one.
 # Routers and servers drop idle connections, not always with a word.
 KEEP_IDLE = 60
+
+# How many seconds an answer may be late if connect_timeout is no limit
+LATE = 10
 
 # The options of the connection in the configuration, and their defaults. Those
 # that are None are left to libpq.
@@ -47,9 +51,64 @@ DEFAULTS = {
     "statement_timeout": 60,
 }
 
+# What a new connection has and one that was used may have lost. DISCARD ALL
+# must be alone in its message, which would take a round trip, and discards the
+# plans of functions, which are most of the time of a small query. psycopg2
+# sets the style of dates when it connects.
+RESET = (
+    "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SET datestyle TO 'ISO';"
+    " DISCARD TEMP; SELECT pg_advisory_unlock_all(); "
+)
+
+# Locks of a session outlive its transactions
+END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
+
+# A limit of the server that is lower stays. It is local, so that a pooler does
+# not hand it to others, and no parameter of the connection, which would take
+# the place of PGOPTIONS, and which PgBouncer refuses.
+LIMIT = (
+    "SELECT set_config('statement_timeout', '{0}', true)"
+    " WHERE NOT current_setting('statement_timeout')::interval"
+    " BETWEEN '1ms' AND '{0}ms'; "
+)
+
+# Needs no descriptor of its own, unlike the default, and this is used for one
+# socket and one time
+SELECTOR = getattr(selectors, "PollSelector", selectors.SelectSelector)
+
 # The kept connections by process id and parameters. A connection that is in
 # use is not in here, so threads never share one.
 _kept = {}
+
+
+def _targets(host, port):
+    """
+    Return the hosts that one may connect to, as parameters for one of each
+
+    As in libpq, ``host`` and ``port`` may be lists with commas, and each
+    address of a host is tried.
+    """
+    hosts = str(host or "").split(",")
+    ports = str(port or "").split(",")
+    if len(ports) == 1:
+        ports *= len(hosts)
+    if len(ports) != len(hosts):
+        # libpq says what is wrong
+        return [{"host": host, "port": port}]
+    found = []
+    for name, number in zip(hosts, ports):
+        target = {"host": name or None, "port": number or None}
+        addresses = []
+        # a path or an abstract name is that of a socket
+        if name and not name.startswith(("/", "@")):
+            with contextlib.suppress(OSError, UnicodeError):
+                infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+                addresses = list(dict.fromkeys(info[4][0] for info in infos))
+        if len(addresses) > 1:
+            found.extend({**target, "hostaddr": address} for address in addresses)
+        else:
+            found.append(target)
+    return found
 
 
 class Connection:
@@ -57,11 +116,12 @@ class Connection:
     An open connection to PostgreSQL that has a time limit for all it does
 
     connect_timeout
-        The seconds that connecting may take, for all addresses of a host
-        together, and that an answer may be late. 0 is no limit.
+        The seconds that connecting may take, for each address of each host,
+        and that an answer may be late. 0 is no limit for connecting.
 
     statement_timeout
-        The seconds after which the server cancels a statement. 0 is no limit.
+        The seconds after which the server cancels a statement that
+        :meth:`begin` was called for. 0 is no limit.
 
     All other parameters are those of libpq. One that is None is left out.
 
@@ -69,22 +129,31 @@ class Connection:
     others, a server that takes a statement and never answers blocks for ever.
     """
 
-    def __init__(self, connect_timeout=0, statement_timeout=0, **params):
+    def __init__(
+        self, connect_timeout=0, statement_timeout=0, host=None, port=None, **params
+    ):
         self.pid = os.getpid()
-        self._late = float(connect_timeout)
-        self._limit = float(statement_timeout)
+        self._late = float(connect_timeout or 0)
+        self._limit = float(statement_timeout or 0)
         self._cursor = None
-        if self._limit:
-            params["options"] = "{} -c statement_timeout={}".format(
-                params.get("options") or "", max(1, round(self._limit * 1000))
-            ).strip()
+        self._first = ""
+        targets = _targets(host, port)
+        for number, target in enumerate(targets, 1):
+            try:
+                self._connect({**params, **target})
+                break
+            except psycopg2.OperationalError:
+                if number == len(targets):
+                    raise
+        self._used = time.monotonic()
+
+    def _connect(self, params):
         self._conn = psycopg2.connect(async_=True, **params)
         try:
             self._wait(self._late)
         except BaseException:
             self.close()
             raise
-        self._used = time.monotonic()
 
     def _wait(self, seconds):
         """
@@ -100,15 +169,36 @@ class Connection:
                 if state == psycopg2.extensions.POLL_WRITE
                 else selectors.EVENT_READ
             )
-            # While connecting, the socket changes with each address that is
-            # tried.
-            with selectors.DefaultSelector() as selector:
-                selector.register(self._conn.fileno(), event)
-                left = max(0, end - time.monotonic()) if seconds else None
-                if not selector.select(left):
-                    raise psycopg2.OperationalError(
-                        f"no answer from the server in {seconds:g} seconds"
-                    )
+            left = max(0, end - time.monotonic()) if seconds else None
+            if not _ready(self._conn, event, left):
+                raise psycopg2.OperationalError(
+                    f"no answer from the server in {seconds:g} seconds"
+                )
+
+    def begin(self, transaction):
+        """
+        Begin to use the connection as if it was new
+
+        What this takes is sent with the next query.
+
+        transaction
+            Whether all queries up to :meth:`end` are one transaction. Without
+            it each is one of its own.
+        """
+        self._first = RESET
+        if transaction:
+            self._first += "BEGIN; "
+        if self._limit:
+            self._first += LIMIT.format(max(1, round(self._limit * 1000)))
+
+    def end(self):
+        """
+        Roll back the transaction, if there is one
+        """
+        self._first = ""
+        idle = psycopg2.extensions.TRANSACTION_STATUS_IDLE
+        if not self.closed and self._conn.get_transaction_status() != idle:
+            self.execute(END)
 
     def execute(self, query, values=None):
         """
@@ -116,10 +206,11 @@ class Connection:
 
         After an error of the query itself the connection works on.
         """
+        first, self._first = self._first, ""
         try:
             self._cursor = self._conn.cursor()
-            self._cursor.execute(query, values)
-            self._wait(self._limit + self._late if self._limit else 0)
+            self._cursor.execute(first + query, values)
+            self._wait(self._limit + (self._late or LATE) if self._limit else 0)
         except psycopg2.Error:
             if not self._conn.closed and self._conn.isexecuting():
                 self.close()
@@ -150,9 +241,7 @@ class Connection:
             return False
         # A server has nothing to say to an idle connection, except that it
         # goes.
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._conn.fileno(), selectors.EVENT_READ)
-            return not selector.select(0)
+        return not _ready(self._conn, selectors.EVENT_READ, 0)
 
     @property
     def closed(self):
@@ -173,6 +262,16 @@ class Connection:
             self._conn.close()
 
 
+def _ready(sock, event, seconds):
+    """
+    Return whether a socket is ready within seconds, None is no limit
+    """
+    # While connecting, the socket changes with each address that is tried.
+    with SELECTOR() as selector:
+        selector.register(sock.fileno(), event)
+        return bool(selector.select(seconds))
+
+
 def get_params(opts):
     """
     Return the parameters of a connection out of the option ``postgres``
@@ -186,11 +285,15 @@ def get_params(opts):
 
 
 @contextlib.contextmanager
-def get_connection(**params):
+def get_connection(transaction=False, **params):
     """
     Yield a connection to PostgreSQL, the one of this process if it is free
 
-    Takes the parameters of :class:`Connection`. Raises the errors of psycopg2.
+    transaction
+        Whether all queries are one transaction, which is rolled back. Without
+        it each is one of its own.
+
+    All others are those of :class:`Connection`. Raises the errors of psycopg2.
 
     A kept connection that was closed meanwhile, as by a restart of the server,
     is replaced by a new one, once. A connection that breaks while a query is
@@ -199,7 +302,7 @@ def get_connection(**params):
     """
     pid = os.getpid()
     # psycopg2 does not close what belongs to another process
-    for key in [key for key in _kept if key[0] != pid]:
+    for key in [key for key in list(_kept) if key[0] != pid]:
         _kept.pop(key, None)
     key = (pid, tuple(sorted(params.items())))
     connection = _kept.pop(key, None)
@@ -208,8 +311,13 @@ def get_connection(**params):
         connection = None
     if connection is None:
         connection = Connection(**params)
+    connection.begin(transaction)
     try:
-        yield connection
+        try:
+            yield connection
+        finally:
+            if os.getpid() == pid:
+                connection.end()
     finally:
         # not in a process that was forked meanwhile, nor if another thread
         # was faster

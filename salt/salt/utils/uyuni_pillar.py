@@ -3,38 +3,18 @@ The pillar and formula files of Uyuni, and the rows of a table they belong to
 
 .. versionadded:: 3009.0
 
-Uyuni writes the pillars of its minions to files:
-
-.. code-block:: text
-
-    <static_data>/<category>.yml                         everyone
-    <pillar_data>/<category>.yml                         everyone
-    <pillar_data>/images/<category>.sls                  everyone
-    <pillar_data>/images/org<id>/<category>.sls          an organization
-    <pillar_data>/images/group<id>/<category>.sls        a group
-    <pillar_data>/pillar_<minion id>.yml                 a minion
-    <pillar_data>/pillar_<minion id>_<category>.yml      a minion
-    <formula_data>/group_pillar/<id>_<formula>.json      a group
-    <formula_data>/pillar/<minion id>_<formula>.json     a minion
-    <formula_data>/group_formulas.json                   formulas by group
-    <formula_data>/minion_formulas.json                  formulas by minion
-    <formula_data>/formula_order.json                    all formulas in order
+They are listed in :mod:`salt.pillar.uyuni_files`.
 
 Both minion ids and categories may hold underscores. So a file is never taken
 apart: its name is looked up among those that the known minions may have.
 """
 
-import copy
-import json
-import math
 import os
 import re
 from collections import namedtuple
 
-import salt.exceptions
-import salt.utils.files
-import salt.utils.json
-import salt.utils.yaml
+import salt.utils.uyuni_document as document
+from salt.utils.uyuni_document import BadFile
 
 PILLAR_DATA = "/srv/susemanager/pillar_data"
 STATIC_DATA = "/usr/share/susemanager/pillar_data"
@@ -54,124 +34,23 @@ IMAGES = "images/"
 
 LEVELS = ("everyone", "organization", "group", "minion")
 
-# What files hold that were read once, by path
-_kept = {}
+# The key of a minion's general pillar that every one has
+ORGANIZATION = "org_id"
 
-# owner is None for everyone, an id, or a minion id
-Row = namedtuple("Row", ("level", "owner", "category", "pillar", "path"))
+# The assignments of formulas
+BY_GROUP = "group_formulas.json"
+BY_MINION = "minion_formulas.json"
+
+# owner is None for everyone, an id, or a minion id. A row that is only a
+# fallback never takes the place of one that is there.
+Row = namedtuple(
+    "Row",
+    ("level", "owner", "category", "pillar", "path", "fallback"),
+    defaults=[False],
+)
 
 # Where the files are
 Folders = namedtuple("Folders", ("pillar_data", "static_data", "formula_data"))
-
-
-class BadFile(salt.exceptions.SaltException):
-    """
-    A file cannot be what a pillar is made of
-    """
-
-
-def check(value, path=""):
-    """
-    Raise BadFile if PostgreSQL would not give ``value`` back as it is
-    """
-    where = f" at {path}" if path else ""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise BadFile(f"the key {key!r}{where} is not a text")
-            check(key, path)
-            check(item, f"{path}:{key}" if path else key)
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            check(item, f"{path}:{number}" if path else str(number))
-    elif isinstance(value, str):
-        if "\0" in value or not _is_unicode(value):
-            raise BadFile(f"the text{where} has characters that JSON cannot hold")
-    elif isinstance(value, float):
-        # numeric has neither, and writes a great integer without exponent
-        if not math.isfinite(value) or (
-            value.is_integer() and ("e" in repr(value) or repr(value) == "-0.0")
-        ):
-            raise BadFile(f"the number {value!r}{where} would come back as another")
-    elif not isinstance(value, (bool, int, type(None))):
-        raise BadFile(f"JSON has no {type(value).__name__}{where}")
-
-
-def _is_unicode(value):
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def read(path):
-    """
-    Return what a file holds. Raises BadFile if it is no mapping.
-    """
-    value = _parse(path)
-    if not isinstance(value, dict):
-        raise BadFile(f"it holds no mapping, but {type(value).__name__}")
-    return value
-
-
-def read_once(path):
-    """
-    Return what a file holds, as it was when it was read first
-    """
-    if path not in _kept:
-        _kept[path] = read(path)
-    # it is merged into
-    return copy.deepcopy(_kept[path])
-
-
-def forget():
-    """
-    Forget the files that were read once
-    """
-    _kept.clear()
-
-
-def _parse(path):
-    try:
-        with salt.utils.files.fopen(path, "r", encoding="utf-8") as handle:
-            if path.endswith(".json"):
-                return salt.utils.json.load(handle)
-            return salt.utils.yaml.safe_load(handle)
-    except OSError as err:
-        raise BadFile(f"it cannot be read: {err.strerror}") from err
-    except (ValueError, salt.utils.yaml.YAMLError) as err:
-        # includes bytes that are no UTF-8
-        raise BadFile(f"it cannot be parsed: {' '.join(str(err).split())}") from err
-
-
-def read_optional(path, default):
-    """
-    Return what a file of JSON holds, or the default if there is no such file
-
-    Raises BadFile if it is of another type than the default.
-    """
-    if not os.path.exists(path):
-        return default
-    value = _parse(path)
-    if not isinstance(value, type(default)):
-        raise BadFile(f"it holds no {type(default).__name__}")
-    return value
-
-
-def files_of(folder, suffix):
-    """
-    Return the stems and paths of the files in a folder, sorted
-    """
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
-    return [
-        (name[: -len(suffix)], os.path.join(folder, name))
-        for name in names
-        if name.endswith(suffix) and os.path.isfile(os.path.join(folder, name))
-    ]
 
 
 def in_order(formulas, order):
@@ -222,11 +101,18 @@ class Source:
     groups, organizations
         Their ids.
 
+    categories
+        Those of the files of a minion, besides :data:`CATEGORIES`. Raises
+        ValueError if one is not possible.
+
     After :meth:`rows` was called, ``bad`` and ``ignored`` have the reasons by
     path, and ``order`` the order of the formulas, None without a file.
     """
 
     def __init__(self, folders, minions, groups, organizations, categories=()):
+        for category in categories:
+            if category in (GENERAL, FORMULAS) or category.startswith(FORMULA):
+                raise ValueError(f"{category} is the name of another kind of file")
         self.folders = folders
         self.minions = minions
         self.groups = set(groups)
@@ -253,22 +139,43 @@ class Source:
         Return the rows of one file: one, or none if it is bad
         """
         try:
-            pillar = read(path)
-            check(pillar)
+            pillar = document.read(path)
+            document.check(pillar)
+            if level == 3 and not category.startswith(FORMULA):
+                self._check_owner(owner, category, pillar)
         except BadFile as err:
             self.bad[path] = str(err)
             return []
         return [Row(level, owner, category, pillar, path)]
 
+    def _check_owner(self, minion, category, pillar):
+        """
+        Raise BadFile if a file may be left from a minion that is not known any
+        more, and whose id makes its name that of a file of another minion
+        """
+        general = ORGANIZATION in pillar
+        if category != GENERAL and general:
+            raise BadFile(
+                f"it has {ORGANIZATION}, as the file of a minion {minion}_{category}"
+                " would: move it away if there is no such minion"
+            )
+        for other in self.categories:
+            name = minion[: -len(other) - 1]
+            if category == GENERAL and minion == f"{name}_{other}" and not general:
+                raise BadFile(
+                    f"it has no {ORGANIZATION}, as the {other} of a minion {name} would:"
+                    " move it away if there is no such minion"
+                )
+
     def _shared(self):
         rows = []
         data = self.folders.pillar_data
         for folder in (self.folders.static_data, data):
-            for stem, path in files_of(folder, ".yml"):
+            for stem, path in document.files_of(folder, ".yml"):
                 if folder != data or not stem.startswith("pillar_"):
                     rows += self._row(0, None, stem, path)
         images = os.path.join(data, "images")
-        for stem, path in files_of(images, ".sls"):
+        for stem, path in document.files_of(images, ".sls"):
             rows += self._row(0, None, IMAGES + stem, path)
         for name in sorted(os.listdir(images)) if os.path.isdir(images) else ():
             match = re.fullmatch(r"(org|group)([1-9][0-9]*)", name)
@@ -277,7 +184,7 @@ class Source:
             level = 1 if match[1] == "org" else 2
             owner = int(match[2])
             known = self.organizations if level == 1 else self.groups
-            for stem, path in files_of(os.path.join(images, name), ".sls"):
+            for stem, path in document.files_of(os.path.join(images, name), ".sls"):
                 if owner not in known:
                     self.ignored[path] = f"there is no {LEVELS[level]} {owner}"
                 elif level == 2 and stem.startswith(FORMULA):
@@ -292,12 +199,31 @@ class Source:
             names.add(f"pillar_{minion}", minion, GENERAL)
             for category in self.categories:
                 names.add(f"pillar_{minion}_{category}", minion, category)
-        listed = files_of(self.folders.pillar_data, ".yml")
+        listed = []
+        for stem, path in document.files_of(self.folders.pillar_data, ".yml"):
+            if not stem.startswith("pillar_"):
+                continue
+            listed.append((stem, path))
+            if stem not in names.names:
+                self._check_category(stem[len("pillar_") :], path)
         return self._named(
-            [item for item in listed if item[0].startswith("pillar_")],
+            [item for item in listed if item[1] not in self.bad],
             names,
             "it belongs to no known minion and category",
         )
+
+    def _check_category(self, name, path):
+        """
+        Tell a file as bad that may be of a known minion
+        """
+        parts = name.split("_")
+        for count in range(1, len(parts)):
+            minion, category = "_".join(parts[:count]), "_".join(parts[count:])
+            if minion in self.minions:
+                self.bad[path] = (
+                    f"it may be {category} of {minion}: name it with"
+                    f" categories={category}, or move it away"
+                )
 
     def _named(self, listed, names, nobody, level=3):
         """
@@ -318,11 +244,11 @@ class Source:
 
     def _assigned(self, name, known):
         """
-        Return the formulas by owner that a file assigns
+        Return the formulas by owner that a file assigns, None if it is bad
         """
         path = os.path.join(self.folders.formula_data, name)
         try:
-            assigned = read_optional(path, {})
+            assigned = document.read_optional(path, {})
             for owner, formulas in assigned.items():
                 if not isinstance(formulas, list) or not all(
                     isinstance(formula, str) for formula in formulas
@@ -330,60 +256,86 @@ class Source:
                     raise BadFile(f"the formulas of {owner} are no list of names")
         except BadFile as err:
             self.bad[path] = str(err)
-            return {}
+            return None
         found = {known[owner]: assigned[owner] for owner in assigned if owner in known}
         strangers = sorted(set(assigned) - set(known))
         if strangers:
             self.ignored[path] = f"these are not known: {', '.join(strangers)}"
         return found
 
-    def _formulas(self):
-        data = self.folders.formula_data
-        path = os.path.join(data, "formula_order.json")
-        order = []
+    def _read_order(self):
+        """
+        Read the order of the formulas, and return whether it is known
+        """
+        path = os.path.join(self.folders.formula_data, "formula_order.json")
         try:
             if os.path.exists(path):
-                order = read_optional(path, [])
+                order = document.read_optional(path, [])
                 if not all(isinstance(name, str) for name in order):
                     raise BadFile("it is no list of names")
                 self.order = list(dict.fromkeys(order))
         except BadFile as err:
             self.bad[path] = str(err)
-            order = []
+            return False
+        return True
+
+    def _formulas(self):
+        in_place = self._read_order()
         by_group = self._assigned(
-            "group_formulas.json", {str(group): group for group in self.groups}
+            BY_GROUP, {str(group): group for group in self.groups}
         )
-        by_minion = self._assigned(
-            "minion_formulas.json", {minion: minion for minion in self.minions}
-        )
-        rows = []
-        names = Names()
-        for group, formulas in by_group.items():
-            for formula in sorted(set(formulas)):
-                names.add(f"{group}_{formula}", group, FORMULA + formula)
-        folder = os.path.join(data, "group_pillar")
-        listed = files_of(folder, ".json")
-        rows += self._named(listed, names, "it is of no assigned formula", level=2)
-        own = Names()
-        for minion, groups in self.minions.items():
-            formulas = set(by_minion.get(minion, ())).union(
-                *(by_group.get(group, ()) for group in groups)
+        by_minion = self._assigned(BY_MINION, {name: name for name in self.minions})
+        groups, minions = by_group or {}, by_minion or {}
+        complete = by_group is not None and by_minion is not None
+        rows = self._data(2, groups, by_group is not None)
+        every = {
+            minion: set(minions.get(minion, ())).union(
+                *(groups.get(group, ()) for group in member_of)
             )
-            for formula in sorted(formulas):
-                own.add(f"{minion}_{formula}", minion, FORMULA + formula)
-            if formulas:
-                pillar = {"formulas": in_order(formulas, order)}
-                rows.append(Row(3, minion, FORMULAS, pillar, None))
-        listed = files_of(os.path.join(data, "pillar"), ".json")
-        rows += self._named(listed, own, "it is of no assigned formula")
-        # a formula without data is assigned all the same
+            for minion, member_of in self.minions.items()
+        }
+        rows += self._data(3, every, complete)
+        if complete:
+            # a list that lacks something, or its order, must not replace one
+            rows += [
+                Row(
+                    3,
+                    minion,
+                    FORMULAS,
+                    {"formulas": in_order(formulas, self.order or [])},
+                    None,
+                    not in_place,
+                )
+                for minion, formulas in every.items()
+                if formulas
+            ]
+        # a formula without data is assigned all the same, and one whose data
+        # cannot be read, or are gone, keeps those that it has
         present = {(row.level, row.owner, row.category) for row in rows}
-        for level, assigned in ((2, by_group), (3, by_minion)):
+        for level, assigned in ((2, groups), (3, minions)):
             for owner, formulas in assigned.items():
                 for formula in sorted(set(formulas)):
                     if (level, owner, FORMULA + formula) not in present:
-                        rows.append(Row(level, owner, FORMULA + formula, {}, None))
+                        rows.append(
+                            Row(level, owner, FORMULA + formula, {}, None, True)
+                        )
         return rows
+
+    def _data(self, level, assigned, complete):
+        """
+        Return the rows of the data of assigned formulas
+        """
+        names = Names()
+        for owner, formulas in assigned.items():
+            for formula in sorted(set(formulas)):
+                names.add(f"{owner}_{formula}", owner, FORMULA + formula)
+        folder = os.path.join(
+            self.folders.formula_data, "group_pillar" if level == 2 else "pillar"
+        )
+        nobody = "it is of no assigned formula"
+        if not complete:
+            nobody += ", as far as it can be known with bad assignments"
+        return self._named(document.files_of(folder, ".json"), names, nobody, level)
 
 
 def path_of(folders, level, owner, category):
@@ -417,18 +369,3 @@ def _join(folder, name):
     if os.path.basename(name) != name or "\0" in name or name.startswith("."):
         raise BadFile("this category cannot be part of the name of a file")
     return os.path.join(folder, name)
-
-
-def write(path, value):
-    """
-    Write a file that only its owner can read
-    """
-    with salt.utils.files.set_umask(0o077):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with salt.utils.files.fopen(path, "w", encoding="utf-8") as handle:
-            if path.endswith(".json"):
-                handle.write(json.dumps(value, indent=2, sort_keys=True))
-            else:
-                salt.utils.yaml.safe_dump(
-                    value, handle, default_flow_style=False, allow_unicode=True
-                )

@@ -55,15 +55,34 @@ def connection():
         yield connection
 
 
-class Diagnosed(psycopg2.ProgrammingError):
+class UndefinedTable(psycopg2.ProgrammingError):
     """
     An error as the server reports it, with the text of the query
     """
 
+    pgcode = "42P01"
     diag = MagicMock(message_primary='relation "p" does not exist')
 
     def __str__(self):
         return 'relation "p" does not exist\nLINE 1: SELECT secret FROM p'
+
+
+class SyntaxErrorAtToken(UndefinedTable):
+    """
+    One whose message quotes the query
+    """
+
+    pgcode = "42601"
+    diag = MagicMock(message_primary='syntax error at or near "secret"')
+
+
+class InvalidText(UndefinedTable):
+    """
+    One whose message quotes data
+    """
+
+    pgcode = "22P02"
+    diag = MagicMock(message_primary='invalid input syntax for integer: "secret"')
 
 
 def compile_pillar(opts, *queries):
@@ -90,6 +109,7 @@ def test_defaults_of_the_connection(connection):
         "fallback_application_name": "salt",
         "connect_timeout": 10,
         "statement_timeout": 60,
+        "transaction": False,
     }
 
 
@@ -108,48 +128,70 @@ def test_options_of_the_connection(connection, opts):
     assert {name: connection.params[name] for name in wanted} == wanted
 
 
+SILENT = "the database does not answer, see the log of the master"
+
+
 @pytest.mark.parametrize(
-    "error,expected",
+    "error,expected,logged",
     [
-        (Diagnosed(), 'relation "p" does not exist'),
+        (
+            UndefinedTable(),
+            "the database reports UndefinedTable (42P01), see the log of the master",
+            'UndefinedTable (42P01): relation "p" does not exist',
+        ),
+        (
+            SyntaxErrorAtToken(),
+            "the database reports SyntaxErrorAtToken (42601), see the log of the master",
+            "SyntaxErrorAtToken (42601), see the log of the database",
+        ),
+        (
+            InvalidText(),
+            "the database reports InvalidText (22P02), see the log of the master",
+            "InvalidText (22P02), see the log of the database",
+        ),
         (
             psycopg2.OperationalError("connection to db.example.com failed"),
-            "the database does not answer, see the log of the master",
+            SILENT,
+            "connection to db.example.com failed",
         ),
         (
             psycopg2.InterfaceError("connection already closed"),
-            "the database does not answer, see the log of the master",
+            SILENT,
+            "connection already closed",
         ),
     ],
 )
-def test_error_names_what_is_for_the_minion(connection, caplog, error, expected):
+def test_error_tells_what_may_be_told(connection, caplog, error, expected, logged):
     connection.execute.side_effect = error
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.NOTSET):
         with pytest.raises(salt.exceptions.CommandExecutionError) as caught:
             postgres.ext_pillar("web1", {}, "SELECT secret FROM p")
     assert str(caught.value) == expected
-    assert f"Error in ext_pillar POSTGRES: {error}" in caplog.messages
+    # nor as the cause, which a traceback would show
+    assert caught.value.__suppress_context__
+    assert f"Error in ext_pillar POSTGRES: {logged}" in caplog.messages
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("queries,transaction", [(1, False), (2, True)])
+def test_several_queries_share_a_transaction(connection, queries, transaction):
+    postgres.ext_pillar("web1", {}, *["SELECT 1"] * queries)
+    assert connection.params["transaction"] is transaction
 
 
 def test_second_query_that_fails_leaves_nothing_of_the_first(connection, opts):
     connection.fetchall.return_value = [({"a": 1},)]
     assert compile_pillar(opts, "SELECT 1") == {"a": 1}
-    connection.execute.side_effect = [None, Diagnosed()]
-    expected = 'Failed to load ext_pillar postgres: relation "p" does not exist'
+    connection.execute.side_effect = [None, psycopg2.InterfaceError("x")]
     pillar = compile_pillar(opts, "SELECT 1", "SELECT secret FROM p")
-    assert pillar == {"_errors": [expected]}
+    assert pillar == {"_errors": [f"Failed to load ext_pillar postgres: {SILENT}"]}
 
 
-def test_unreachable_database_is_an_error_of_the_pillar(opts, caplog):
-    error = psycopg2.OperationalError("Connection refused")
-    with patch("psycopg2.connect", MagicMock(side_effect=error)):
-        with caplog.at_level(logging.NOTSET):
-            pillar = compile_pillar(opts, "SELECT 1")
-    assert pillar == {
-        "_errors": [
-            "Failed to load ext_pillar postgres: the database does not answer, see"
-            " the log of the master"
-        ]
-    }
-    assert "Connection refused" in caplog.text
+@pytest.mark.parametrize("change", [{}, {"port": "none"}, {"sslmode": "nosuch"}])
+def test_password_is_in_no_log(opts, caplog, change):
+    opts["postgres"].update({"host": "127.0.0.1", "port": 1, **change})
+    with caplog.at_level(logging.NOTSET):
+        pillar = compile_pillar(opts, "SELECT 1")
+    assert pillar == {"_errors": [f"Failed to load ext_pillar postgres: {SILENT}"]}
+    assert "Error in ext_pillar POSTGRES: " in caplog.text
     assert PASSWORD not in caplog.text

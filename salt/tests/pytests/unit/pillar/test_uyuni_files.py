@@ -6,7 +6,7 @@ import pytest
 
 import salt.exceptions
 import salt.pillar.uyuni_files as uyuni_files
-import salt.utils.uyuni_pillar as uyuni
+import salt.utils.uyuni_document as document
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def configure_loader_modules():
 @pytest.fixture
 def write(tmp_path):
     def write(path, value):
-        uyuni.write(str(tmp_path / path), value)
+        document.write(str(tmp_path / path), value)
 
     write("pillar/pillar_web.yml", {"org_id": 1, "group_ids": [10, 9], "v": "minion"})
     return write
@@ -56,6 +56,14 @@ def test_narrower_scopes_override_and_nested_keys_merge(write, ask):
     }
 
 
+def test_groups_are_in_the_order_of_their_priorities(write, ask):
+    write("pillar/images/group9/kiwi.sls", {"x": 9})
+    write("pillar/images/group10/kiwi.sls", {"x": 10})
+    assert ask()["x"] == 10
+    assert ask(priorities={9: 1})["x"] == 9
+    assert ask(priorities={"10": -1})["x"] == 9
+
+
 def test_formulas_are_listed_in_order_and_their_data_merged(write, ask):
     write("formulas/group_formulas.json", {"9": ["ntp", "users"]})
     write("formulas/minion_formulas.json", {"web": ["own"]})
@@ -87,9 +95,9 @@ def test_file_that_cannot_be_parsed_is_an_error(write, ask, tmp_path):
 
 
 def test_shared_files_may_be_kept(write, ask):
-    uyuni.forget()
+    document.forget()
     write("static/gpgkeys.yml", {"a": 1})
     assert ask(keep=True)["a"] == 1
     write("static/gpgkeys.yml", {"a": 2})
     assert (ask(keep=True)["a"], ask()["a"]) == (1, 2)
-    uyuni.forget()
+    document.forget()

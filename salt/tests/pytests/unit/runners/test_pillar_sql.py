@@ -7,7 +7,8 @@ import pytest
 
 import salt.exceptions
 import salt.runners.pillar_sql as pillar_sql
-import salt.utils.uyuni_pillar as uyuni
+import salt.utils.uyuni_document as document
+import salt.utils.uyuni_table as table
 import salt.utils.yaml
 from tests.support.mock import patch
 
@@ -32,6 +33,11 @@ class Database:
         self.executed = []
         self.values = []
         self.closed = False
+        self.sessions = 0
+
+    def __call__(self, **params):
+        self.sessions += 1
+        return self
 
     def execute(self, query, values=None):
         self.executed.append(" ".join(query.split()))
@@ -55,7 +61,7 @@ def configure_loader_modules(minion_opts):
 @pytest.fixture
 def database():
     database = Database()
-    with patch("salt.utils.postgres.Connection", return_value=database):
+    with patch("salt.utils.postgres.Connection", database):
         yield database
     assert database.closed or not database.executed
 
@@ -66,14 +72,13 @@ def folders(tmp_path):
         name: str(tmp_path / name)
         for name in ("pillar_data", "static_data", "formula_data")
     }
-    uyuni.write(f"{folders['pillar_data']}/pillar_web.yml", {"org_id": 1})
-    uyuni.write(f"{folders['pillar_data']}/pillar_web_1.yml", {"org_id": 1})
+    document.write(f"{folders['pillar_data']}/pillar_web.yml", {"org_id": 1})
+    document.write(f"{folders['pillar_data']}/pillar_web_1.yml", {"org_id": 1})
     return folders
 
 
-def test_import_is_one_transaction(database, folders):
-    database.answers["UPDATE suseSaltPillars"] = [(0,)]
-    database.answers["INSERT INTO suseSaltPillars"] = [(8, None, None, "general")]
+def test_import_writes_in_one_transaction(database, folders):
+    database.answers["SELECT imported.number"] = [(0, "changed"), (1, "added")]
     report = pillar_sql.import_files(**folders)
     assert list(report.pop("files").values()) == ["changed", "added"]
     assert report == {
@@ -84,27 +89,86 @@ def test_import_is_one_transaction(database, folders):
         "imported": True,
         "retcode": 0,
     }
-    assert database.executed[0].startswith("BEGIN")
-    assert database.executed[-1] == "COMMIT"
+    kinds = [query.partition(" ")[0] for query in database.executed]
+    # the first transaction asks for the minions and ends before files are read
+    reading, writing = kinds.index("COMMIT"), kinds.index("CREATE")
+    assert kinds[0] == kinds[writing - 1] == "BEGIN"
+    assert set(kinds[1:reading]) == {"SELECT"}
+    assert kinds[writing:] == [
+        "CREATE",
+        "INSERT",
+        "ANALYZE",
+        "SET",
+        "SELECT",
+        "UPDATE",
+        "INSERT",
+        "COMMIT",
+    ]
+    assert kinds.count("COMMIT") == database.sessions == 2
 
 
-def test_dry_run_rolls_back(database, folders):
-    assert pillar_sql.import_files(dry_run=True, **folders)["imported"] is False
+def test_failing_import_commits_nothing(database, folders):
+    database.answers["SELECT imported.number"] = [(0, "changed"), (1, "added")]
+    with patch.object(pillar_sql, "_report", side_effect=KeyError):
+        with pytest.raises(KeyError):
+            pillar_sql.import_files(**folders)
+    begun = len(database.executed) - database.executed[::-1].index(
+        "BEGIN ISOLATION LEVEL READ COMMITTED"
+    )
+    assert "COMMIT" not in database.executed[begun:]
+
+
+def test_dry_run_locks_and_writes_nothing(database, folders):
+    database.answers["SELECT imported.number"] = [(0, "changed"), (1, "added")]
+    document.write(f"{folders['formula_data']}/formula_order.json", ["ntp"])
+    report = pillar_sql.import_files(dry_run=True, **folders)
+    assert (report["imported"], report["changed"], report["added"]) == (False, 1, 1)
     assert database.executed[-1] == "ROLLBACK"
+    assert not any("LOCK TABLE" in query for query in database.executed)
+    assert not any("suseSaltPillars SET" in query for query in database.executed)
+    assert not any("INTO suseSalt" in query for query in database.executed)
+
+
+def test_lock_is_not_waited_for_for_ever(database, folders):
+    error = table.psycopg2.errors.LockNotAvailable
+    with patch.object(table, "store", side_effect=error):
+        with pytest.raises(salt.exceptions.CommandExecutionError, match="try again"):
+            pillar_sql.import_files(**folders)
+    assert table.LOCK.startswith("SET LOCAL lock_timeout = '10s';")
+
+
+@pytest.mark.parametrize("category", ["formulas", "general", "formula-ntp"])
+def test_reserved_category_is_an_error(database, folders, category):
+    with pytest.raises(salt.exceptions.CommandExecutionError, match="name another in"):
+        pillar_sql.import_files(categories=f"network,{category}", **folders)
+
+
+def test_order_of_formulas_that_is_there_is_not_written(database, folders):
+    database.answers["SELECT imported.number"] = [(0, "changed"), (1, "added")]
+    database.answers["SELECT formula FROM"] = [("ntp",)]
+    document.write(f"{folders['formula_data']}/formula_order.json", ["ntp"])
+    pillar_sql.import_files(**folders)
+    assert not any("DELETE" in query for query in database.executed)
 
 
 def test_bad_file_refuses_all(database, folders):
     bad = f"{folders['pillar_data']}/pillar_web.yml"
-    uyuni.write(bad, {1: 2})
+    document.write(bad, {1: 2})
     report = pillar_sql.import_files(**folders)
     assert report["imported"] is False
     assert report["files"][bad] == "bad: the key 1 is not a text"
-    assert not any("INSERT" in query for query in database.executed)
+    assert set(report["files"].values()) == {
+        "bad: the key 1 is not a text",
+        "refused, as there are bad files",
+    }
+    # nothing but the question for the minions
+    assert database.sessions == 1
     assert report["retcode"] == 1
 
 
 def test_bad_file_may_be_skipped(database, folders):
-    uyuni.write(f"{folders['pillar_data']}/pillar_web.yml", {1: 2})
+    document.write(f"{folders['pillar_data']}/pillar_web.yml", {1: 2})
+    database.answers["SELECT imported.number"] = [(0, "unchanged")]
     report = pillar_sql.import_files(skip_bad=True, **folders)
     assert (report["imported"], report["unchanged"], report["bad"]) == (True, 1, 1)
     assert report["retcode"] == 1
@@ -116,11 +180,12 @@ def test_import_of_no_folder_is_an_error(folders):
 
 
 def test_order_of_formulas_needs_its_table(database, folders):
-    uyuni.write(f"{folders['formula_data']}/formula_order.json", ["ntp"])
+    document.write(f"{folders['formula_data']}/formula_order.json", ["ntp"])
     database.answers["SELECT to_regclass"] = [(None,)]
+    database.answers["SELECT imported.number"] = [(0, "added"), (1, "added")]
     with pytest.raises(salt.exceptions.CommandExecutionError, match="create it with"):
         pillar_sql.import_files(**folders)
-    assert "COMMIT" not in database.executed
+    assert database.executed.count("COMMIT") == 1
 
 
 def test_export_writes_what_import_reads(database, tmp_path):
@@ -165,49 +230,86 @@ def test_export_writes_what_import_reads(database, tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    "pillar", [{"formulas": ["own"]}, {"formulas": ["own", "ntp", "more"]}, {"x": 1}]
+)
+def test_list_of_formulas_that_no_file_can_hold_is_told(database, tmp_path, pillar):
+    database.answers["SELECT id, server_id"] = [
+        (1, None, 1, None, "formula-ntp", {"a": 3}),
+        (2, 7, None, None, "formula-own", {}),
+        (3, 7, None, None, "formulas", pillar),
+    ]
+    database.answers["SELECT formula FROM"] = [("own",), ("ntp",)]
+    report = pillar_sql.export(str(tmp_path / "out"))
+    assert report["skipped"] == {
+        3: "formulas: it is not what follows from the rows of web and its groups,"
+        " which is ['own', 'ntp']"
+    }
+    assert report["retcode"] == 1
+
+
 def test_export_refuses_a_folder_in_use(tmp_path):
     (tmp_path / "mine").write_text("x")
     with pytest.raises(salt.exceptions.CommandExecutionError, match="is not empty"):
         pillar_sql.export(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "files,database_,expected",
-    [
-        ({"a": 1}, {"a": 1}, None),
-        ({"a": {"b": 1, "c": 1}}, {"a": {"b": 2, "c": 1}}, {"a": {"b": 2}}),
-        ({"a": 1}, {"a": 1.0}, "a value of another type"),
-        ({"a": 1}, {"a": True}, "a value of another type"),
-        ({"a": [1]}, {"a": [True]}, "a value of another type"),
-    ],
-)
-def test_verify_tells_the_differences(folders, files, database_, expected):
-    pillars = {"files": files, "database": database_}
+def sides(files, database):
+    """
+    Give the pillars of all minions by side
+    """
 
     def compile_side(side, _):
-        return pillars["files" if "uyuni_files" in side.ext_pillar[0] else "database"]
+        return files if "uyuni_files" in side.ext_pillar[0] else database
 
-    with patch.object(pillar_sql.Side, "compile", compile_side):
+    return patch.object(pillar_sql.compare.Side, "compile", compile_side)
+
+
+def test_verify_tells_the_differences(database, folders):
+    with sides({"a": 1}, {"a": 1}):
+        assert pillar_sql.verify(**folders) == {
+            "minions": 2,
+            "different": {},
+            "reordered": 0,
+            "bad": {},
+            "retcode": 0,
+        }
+    with sides({"a": 1}, {"a": 2}):
         report = pillar_sql.verify(minions="web", **folders)
-    assert report["minions"] == 1
-    if expected is None:
-        assert (report["different"], report["retcode"]) == ({}, 0)
-    else:
-        assert report["different"]["web"]["database"] == expected
-        assert report["retcode"] == 1
-
-
-def test_error_on_both_sides_is_a_difference(folders):
-    with patch.object(pillar_sql.Side, "compile", return_value={"_errors": ["x"]}):
-        report = pillar_sql.verify(minions="web", **folders)
-    assert report["different"] == {"web": {"both": ["x"]}}
+    assert report["different"] == {"web": {"files": {"a": 1}, "database": {"a": 2}}}
     assert report["retcode"] == 1
 
 
+def test_verify_tells_that_keys_are_in_another_order(database, folders):
+    with sides({"a": 1, "b": 2}, {"b": 2, "a": 1}):
+        report = pillar_sql.verify(**folders)
+    assert (report["different"], report["reordered"], report["retcode"]) == ({}, 2, 0)
+
+
+def test_verify_tells_files_that_neither_side_reads(database, folders):
+    path = f"{folders['pillar_data']}/pillar_web_other.yml"
+    document.write(path, {"other": 1})
+    with sides({"a": 1}, {"a": 1}):
+        report = pillar_sql.verify(**folders)
+        assert (list(report["bad"]), report["retcode"]) == ([path], 1)
+        assert pillar_sql.verify(categories="other", **folders)["retcode"] == 0
+
+
+def test_verify_reads_the_files_with_the_priorities_of_the_groups(database, folders):
+    database.answers["SELECT group_id, priority"] = [(17, 5)]
+    found = []
+
+    def compile_side(side, _):
+        found.append(side.ext_pillar[0].get("uyuni_files", {}).get("priorities"))
+        return {}
+
+    with patch.object(pillar_sql.compare.Side, "compile", compile_side):
+        pillar_sql.verify(minions="web", **folders)
+    assert found == [{17: 5}, None]
+
+
 def test_unreachable_database_is_an_error(folders):
-    with patch(
-        "psycopg2.connect", side_effect=pillar_sql.psycopg2.OperationalError("x")
-    ):
+    with patch("psycopg2.connect", side_effect=table.psycopg2.OperationalError("x")):
         with pytest.raises(
             salt.exceptions.CommandExecutionError, match="PostgreSQL: x"
         ):

@@ -3,7 +3,6 @@ Tests of kept connections to PostgreSQL, with a server that knows as much of
 its protocol as one query needs
 """
 
-import logging
 import os
 import socket
 import struct
@@ -63,9 +62,13 @@ class Server:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.sessions = []
+        # the last statement of each message, and what stands before it
         self.queries = []
+        self.before = []
         self.startups = []
         self.greet = True
+        # of a session after a query: not in a transaction
+        self.status = b"I"
         self.answers = {}
         self.thread = threading.Thread(target=self._accept, daemon=True)
         self.thread.start()
@@ -130,12 +133,15 @@ class Server:
                 if kind == b"X":
                     session.close()
                     return
-                query = body.rstrip(b"\0").decode()
+                before, _, query = body.rstrip(b"\0").decode().rpartition("; ")
+                self.before.append(before)
                 self.queries.append(query)
                 answer = self.answers.get(query, result(b'{"a": 1}'))
                 if callable(answer):
                     answer(session)
                 else:
+                    if answer.endswith(READY):
+                        answer = answer[: -len(READY)] + message(b"Z", self.status)
                     session.sendall(answer)
         except OSError:
             pass
@@ -222,15 +228,106 @@ def test_other_parameters_are_another_connection(server, params):
 
 
 def test_parameters_reach_the_server(server, params):
-    ask({**params, "application_name": "salt-master", "statement_timeout": 1.5})
-    (startup,) = server.startups
-    assert startup["application_name"] == "salt-master"
-    assert startup["options"] == "-c statement_timeout=1500"
+    ask({**params, "application_name": "salt-master"})
+    assert server.startups[0]["application_name"] == "salt-master"
 
 
-def test_no_statement_timeout_sends_no_option(server, params):
-    ask({**params, "statement_timeout": 0})
+def test_statement_timeout_is_sent_with_the_query(server, params, monkeypatch):
+    monkeypatch.setenv("PGOPTIONS", "-c search_path=pillars")
+    ask({**params, "statement_timeout": 1.5})
+    assert server.before[0].endswith("BETWEEN '1ms' AND '1500ms'")
+    assert "set_config('statement_timeout', '1500', true)" in server.before[0]
+    # those of the administrator; PgBouncer refuses them
+    assert server.startups[0]["options"] == "-c search_path=pillars"
+
+
+@pytest.mark.parametrize("timeout", [0, None])
+def test_no_statement_timeout_sets_none(server, params, monkeypatch, timeout):
+    monkeypatch.delenv("PGOPTIONS", raising=False)
+    ask({**params, "statement_timeout": timeout})
+    assert "timeout" not in server.before[0]
     assert "options" not in server.startups[0]
+
+
+def test_each_use_begins_as_a_new_connection_does(server, params):
+    ask(params)
+    ask(params)
+    with salt.utils.postgres.get_connection(**params) as connection:
+        connection.execute("SELECT 1")
+        connection.execute("SELECT 2")
+    # "SELECT 2" belongs to the use that "SELECT 1" began
+    reset = salt.utils.postgres.RESET.strip("; ")
+    assert server.before == [reset, reset, reset, ""]
+
+
+def test_transaction_is_begun_with_the_first_query_and_rolled_back(server, params):
+    server.status = b"T"
+    with salt.utils.postgres.get_connection(transaction=True, **params) as connection:
+        connection.execute("SELECT 1")
+        connection.execute("SELECT 2")
+    assert server.before[0].endswith("; BEGIN")
+    assert server.before[1:] == ["", "ROLLBACK"]
+    assert server.queries[:2] == ["SELECT 1", "SELECT 2"]
+
+
+def test_transaction_is_rolled_back_after_an_error_of_the_caller(server, params):
+    server.status = b"T"
+    with pytest.raises(TypeError):
+        with salt.utils.postgres.get_connection(**params) as connection:
+            connection.execute("SELECT 1")
+            raise TypeError
+    assert server.before[-1] == "ROLLBACK"
+    assert list(KEPT.values()) == [connection]
+
+
+def test_transaction_without_a_query_sends_nothing(server, params):
+    with salt.utils.postgres.get_connection(transaction=True, **params):
+        pass
+    assert server.queries == []
+
+
+def test_second_host_is_asked_when_the_first_never_answers(server, params):
+    deaf = Server()
+    deaf.greet = False
+    params.update(
+        host="127.0.0.1,127.0.0.1",
+        port=f"{deaf.port},{server.port}",
+        connect_timeout=0.2,
+    )
+    try:
+        assert ask(params) == [({"a": 1},)]
+    finally:
+        deaf.close()
+
+
+def test_second_address_is_asked_when_the_first_never_answers(server, params):
+    infos = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0))
+        for address in ("127.0.0.2", "127.0.0.1")
+    ]
+    deaf = socket.create_server(("127.0.0.2", server.port))
+    params.update(host="db.example.com", connect_timeout=0.2)
+    with deaf, patch("socket.getaddrinfo", return_value=infos):
+        assert ask(params) == [({"a": 1},)]
+
+
+@pytest.mark.parametrize(
+    "host,port,expected",
+    [
+        ("/run/postgresql", 5432, [{"host": "/run/postgresql", "port": "5432"}]),
+        (None, None, [{"host": None, "port": None}]),
+        (
+            "127.0.0.1,127.0.0.2",
+            "1,2",
+            [{"host": "127.0.0.1", "port": "1"}, {"host": "127.0.0.2", "port": "2"}],
+        ),
+        # libpq has the message
+        ("a,b", "1,2,3", [{"host": "a,b", "port": "1,2,3"}]),
+    ],
+)
+def test_hosts_and_ports_are_lists_as_in_libpq(host, port, expected):
+    # pylint: disable=protected-access
+    assert salt.utils.postgres._targets(host, port) == expected
 
 
 def test_connection_that_the_server_closed_is_replaced(server, params):
@@ -293,10 +390,36 @@ def test_query_that_is_never_answered(server, params):
     assert len(server.startups) == 2
 
 
+def test_answer_may_be_late_without_a_limit_for_connecting(server, params):
+    # both would give up at once if there was nothing between them
+    params.update(connect_timeout=0, statement_timeout=0.1)
+    server.answers["slow"] = lambda session: (
+        time.sleep(0.5),
+        session.sendall(error("57014", "canceling statement") + READY),
+    )
+    with pytest.raises(psycopg2.errors.QueryCanceled):
+        ask(params, "slow")
+
+
+def test_kept_connections_may_change_while_they_are_looked_through(server, params):
+    class Pid(int):
+        """
+        The id of a process that is compared as another thread uses a connection
+        """
+
+        def __ne__(self, other):
+            KEPT.pop((0, 0), None)
+            return super().__ne__(other)
+
+    KEPT.update({(Pid(0), 1): None, (0, 0): None})
+    ask(params)
+    assert len(KEPT) == 1
+
+
 def test_interrupted_query_is_not_left_to_the_next(server, params):
     server.answers["hang"] = lambda session: None
     with salt.utils.postgres.get_connection(**params) as connection:
-        with patch("selectors.DefaultSelector", side_effect=KeyboardInterrupt):
+        with patch("salt.utils.postgres.SELECTOR", side_effect=KeyboardInterrupt):
             with pytest.raises(KeyboardInterrupt):
                 connection.execute("hang")
     ask(params)
@@ -344,13 +467,12 @@ def test_connection_in_use_survives_a_fork(server, params):
     assert len(server.startups) == 1
 
 
-def test_password_is_in_no_error_and_no_log(server, params, caplog):
+def test_password_is_in_no_error(server, params):
     server.answers["broken"] = error("42601", "syntax error") + READY
     messages = []
-    with caplog.at_level(logging.NOTSET):
-        for change in ({}, {"port": 1}, {"port": "none"}, {"sslmode": "nosuch"}):
-            with pytest.raises(psycopg2.Error) as caught:
-                ask({**params, **change}, "broken")
-            messages.append(str(caught.value))
+    for change in ({}, {"port": 1}, {"port": "none"}, {"sslmode": "nosuch"}):
+        with pytest.raises(psycopg2.Error) as caught:
+            ask({**params, **change}, "broken")
+        messages.append(str(caught.value))
     assert len(messages) == 4
-    assert PASSWORD not in "".join(messages) + caplog.text
+    assert PASSWORD not in "".join(messages)

@@ -110,6 +110,48 @@ def test_formulas_are_those_of_the_minion_and_of_its_groups(write, source):
     assert source.order == ["ntp", "users", "own", "empty"]
 
 
+def test_formula_without_data_never_replaces_data(write, source):
+    write("formulas/group_formulas.json", {"1": ["users", "gone"]})
+    write("formulas/minion_formulas.json", {"web": ["own"]})
+    write("formulas/group_pillar/1_users.json", "broken")
+    found = {row.category: row.fallback for row in source.rows() if not row.pillar}
+    assert found == {"formula-users": True, "formula-gone": True, "formula-own": True}
+
+
+def test_empty_data_of_a_formula_replace_data(write, source):
+    write("formulas/group_formulas.json", {"1": ["users"]})
+    write("formulas/group_pillar/1_users.json", {})
+    assert [row.fallback for row in source.rows() if row.level == 2] == [False]
+
+
+@pytest.mark.parametrize(
+    "name,formula",
+    [("group_formulas.json", "users"), ("minion_formulas.json", "own")],
+)
+def test_bad_assignments_make_no_list_of_formulas(write, source, name, formula):
+    write("formulas/group_formulas.json", {"1": ["users"]})
+    write("formulas/minion_formulas.json", {"web": ["own"]})
+    bad = write(f"formulas/{name}", "broken")
+    data = write(f"formulas/pillar/web_{formula}.json", {"a": 1})
+    rows = rows_of(source)
+    assert list(source.bad) == [bad]
+    assert rows
+    assert not any(category == "formulas" for _, _, category in rows)
+    # the bad file may assign it
+    expected = "it is of no assigned formula, as far as it can be known with bad"
+    assert source.ignored[data].startswith(expected)
+
+
+def test_bad_order_of_formulas_replaces_no_list(write, source):
+    write("formulas/minion_formulas.json", {"web": ["own"]})
+    write("formulas/formula_order.json", "broken")
+    assert {row.category: row.fallback for row in source.rows()} == {
+        "formulas": True,
+        "formula-own": True,
+    }
+    assert source.order is None
+
+
 def test_data_of_a_formula_that_is_not_assigned_are_ignored(write, source):
     path = write("formulas/pillar/web_users.json", {"users": 2})
     assert rows_of(source) == {}
@@ -120,7 +162,6 @@ def test_data_of_a_formula_that_is_not_assigned_are_ignored(write, source):
     "path,expected",
     [
         ("pillar/pillar_gone.yml", "it belongs to no known minion and category"),
-        ("pillar/pillar_web_other.yml", "it belongs to no known minion and category"),
         ("pillar/images/org7/kiwi.sls", "there is no organization 7"),
         ("pillar/images/group7/kiwi.sls", "there is no group 7"),
     ],
@@ -129,6 +170,49 @@ def test_file_of_an_unknown_owner_is_ignored(write, source, path, expected):
     path = write(path, "a: 1")
     assert rows_of(source) == {}
     assert source.ignored == {path: expected}
+
+
+@pytest.mark.parametrize(
+    "name,expected",
+    [
+        ("web_other", "it may be other of web: name it with categories=other, or"),
+        ("web_1_other", "it may be other of web_1: name it with categories=other, or"),
+    ],
+)
+def test_unknown_category_of_a_known_minion_is_bad(write, source, name, expected):
+    path = write(f"pillar/pillar_{name}.yml", "a: 1")
+    assert rows_of(source) == {}
+    assert list(source.bad) == [path]
+    assert source.bad[path].startswith(expected)
+    assert source.ignored == {}
+
+
+def test_general_file_of_an_unknown_minion_is_no_category_of_another(write, source):
+    path = write("pillar/pillar_web_1_custom_info.yml", "org_id: 1")
+    assert rows_of(source) == {}
+    assert source.bad == {
+        path: "it has org_id, as the file of a minion web_1_custom_info would: move it"
+        " away if there is no such minion"
+    }
+
+
+def test_category_of_an_unknown_minion_is_no_general_file(folders, write):
+    source = uyuni.Source(folders, {"old_custom_info": set()}, [], [])
+    path = write("pillar/pillar_old_custom_info.yml", "custom_info: {}")
+    assert rows_of(source) == {}
+    assert source.bad == {
+        path: "it has no org_id, as the custom_info of a minion old would: move it"
+        " away if there is no such minion"
+    }
+    write("pillar/pillar_old_custom_info.yml", "org_id: 1")
+    source = uyuni.Source(folders, {"old_custom_info": set()}, [], [])
+    assert rows_of(source) == {(3, "old_custom_info", "general"): {"org_id": 1}}
+
+
+@pytest.mark.parametrize("category", ["general", "formulas", "formula-ntp"])
+def test_reserved_category_is_an_error(folders, category):
+    with pytest.raises(ValueError, match="is the name of another kind of file"):
+        uyuni.Source(folders, MINIONS, [], [], [category])
 
 
 def test_assignments_of_unknown_owners_are_told(write, source):
@@ -208,32 +292,6 @@ def test_two_files_of_one_category_are_bad(write, source):
 def test_category_that_cannot_be_a_name_has_no_file(folders, level, owner, category):
     with pytest.raises(uyuni.BadFile):
         uyuni.path_of(folders, level, owner, category)
-
-
-@pytest.mark.parametrize("suffix", ["yml", "json"])
-def test_what_is_written_is_read_again(tmp_path, suffix):
-    path = str(tmp_path / f"folder/file.{suffix}")
-    value = {
-        "texts": ["on", "1.0", "2020-01-01", "12:30", "", " x ", "é\u2028🧂", "a: b"],
-        "text in lines": "one\n\n two\n",
-        "numbers": [0, -1, 1.5, 1e-07, 10**30],
-        "others": [True, False, None, {}, []],
-        "{{ jinja }}": "%",
-    }
-    uyuni.write(path, value)
-    assert uyuni.read(path) == value
-    assert (tmp_path / "folder").stat().st_mode & 0o077 == 0
-
-
-def test_read_once_gives_each_caller_its_own(tmp_path):
-    path = tmp_path / "a.yml"
-    path.write_text("a: {b: 1}")
-    uyuni.read_once(str(path))["a"]["b"] = 2
-    path.write_text("a: {b: 3}")
-    assert uyuni.read_once(str(path)) == {"a": {"b": 1}}
-    uyuni.forget()
-    assert uyuni.read_once(str(path)) == {"a": {"b": 3}}
-    uyuni.forget()
 
 
 def test_formulas_without_a_place_come_last():

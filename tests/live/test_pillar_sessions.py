@@ -1,0 +1,128 @@
+"""What one compile leaves on the kept connection is not there for the next one, and its queries see each other's."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import psycopg2
+import pytest
+
+from benchmarks.patched import Salt, options, patched
+from harness.database import scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.database.postgres import Postgres
+
+pytestmark = pytest.mark.live
+ROWS = """
+CREATE TABLE pillars (minion_id VARCHAR, pillar JSONB);
+INSERT INTO pillars VALUES ('web1', '{"v": 1}'), ('web2', '{"v": 2}');
+CREATE TABLE asked (minion_id VARCHAR);
+"""
+POLICY = """
+ALTER TABLE pillars ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON pillars USING (minion_id = current_setting('salt.minion', true));
+CREATE ROLE reader; GRANT SELECT ON pillars TO reader; GRANT INSERT ON asked TO reader;
+"""
+STATE = """
+SELECT jsonb_build_object(
+    'setting', coalesce(current_setting('salt.minion', true), ''), 'role', current_user = session_user,
+    'path', current_setting('search_path'), 'zone', current_setting('TimeZone') <> 'Asia/Tokyo',
+    'table', to_regclass('pg_temp.left_over') IS NULL, 'limit', current_setting('statement_timeout'),
+    'locks', (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'))
+"""
+LEFT = {
+    "a setting": "SELECT set_config('salt.minion', %s, false)",
+    "another setting": "SELECT set_config('TimeZone', 'Asia/Tokyo', %s = '')",
+    "a role": "SELECT set_config('role', 'pg_monitor', %s = '')",
+    "a lock": "SELECT pg_advisory_lock(length(%s))",
+    "a limit": "SELECT set_config('statement_timeout', '1', %s = '')",
+    "a table": "SELECT make_table(%s)",
+}
+TEMPORARY = """
+CREATE FUNCTION make_table(mid VARCHAR) RETURNS VARCHAR LANGUAGE plpgsql AS $$
+BEGIN CREATE TEMPORARY TABLE left_over (a INTEGER); RETURN mid; END $$;
+"""
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+    """Yield a database with two pillars, a function that makes a temporary table, and a role that sees its own rows."""
+    with scratch.served(tmp_path_factory.mktemp("server")) as server:
+        made = scratch.make(server, "sessions")
+        made.run(ROWS + POLICY + TEMPORARY)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
+    """Yield the patched Salt."""
+    with patched(tmp_path_factory.mktemp("salt")) as found:
+        yield found
+
+
+def compiled(salt: Salt, server: Postgres, *queries: str, minion: str = "web1", **more: object) -> dict[str, Any]:
+    """Return the pillar of a minion."""
+    (pillar,) = salt.act("compile", options(server, [{"postgres": list(queries)}], **more), [minion])
+    found: dict[str, Any] = pillar
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("query", LEFT.values(), ids=LEFT)
+def test_next_compile_begins_anew(salt: Salt, database: scratch.Database, query: str, count: int) -> None:
+    """Neither a query alone nor one in a transaction leaves a trace for the next minion on the same connection."""
+    expected = compiled(salt, database.server, STATE)
+    assert expected["limit"] == "1min"
+    # a second table of the same name is an error
+    queries = [query] * (1 if query == LEFT["a table"] else count)
+    for _ in range(2):
+        assert "_errors" not in compiled(salt, database.server, *queries)
+        assert compiled(salt, database.server, STATE) == expected
+
+
+def test_queries_of_a_compile_share_a_transaction(salt: Salt, database: scratch.Database) -> None:
+    """What a query sets for its transaction is there for the next one: row security that builds on it works."""
+    who = "SELECT set_config('salt.minion', %s, true) AS a, set_config('role', 'reader', true) AS b"
+    for minion, value in (("web1", 1), ("web2", 2)):
+        pillar = compiled(salt, database.server, who, "SELECT pillar FROM pillars", minion=minion)
+        assert pillar == {minion: "reader", "v": value}
+    # and not for the next compile
+    assert compiled(salt, database.server, STATE)["setting"] == ""
+
+
+def test_transaction_is_rolled_back(salt: Salt, database: scratch.Database) -> None:
+    """As before, what several queries write is not kept, and nothing holds a lock afterwards."""
+    write = "INSERT INTO asked VALUES (%s) RETURNING minion_id, 1"
+    read = "SELECT pillar FROM pillars WHERE minion_id = %s"
+    assert compiled(salt, database.server, write, read) == {"web1": 1, "v": 1}
+    assert database.run("SELECT count(*) FROM asked") == [(0,)]
+    database.run("SET lock_timeout = '1s'; LOCK TABLE asked IN ACCESS EXCLUSIVE MODE")
+    states = database.run("SELECT DISTINCT state FROM pg_stat_activity WHERE application_name = 'salt'")
+    assert states == [("idle",)]
+
+
+def test_broken_query_leaves_no_transaction(salt: Salt, database: scratch.Database) -> None:
+    """After an error in the second query the connection is as good as new."""
+    assert "_errors" in compiled(salt, database.server, "SELECT pillar FROM pillars", "SELECT 1/0")
+    states = database.run("SELECT DISTINCT state FROM pg_stat_activity WHERE application_name = 'salt'")
+    assert states == [("idle",)]
+    assert compiled(salt, database.server, "SELECT pillar FROM pillars WHERE minion_id = %s") == {"v": 1}
+
+
+def test_options_of_the_administrator_stay(
+    salt: Salt, database: scratch.Database, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """PGOPTIONS and a lower limit of the user are kept, a limit of the configuration is an upper bound."""
+    monkeypatch.setenv("PGOPTIONS", "-c search_path=elsewhere")
+    with patched(tmp_path_factory.mktemp("other")) as other:
+        assert compiled(other, database.server, STATE)["path"] == "elsewhere"
+    assert compiled(salt, database.server, STATE, statement_timeout=5)["limit"] == "5s"
+    with closing(psycopg2.connect(database.server.dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("ALTER DATABASE sessions SET statement_timeout = '2s'")
+    assert compiled(salt, database.server, STATE, statement_timeout=4)["limit"] == "2s"
+    assert compiled(salt, database.server, STATE, statement_timeout=1)["limit"] == "1s"
+    assert compiled(salt, database.server, STATE, statement_timeout=0)["limit"] == "2s"
