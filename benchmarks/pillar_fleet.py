@@ -16,6 +16,8 @@ from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Self
 
+import psutil
+
 from benchmarks import pillar_page
 from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
@@ -23,8 +25,7 @@ from benchmarks.outcome import Outcome
 from benchmarks.pillar_rounds import Round, Run
 from harness.bed import Bed, BedSettings
 from harness.database import forms, schema, scratch
-from harness.processes.deadline import Deadline, until
-from harness.samples import read_processes
+from harness.processes import monitor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 REAL = "real"
 RAMP_UP_S, ROUND_S, SAMPLE_S = 600, 600, 0.05
 WORKERS = (8, 28)
+FEW = 200
 CATEGORIES = ["custom-info", "group-memberships"]
 # The target form beside the other one: the same table name in a schema that comes first
 TARGET = """
@@ -93,19 +95,26 @@ METHODS = (
 
 
 def run(options: Options) -> Outcome:
-    """Run both experiments and write the page beside the outcome."""
+    """Run both experiments and write the page beside the outcome, after each method: an hour's work may be stopped."""
     found: dict[str, Run] = {}
-    for number, method in enumerate(METHODS):
-        found[method.name] = _bed(method, options.minions, options.rounds, {})
-        options.progress(number + 1, len(METHODS) + 2 * len(WORKERS))
     threads: dict[str, Run] = {}
-    for tree in ("stock", "patched"):
+    total = len(METHODS) + len(TREES) * len(WORKERS)
+    for method in METHODS:
+        found[method.name] = _bed(method, options.minions, options.rounds, {})
+        outcome = _write(options, found, threads)
+        options.progress(len(found), total)
+    for tree in TREES:
         for workers in WORKERS:
-            method = Method("", tree, "rfc")
             # connections need a fleet that keeps all workers busy, not a large one
-            run_ = _bed(method, min(options.minions, 200), 2, {"worker_threads": workers})
-            threads[f"{tree}, {workers} workers"] = run_
-            options.progress(len(METHODS) + len(threads), len(METHODS) + 2 * len(WORKERS))
+            few, settings = min(options.minions, FEW), {"worker_threads": workers}
+            threads[f"{tree}, {workers} workers"] = _bed(Method("", tree, "rfc"), few, 2, settings)
+            outcome = _write(options, found, threads)
+            options.progress(len(found) + len(threads), total)
+    return outcome
+
+
+def _write(options: Options, found: dict[str, Run], threads: dict[str, Run]) -> Outcome:
+    """Write what there is so far, and return it."""
     figures: dict[str, float] = {}
     samples: dict[str, list[float]] = {}
     for name, one in found.items():
@@ -120,6 +129,7 @@ def run(options: Options) -> Outcome:
     for name, one in threads.items():
         figures[f"{name.replace(', ', '_').replace(' ', '_')}.connections"] = one.connections
     outcome = Outcome("pillar-fleet", f"The RFC's experiments with {options.minions} minions", {}, figures, samples)
+    outcome.write(options.output)
     pillar_page.write(options.output, outcome, found, threads, options.minions)
     return outcome
 
@@ -149,7 +159,7 @@ def _round(bed: Bed, expected: Sequence[str], method: Method) -> Round:
     """Ask everybody for its pillar, then for a ping."""
     before = _worker_cpu(bed)
     start = time.monotonic()
-    items = bed.salt(["*", "pillar.items", "--out=json", "--static"], timeout=ROUND_S)
+    items = bed.salt(["*", "pillar.items", "unmask=True", "--out=json", "--static"], timeout=ROUND_S)
     items_s = time.monotonic() - start
     cpu = _worker_cpu(bed) - before
     start = time.monotonic()
@@ -171,15 +181,9 @@ def _complete(pillar: object, minion: str, method: Method) -> bool:
 
 
 def _worker_cpu(bed: Bed) -> float:
-    """Return the CPU seconds that the master's workers have used, as of a sample that is younger than the call."""
-    now = time.time()
-    samples = until(
-        lambda: [row for row in read_processes(bed.samples) if row.role == "MWorker" and row.time >= now],
-        Deadline(30),
-        lambda: "The monitor writes no samples; look into the bed's folder.",
-    )
-    first = min(row.time for row in samples)
-    return sum(row.cpu_s for row in samples if row.time == first)
+    """Return the CPU seconds that the master's workers have used; the bed's monitor would tell a second later."""
+    readings = monitor.read(psutil.Process(bed.warden))
+    return sum(one.own_s + one.children_s for one in readings if monitor.title_role(one.title) == "MWorker")
 
 
 class _Connections:

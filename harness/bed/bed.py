@@ -173,6 +173,11 @@ class Bed:
         argv = monitor.command(self._processes.warden, self.temporary, self.samples)
         return Monitor(self.spawn("monitor", argv, role="harness"), self.samples / monitor.FILE)
 
+    @property
+    def warden(self) -> int:
+        """Return the process id that all processes of the bed descend from."""
+        return self._processes.warden
+
     def command(self, name: str) -> list[str]:
         """Return the start of a command line of Salt's, such as "salt" or "salt-run", for this bed's master."""
         return self.tree.command(name, self.master.config_dir)
