@@ -201,9 +201,7 @@ def test_an_interface_of_ones_own(modules, loader):
 
 @pytest.mark.parametrize("smi", ["off", False, None])
 def test_off_is_the_loader_of_always(smi):
-    assert (
-        salt.loader._execution_loader({"smi": smi}) is salt.loader.lazy.LazyLoader
-    )
+    assert salt.loader._execution_loader({"smi": smi}) is salt.loader.lazy.LazyLoader
     assert salt.loader.interfaces.mode({"smi": smi}) == "off"
     assert salt.loader._execution_loader({}) is salt.loader.lazy.LazyLoader
 
