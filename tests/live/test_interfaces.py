@@ -158,10 +158,14 @@ def test_modes_give_the_same_results(bed: Bed, apt_root: AptRoot) -> None:
     assert doors["off"] == ["front", *(f"'door.{one}' is not available." for one in ("close", "salute", "knock"))]
     assert doors["report"] == [
         "front",
-        "ERROR: 'door.close' of the interface DoorInterface 1.0 is not implemented by wooden_door, "
-        "which is 'door' on this minion.",
-        "ERROR: 'door.salute' of the interface DoorInterface 1.0 is not supported by wooden_door, "
-        "which is 'door' on this platform.",
+        (
+            "ERROR: 'door.close' of the interface DoorInterface 1.0 is not implemented by wooden_door, "
+            "which is 'door' on this minion."
+        ),
+        (
+            "ERROR: 'door.salute' of the interface DoorInterface 1.0 is not supported by wooden_door, "
+            "which is 'door' on this platform."
+        ),
         {"heard": False},
     ]
 
@@ -185,7 +189,12 @@ def test_a_proxy_works(apt_root: AptRoot, root: Path) -> None:
     """A dummy proxy minion lists and installs its packages with interfaces enforced, and says what it lacks."""
     apt_root.write("/srv/pillar/top.sls", "base:\n  '*':\n    - dummy\n")
     apt_root.write("/srv/pillar/dummy.sls", "proxy:\n  proxytype: dummy\n")
-    options = {"file_client": "local", "smi": "enforce", "pillar_roots": {"base": ["/srv/pillar"]}, "log_level": "error"}
+    options = {
+        "file_client": "local",
+        "smi": "enforce",
+        "pillar_roots": {"base": ["/srv/pillar"]},
+        "log_level": "error",
+    }
     for name in ("minion", "proxy"):
         apt_root.write(f"/etc/salt/{name}", yaml.safe_dump(options))
     call = [str(root / "build/venv/bin/python"), str(root / "build/venv/bin/salt-call"), "--local", "--out=json"]
