@@ -85,13 +85,17 @@ def providers():
 
 
 def _load(kind, only, mode):
+    """
+    Return a loader of these modules only
+    """
     opts = {
         "smi": mode,
         "grains": {"os": "Debian", "os_family": "Debian", "kernel": "Linux"},
         "optimization_order": [0, 1, 2],
     }
-    only = type("Only", (kind,), {"only": only, "__module__": kind.__module__})
-    return only([str(MODULES)], opts, loaded_base_name="salt.loaded_answers", pack={})
+    # loaders look for their files again when they miss something
+    OnePlatform.only = only
+    return kind([str(MODULES)], opts, loaded_base_name="salt.loaded_answers", pack={})
 
 
 def test_there_is_something_to_ask(asked, providers):
