@@ -135,7 +135,8 @@ class QueueManager:
     def advance(self, now):
         """
         Give out the next actions, as a generator. An action holds from the moment it
-        is given out; take it back with :meth:`abort` when it can't be done.
+        is given out; take it back with :meth:`abort` when it can't be done. Whoever
+        takes longer for an action asks anew after each, with the time that it is then.
         """
         for job in self.queue.expired(now):
             self.counters["discarded"] += 1
