@@ -25,6 +25,11 @@ LEASE_SECONDS = 60
 _WAIT_SECONDS = 0.01
 _READ_SECONDS = 0.25
 
+#: Who has heard nothing for himself for so many seconds looks only so often, also in
+#: seconds: on a master under load many clients wait, and each wakes up for each event.
+_ALERT_SECONDS = 1
+_PAUSE_SECONDS = 0.1
+
 _TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
 
 _QUEUED = "queued"
@@ -81,12 +86,16 @@ def events(event, tag, match_type=None):
     """
     # pylint: disable=protected-access
     match = event._get_match_func(match_type)
+    mine = time.monotonic()
     while True:
         ret = event._check_pending(tag, match)
         if ret is not None:
             yield ret
+            mine = time.monotonic()
             continue
         until = time.monotonic() + _READ_SECONDS
+        if until - _READ_SECONDS - mine > _ALERT_SECONDS:
+            time.sleep(_PAUSE_SECONDS)
         heard = event.cpub or event.connect_pub(timeout=_WAIT_SECONDS)
         while heard and time.monotonic() < until:
             heard = False
@@ -95,6 +104,7 @@ def events(event, tag, match_type=None):
                 name = salt.utils.stringutils.to_str(raw.partition(_TAGEND)[0])
                 if match(name, tag):
                     yield from _unpacked(event, raw)
+                    mine = time.monotonic()
                 elif any(pending(name, it) for it, pending in event.pending_tags):
                     event.pending_events.extend(_unpacked(event, raw))
         yield None
