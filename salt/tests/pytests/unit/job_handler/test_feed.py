@@ -125,6 +125,7 @@ class Client:
     def __init__(self, *pieces):
         self.pieces = list(pieces)
         self.unpacker = iter(())
+        self.connected = self.disconnected = None
 
     async def connect(self, connect_callback, disconnect_callback):
         self.connected, self.disconnected = connect_callback, disconnect_callback
