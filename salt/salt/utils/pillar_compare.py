@@ -54,9 +54,9 @@ def _needs_only_the_id(source):
         return True
     queries = source.get("postgres")
     if isinstance(queries, dict):
-        queries = queries.values()
+        queries = list(queries.values())
     # a query without params has the id only, all else may need the grains
-    return isinstance(queries, (list, type({}.values()))) and all(
+    return isinstance(queries, list) and all(
         not isinstance(query, dict) or not query.get("params") for query in queries
     )
 

@@ -14,7 +14,6 @@ import salt.utils.postgres
 
 try:
     import psycopg2
-    import psycopg2.errors
 
     HAS_PSYCOPG2 = True
 except ImportError:
@@ -25,6 +24,9 @@ BATCH = 500
 
 # The seconds that an import waits for others who write into the table
 LOCK_TIMEOUT = 10
+
+# The SQLSTATE of having waited for so long
+LOCK_NOT_AVAILABLE = "55P03"
 
 # The columns of a row's owner, by level
 COLUMNS = (None, "org_id", "group_id", "server_id")
@@ -153,15 +155,14 @@ def transaction(opts, isolation="REPEATABLE READ", commit=True):
         finally:
             # rolls back whatever was not committed
             connection.close()
-    except psycopg2.errors.LockNotAvailable as err:
-        raise salt.exceptions.CommandExecutionError(
-            "PostgreSQL: somebody else writes into suseSaltPillars, as another import"
-            f" does, for more than {LOCK_TIMEOUT} seconds: try again when that is done"
-        ) from err
     except psycopg2.Error as err:
-        raise salt.exceptions.CommandExecutionError(
-            f"PostgreSQL: {str(err).strip()}"
-        ) from err
+        message = str(err).strip()
+        if err.pgcode == LOCK_NOT_AVAILABLE:
+            message = (
+                "somebody else writes into suseSaltPillars, as another import does, for"
+                f" more than {LOCK_TIMEOUT} seconds: try again when that is done"
+            )
+        raise salt.exceptions.CommandExecutionError(f"PostgreSQL: {message}") from err
 
 
 def store(connection, fleet, rows, order, dry_run=False):

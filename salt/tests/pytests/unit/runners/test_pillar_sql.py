@@ -129,9 +129,16 @@ def test_dry_run_locks_and_writes_nothing(database, folders):
     assert not any("INTO suseSalt" in query for query in database.executed)
 
 
+class LockNotAvailable(table.psycopg2.OperationalError):
+    """
+    The error of the server after lock_timeout
+    """
+
+    pgcode = "55P03"
+
+
 def test_lock_is_not_waited_for_for_ever(database, folders):
-    error = table.psycopg2.errors.LockNotAvailable
-    with patch.object(table, "store", side_effect=error):
+    with patch.object(table, "store", side_effect=LockNotAvailable):
         with pytest.raises(salt.exceptions.CommandExecutionError, match="try again"):
             pillar_sql.import_files(**folders)
     assert table.LOCK.startswith("SET LOCAL lock_timeout = '10s';")
