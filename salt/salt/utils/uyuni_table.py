@@ -60,7 +60,7 @@ STATES = f"""
         CASE WHEN kept.id IS NULL THEN 'added' WHEN {CHANGED} THEN 'changed'
         ELSE 'unchanged' END AS state
     FROM imported LEFT JOIN suseSaltPillars AS kept ON {SAME_OWNER}
-    ORDER BY state = 'changed'
+    ORDER BY state DESC
 """
 CHANGE = f"""
     UPDATE suseSaltPillars AS kept SET pillar = imported.pillar FROM imported
