@@ -49,8 +49,8 @@ echo 'deb [trusted=yes] file:/srv/saltbed ./' > etc/apt/sources.list.d/saltbed.l
 # what the machine holds is its own business, what it may start too
 printf '#!/bin/sh\\nexit 101\\n' > usr/sbin/policy-rc.d
 chmod 755 usr/sbin/policy-rc.d
-echo ready
-exec chroot . sleep infinity
+# only now: whoever enters the root of this process before it is another one would change the machine
+exec chroot . sh -c 'echo ready; exec sleep infinity'
 """
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
