@@ -173,7 +173,7 @@ def test_zypper_locks_and_releases(record):
         pkg_list_repo_pkgs={"foo": ["2.0-1", "1.0-1"], "old": ["2.0-1"]},
         pkg_list_locks=lambda: locks,
         pkg_hold=lambda name: locks.update({name: {}}),
-        pkg_unhold=lambda name: locks.pop(name),
+        pkg_unhold=locks.pop,
     )
     manager = rpm.Zypper(commands, {}, {})
     wanted = [

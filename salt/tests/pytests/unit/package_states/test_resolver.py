@@ -6,6 +6,15 @@ import salt.package_states.resolver as resolver
 from salt.package_states.errors import Conflict
 
 
+def only(*args):
+    """
+    Return the one verdict there is
+    """
+    verdicts = resolver.resolve(*args)
+    assert len(verdicts) == 1
+    return verdicts[0]
+
+
 @pytest.mark.parametrize("low,high", itertools.combinations(resolver.LEVELS, 2))
 @pytest.mark.parametrize("turned", (False, True))
 def test_the_higher_level_wins_and_says_so(source, low, high, turned):
@@ -14,7 +23,7 @@ def test_the_higher_level_wins_and_says_so(source, low, high, turned):
         source("lower", low, ("foo", "removed"), priority=9),
         source("higher", high, ("foo", "installed", "=1.0"), priority=-9),
     ]
-    (verdict,) = resolver.resolve(reversed(sources) if turned else sources)
+    verdict = only(reversed(sources) if turned else sources)
     assert verdict.item.wanted == "installed"
     assert verdict.source.state == "higher"
     assert verdict.overruled == (sources[0].label,)
@@ -22,7 +31,7 @@ def test_the_higher_level_wins_and_says_so(source, low, high, turned):
 
 @pytest.mark.parametrize("level", resolver.LEVELS)
 def test_the_higher_priority_wins_within_a_level(source, level):
-    (verdict,) = resolver.resolve(
+    verdict = only(
         [
             source("one", level, ("foo", "latest"), priority=2),
             source("two", level, ("foo", "removed"), priority=1),
@@ -45,7 +54,7 @@ def test_equals_that_disagree_are_a_conflict_that_names_both(source, level):
 
 
 def test_equals_that_agree_are_none(source):
-    (verdict,) = resolver.resolve(
+    verdict = only(
         [
             source("one", "group", ("foo", "installed", ">=1,<2")),
             source("two", "group", ("foo", "installed", "<2,>=1")),
@@ -55,7 +64,7 @@ def test_equals_that_agree_are_none(source):
 
 
 def test_equals_below_the_one_that_wins_do_not_matter(source):
-    (verdict,) = resolver.resolve(
+    verdict = only(
         [
             source("one", "group", ("foo", "latest")),
             source("two", "group", ("foo", "removed")),
