@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.long]
 BEGINNINGS = ("", "1.0", "1.10", "2.0")
 # wanted, condition, what is right afterwards: by what was there (absent, lower, equal, higher)
 POLICIES = [
@@ -77,7 +77,6 @@ def test_policies_in_short(bench: Bench, wanted: str, condition: str, right: tup
     _reach(bench, wanted, condition, BEGINNINGS[3], right[3])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("begin", range(4), ids=("absent", "lower", "equal", "higher"))
 @pytest.mark.parametrize(("wanted", "condition", "right"), POLICIES, ids=str)
 def test_policies(bench: Bench, wanted: str, condition: str, right: tuple[str, ...], begin: int) -> None:

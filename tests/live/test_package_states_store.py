@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from harness.database.postgres import Postgres
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.long]
 FILES = ("uyuni.sql", "package_states.sql", "package_states.sql")
 MINIONS = ("web", "web1.example.com", "db")
 # from low to high: how a state gets there, for the minion web

@@ -8,7 +8,7 @@ The packages that a minion sent, and its status.
     {"platform": "apt", "digest": "<sha256>", "packages": {
         "nginx": {"versions": ["1.22.1-9"], "available": ["1.22.1-9"],
                   "candidate": "1.22.1-9", "held": False, "orphan": False,
-                  "configured": False}}}
+                  "configured": False, "kept": ""}}}
 
 A minion may send anything, so its answer is checked before it is stored.
 """
@@ -31,6 +31,7 @@ _FIELDS = {
     "held": _FLAG,
     "orphan": _FLAG,
     "configured": _FLAG,
+    "kept": _TEXT,
 }
 
 

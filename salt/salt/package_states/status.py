@@ -91,6 +91,7 @@ def _row(verdict, manager, packages):
         available,
         there.get("candidate", "") or versions.newest(manager, available),
         bool(there.get("configured")),
+        there.get("kept", ""),
     )
     decision = decide(item, facts)
     # what the repositories lack is no drift where the right version is there,

@@ -75,7 +75,12 @@ class Apt(Manager):
         stamp = self._stamp()
         known = self.context.get("package_state.apt")
         if known is None or known["stamp"] != stamp:
-            known = {"stamp": stamp, "dpkg": self._dpkg(), "policy": {}}
+            known = {
+                "stamp": stamp,
+                "dpkg": self._dpkg(),
+                "policy": {},
+                "record": self._read(),
+            }
             self.context["package_state.apt"] = known
         return known
 
@@ -107,7 +112,11 @@ class Apt(Manager):
         Ask apt for some packages at once
         """
         known = self._known()
-        keys = [key for key in keys if key not in known["policy"]]
+        missing = [key for key in keys if key not in known["policy"]]
+        # after a change all are asked for again at once, not each by itself
+        asked = self.context.setdefault("package_state.asked", {})
+        asked.update(dict.fromkeys(missing))
+        keys = [key for key in asked if key not in known["policy"]] if missing else []
         for start in range(0, len(keys), 500):
             known["policy"].update(self._policy(keys[start : start + 500]))
 
@@ -204,6 +213,9 @@ class Apt(Manager):
         """
         Return the versions at which Salt holds packages
         """
+        return self._known()["record"]
+
+    def _read(self):
         return {
             match.group(1): match.group(2)
             for stanza in self._text().split("\n\n")
@@ -298,6 +310,7 @@ class Apt(Manager):
         """
         dpkg = self._known()["dpkg"]
         locked = {match.group(1) for match in _STANZA.finditer(self._text())}
+        record = self._record()
         keys = sorted(
             {*(key for key, value in dpkg.items() if value["status"] in "ic"), *locked}
         )
@@ -314,6 +327,7 @@ class Apt(Manager):
                 "held": there.get("wanted") == "h",
                 "orphan": installed and not available,
                 "configured": there.get("status") == "c",
+                "kept": record.get(key, ""),
             }
         return found
 

@@ -169,6 +169,7 @@ class Rpm(Manager):
         """
         installed, locked = self._installed(), self._locked()
         repositories, found = self.salt["pkg.list_repo_pkgs"]() or {}, {}
+        record = self._record()
         for alias in sorted({*installed, *locked}):
             name, dot, arch = alias.rpartition(".")
             key = (
@@ -183,6 +184,7 @@ class Rpm(Manager):
                 "held": alias in locked,
                 "orphan": bool(there) and not available,
                 "configured": False,
+                "kept": record.get(key, ""),
             }
         return found
 
