@@ -43,7 +43,7 @@ def _running():
     In this process's own environment, as a call's ``env`` takes the place of the
     module's ``system-environment``.
     """
-    global _inside, _outside
+    global _inside, _outside  # pylint: disable=global-statement
     with _LOCK:
         if not _inside:
             _outside = os.environ.get("SALT_RUNNING")
@@ -158,7 +158,8 @@ def store(opts, minion, packages):
     master's cache.
     """
     if "package_states" in opts:
-        import salt.package_states.refresh  # pylint: disable=import-error,no-name-in-module
+        # pylint: disable=import-error,no-name-in-module,no-member
+        import salt.package_states.refresh
 
         return salt.package_states.refresh.store(opts, minion, packages)
     import salt.cache
