@@ -59,7 +59,9 @@ def item_type(what):
     :raises QueryError: if there is no such type
     """
     if what not in ITEM_TYPES:
-        raise QueryError(f"Ask for one of {', '.join(ITEM_TYPES)}, not for {what!r:.80}.")
+        raise QueryError(
+            f"Ask for one of {', '.join(ITEM_TYPES)}, not for {what!r:.80}."
+        )
     return getattr(importlib.import_module(f"salt.query.{what}"), what.upper())
 
 

@@ -6,9 +6,9 @@ Items come one after the other, and only what is asked for of them stays in memo
 
 import time
 
+import salt.query.context
 import salt.query.field
 import salt.query.filters
-import salt.query.context
 from salt.query.errors import QueryError
 
 #: The most fields of a query.
@@ -58,7 +58,9 @@ class Query:
         Return the data that the columns and the filter read.
         """
         return {
-            need for field in [*self.fields, *self.filter.fields] for need in field.needs
+            need
+            for field in [*self.fields, *self.filter.fields]
+            for need in field.needs
         }
 
     def run(self, opts, limit=None, offset=0, clock=time.time):
@@ -76,7 +78,9 @@ class Query:
         context.filter = self.filter
         filtered = any("live" in field.sources() for field in self.filter.fields)
         live = [
-            place for place, field in enumerate(self.fields) if "live" in field.sources()
+            place
+            for place, field in enumerate(self.fields)
+            if "live" in field.sources()
         ]
         found = self.itemtype.items(context, self.names)
         if filtered:

@@ -290,7 +290,9 @@ def _contained(word, field, value):
             f" {field.name!r} is of the kind {field.kind!r}."
         )
     if not salt.query.kinds.is_kind("other", value):
-        raise QueryError(f"Look in a list for what JSON can write, not for {value!r:.80}.")
+        raise QueryError(
+            f"Look in a list for what JSON can write, not for {value!r:.80}."
+        )
     return lambda found: (
         isinstance(found, (list, tuple, dict))
         and any(_same(one, value) for one in found)

@@ -11,11 +11,7 @@ import salt.query.presence
 import salt.utils.resource_registry
 from salt.query.field import Field, alias
 from salt.query.item import Item, ItemType, grain
-from salt.query.kinds import (
-    MISSING_NODATA,
-    MISSING_OFFLINE,
-    MISSING_UNAVAIL,
-)
+from salt.query.kinds import MISSING_NODATA, MISSING_OFFLINE, MISSING_UNAVAIL
 
 #: Disks and interfaces that have fields of their own.
 DISKS = 8

@@ -147,9 +147,7 @@ def _failed(job):
 
 
 def _retcodes(job):
-    return {
-        minion: result.get("retcode") for minion, result in job.results().items()
-    }
+    return {minion: result.get("retcode") for minion, result in job.results().items()}
 
 
 def _success(job):

@@ -129,9 +129,7 @@ class LocalJobs:
         """
         folder = self.folder(jid)
         return {
-            minion: self._project(
-                f"{folder}/{minion}/return.p", {"retcode", "success"}
-            )
+            minion: self._project(f"{folder}/{minion}/return.p", {"retcode", "success"})
             for minion in self.returned(jid)
         }
 

@@ -24,9 +24,7 @@ class Lock(Item):
         self.type = type_
         self.info = info
         if info is not None:
-            self.name = "/".join(
-                (type_, info.get("node") or "master", info["object"])
-            )
+            self.name = "/".join((type_, info.get("node") or "master", info["object"]))
 
     def get(self, key):
         """
@@ -106,7 +104,11 @@ LOCK = ItemType(
     "What keeps something from being done or changed",
     [
         Field(
-            "name", "Name", "text", "Type, minion or master, and object of the lock", _name
+            "name",
+            "Name",
+            "text",
+            "Type, minion or master, and object of the lock",
+            _name,
         ),
         Field(
             "type",

@@ -36,11 +36,17 @@ def files(context):
     """
     root = context.opts["cachedir"]
     for path in sorted(
-        {one for form in _FILES for one in glob.glob(os.path.join(glob.escape(root), form))}
+        {
+            one
+            for form in _FILES
+            for one in glob.glob(os.path.join(glob.escape(root), form))
+        }
     ):
         try:
             changed = os.stat(path).st_mtime
-            content = b"" if os.path.isdir(path) else salt.query.documents.read_file(path)
+            content = (
+                b"" if os.path.isdir(path) else salt.query.documents.read_file(path)
+            )
         except OSError:
             # it has been given back meanwhile
             continue
@@ -55,7 +61,9 @@ def files(context):
             "acquired_ts": changed,
         }
         if len(parts) > 2 and parts[0] != "file_lists":
-            ret["remote"] = os.sep.join(parts[2:-1] if parts[1] == "work" else parts[1:-1])
+            ret["remote"] = os.sep.join(
+                parts[2:-1] if parts[1] == "work" else parts[1:-1]
+            )
         if content.strip().isdigit() and len(content) < 20:
             ret["pid"] = int(content)
             ret["owner"] = [f"process {ret['pid']}"]
@@ -110,7 +118,9 @@ def _held(found):
         for name, entry in found["packages"].items():
             if isinstance(name, str) and isinstance(entry, dict) and entry.get("held"):
                 versions = entry.get("versions")
-                yield name, versions[-1] if isinstance(versions, list) and versions else None
+                yield name, (
+                    versions[-1] if isinstance(versions, list) and versions else None
+                )
     elif isinstance(found, (dict, list)):
         for name in found:
             if isinstance(name, str):

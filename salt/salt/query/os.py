@@ -157,7 +157,12 @@ OS = ItemType(
         _field("os", "OS", "text", "Name", _one("os"), "os"),
         _field("family", "Family", "text", "Family", _one("os_family"), "os_family"),
         _field(
-            "fullname", "FullName", "text", "Long name", _one("osfullname"), "osfullname"
+            "fullname",
+            "FullName",
+            "text",
+            "Long name",
+            _one("osfullname"),
+            "osfullname",
         ),
         _field(
             "codename",
@@ -200,7 +205,9 @@ OS = ItemType(
             _all("osarch"),
             "osarch",
         ),
-        _field("init", "Init", "other", "Init systems that occur", _all("init"), "init"),
+        _field(
+            "init", "Init", "other", "Init systems that occur", _all("init"), "init"
+        ),
         _field(
             "virtuals",
             "Virtuals",

@@ -239,9 +239,7 @@ class Regex:
         Return the state after a character. The pattern may start at any place.
         """
         self._charge(len(nodes))
-        state = frozenset(
-            [out for test, out in nodes if test(char)] + [self._start]
-        )
+        state = frozenset([out for test, out in nodes if test(char)] + [self._start])
         if len(self._steps) > _MAX_STATES:
             self._steps.clear()
         self._steps[number, char] = state
@@ -286,9 +284,7 @@ def _assertion(where, flags):
             return lambda before, after: after == _EDGE or after in newlines
         return lambda before, after: after in (_EDGE, _LAST_NEWLINE)
     if where is _c.AT_BOUNDARY:
-        return lambda before, after: (
-            _is_word(before, flags) != _is_word(after, flags)
-        )
+        return lambda before, after: (_is_word(before, flags) != _is_word(after, flags))
     return lambda before, after: (
         _is_word(before, flags) == _is_word(after, flags)
         if (before, after) != (_EDGE, _EDGE)
@@ -343,9 +339,7 @@ def _members(items, flags):
         return lambda char: has(char) != negate
     folded = {_fold(char) for char in chars}
     return (
-        lambda char: (
-            _fold(char) in folded or any(has(one) for one in _cases(char))
-        )
+        lambda char: (_fold(char) in folded or any(has(one) for one in _cases(char)))
         != negate
     )
 

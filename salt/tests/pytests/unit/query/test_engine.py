@@ -10,15 +10,13 @@ import pytest
 import salt.query
 import salt.query.engine
 import salt.query.natural
+import salt.query.tables
+import salt.utils.files
 from salt.query.errors import QueryError
 from salt.query.field import Field, alias, table
 from salt.query.item import Item, ItemType, hosts
-from salt.query.kinds import (
-    KINDS,
-    MISSING_NODATA,
-    MISSING_OFFLINE,
-    MISSING_UNAVAIL,
-)
+from salt.query.kinds import KINDS, MISSING_NODATA, MISSING_OFFLINE, MISSING_UNAVAIL
+from tests.support.runtests import RUNTIME_VARS
 
 NODES = {
     "node1": {"mfree": 128, "mtotal": 4096, "nics": ["192.0.2.1", "192.0.2.2"]},
@@ -401,3 +399,13 @@ def test_natural_order():
 def test_hosts(name, wanted, same):
     assert salt.query.natural.is_host(name, wanted) is same
     assert bool(salt.query.natural.HostSet([wanted]).match(name)) is same
+
+
+@pytest.mark.parametrize("what", salt.query.ITEM_TYPES)
+def test_documentation_is_made_of_the_definitions(what):
+    """
+    If this fails, run ``python -m salt.query.tables doc/ref/query``.
+    """
+    page = RUNTIME_VARS.CODE_DIR + f"/doc/ref/query/{what}.rst"
+    with salt.utils.files.fopen(page) as handle:
+        assert handle.read() == salt.query.tables.rst(what)
