@@ -1,0 +1,58 @@
+"""
+Conditions on grains, as ``supported`` and ``not_applicable`` take them
+
+.. versionadded:: 3008.6
+"""
+
+from salt.interfaces.errors import DeclarationError
+
+# How people write a grain, and how Salt calls it
+_SPELLINGS = {"osfamily": "os_family"}
+
+
+def _values(given):
+    if isinstance(given, (list, tuple, set, frozenset)):
+        return given
+    return (given,)
+
+
+def _folded(value):
+    return str(value).casefold()
+
+
+def condition(decorator, grains):
+    """
+    Return the condition that a decorator was given
+
+    :param str decorator: The name of the decorator, for the message
+    :param dict grains: A grain's name to one value or a list of them
+    :rtype: dict
+    :raises DeclarationError: There is no grain in it
+    """
+    if not grains:
+        raise DeclarationError(
+            f"Give Interface.{decorator} at least one grain, for example os=['Debian']."
+        )
+    return {name: list(_values(values)) for name, values in grains.items()}
+
+
+def matches(wanted, grains):
+    """
+    Whether any of the grains has one of its listed values
+
+    Case makes no difference. A grain that is a list matches with any of its items,
+    a grain that the minion does not have never matches.
+
+    :param dict wanted: What :func:`condition` returned
+    :param dict grains: The grains of the minion
+    :rtype: bool
+    """
+    for name, values in wanted.items():
+        if name not in grains:
+            name = _SPELLINGS.get(name, name)
+        if name not in grains:
+            continue
+        listed = {_folded(value) for value in values}
+        if any(_folded(value) in listed for value in _values(grains[name])):
+            return True
+    return False
