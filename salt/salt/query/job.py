@@ -4,7 +4,6 @@ Jobs: what has been published, what waits to be, and what has come back.
 
 import datetime
 
-import salt.query.jobs
 from salt.query.field import Field, alias
 from salt.query.item import Item, ItemType, grain, named
 from salt.query.kinds import MISSING_NODATA, MISSING_UNAVAIL

@@ -11,17 +11,19 @@ The automaton is made of the pattern as a list of nodes, and sets of nodes becom
 when a text first needs them. All work is charged to a budget.
 """
 
+import importlib
 import re
 import warnings
 
 from salt.query.errors import QueryError, QueryTooDearError
 
 try:
-    from re import _constants as _c
-    from re import _parser
+    _parser = importlib.import_module("re._parser")
 except ImportError:
-    import sre_constants as _c
-    import sre_parse as _parser
+    # Python before 3.11
+    _parser = importlib.import_module("sre_parse")
+
+_c = _parser
 
 #: The longest pattern, in characters.
 MAX_PATTERN = 500
@@ -66,6 +68,8 @@ class Regex:
     :param str pattern: as of Python's ``re``, without what has to go back
     :raises QueryError: if it can't be read, or needs to go back
     :raises QueryTooDearError: if it is too large
+
+    :ivar int work: what has been charged so far
     """
 
     def __init__(self, pattern):
@@ -86,7 +90,7 @@ class Regex:
         self._has_assertions = False
         accept = self._add(_ACCEPT, None)
         self._start = self._sequence(tree, tree.state.flags, accept)
-        self._work = 0
+        self.work = 0
         self._clear()
 
     # ------------------------------------------------------------------
@@ -165,8 +169,8 @@ class Regex:
         self._initial = frozenset((self._start,))
 
     def _charge(self, work):
-        self._work += work
-        if self._work > MAX_WORK:
+        self.work += work
+        if self.work > MAX_WORK:
             raise QueryTooDearError(
                 f"The regular expression {self.pattern!r} takes too long over this"
                 " data. Make it simpler, or look at fewer items."

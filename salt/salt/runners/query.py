@@ -18,7 +18,9 @@ import salt.query
 _SHARE = 0.8
 
 
-def items(what, fields, filter=None, limit=None, offset=0):
+def items(
+    what, fields, filter=None, limit=None, offset=0
+):  # pylint: disable=redefined-builtin,redefined-outer-name
     """
     Return items with the fields that are asked for.
 
@@ -70,7 +72,7 @@ def _cut(response, most, offset):
     return response
 
 
-def fields(what, fields=None):
+def fields(what, fields=None):  # pylint: disable=redefined-outer-name
     """
     Return the definitions of the fields that an item type has.
 

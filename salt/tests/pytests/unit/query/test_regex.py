@@ -91,7 +91,7 @@ def test_work_grows_with_the_text_only(pattern):
     text = "a" * 20000 + "!"
     regex = Regex(pattern)
     assert not regex.search(text)
-    assert regex._work < 2 * len(text)
+    assert regex.work < 2 * len(text)
 
 
 def test_work_is_bounded(monkeypatch):
@@ -104,4 +104,4 @@ def test_work_is_bounded(monkeypatch):
     with pytest.raises(QueryTooDearError, match="takes too long"):
         for _ in range(100):
             regex.search("".join(rand.choices("ab", k=1000)))
-    assert regex._work < 110_000
+    assert regex.work < 110_000
