@@ -10,6 +10,7 @@ it events, and does what it says.
 import asyncio
 import collections
 import logging
+import sqlite3
 import time
 
 import salt.channel.server
@@ -442,7 +443,11 @@ class Handler:
             return
         try:
             self._wake.clear()
-            for action in self.manager.advance(self.clock()):
+            while True:
+                # publishing takes its time, so each action has a time of its own
+                action = next(self.manager.advance(self.clock()), None)
+                if action is None:
+                    break
                 await self._do(action)
         finally:
             self._pump_lock.release()
@@ -473,7 +478,13 @@ class Handler:
                 )
         now = self.clock()
         cost = self.criteria.cost(job) if load is not None else 0
-        wave = self.store.dispatch(action, load, cost, now)
+        try:
+            wave = self.store.dispatch(action, load, cost, now)
+        except sqlite3.Error:
+            # the disk may be full: what is not written down is not published
+            log.exception("Job %s could not be written down, and waits", job.jid)
+            self.manager.abort(action, now)
+            return
         if load is not None:
             self.open_jids.add(job.jid)
             try:

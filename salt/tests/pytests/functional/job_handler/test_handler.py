@@ -4,6 +4,7 @@ The job handler and the master's side of its socket, together.
 
 import asyncio
 import os
+import sqlite3
 import stat
 
 import pytest
@@ -228,6 +229,31 @@ def test_synchronous_job_is_discarded_in_time(setup):
     assert data["sentence"].startswith("It waited in the master's queue for longer")
 
 
+def test_caller_gives_up_while_others_are_published(setup):
+    """
+    Publishing many jobs takes a while, and the next one is asked about only then.
+    """
+    setup.config(max_master_jobs=100)
+
+    async def slow(load):
+        setup.clock.now += 2
+        setup.bus.published.append(load)
+
+    async def run():
+        handler = await setup.start()
+        handler.manager.paused = True
+        for jid in ("1", "2", "3"):
+            await _publish(setup, jid, ["m0"], _request(jid, sync=True))
+        handler.manager.paused = False
+        setup.bus.publish = slow
+        setup.clock.now += 2
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "2"]
+    assert setup.bus.kinds("3")[-1] == "discarded"
+
+
 @pytest.mark.parametrize("how", ["setting", "request"])
 def test_extended_wait(setup, how):
     setup.config(
@@ -434,6 +460,26 @@ def test_publisher_that_fails(setup):
         "it could not be published"
     )
     assert [load["tgt"] for load in setup.bus.published] == [["m0", "m1"]]
+
+
+def test_full_disk(setup):
+    """
+    What can't be written down is not published, and goes out when there is room again.
+    """
+
+    async def run():
+        handler = await setup.start()
+        full = sqlite3.OperationalError("database or disk is full")
+        with patch.object(handler.store, "dispatch", side_effect=full):
+            answer = await _publish(setup, "1", ["m0", "m1"])
+            assert handler.criteria.ledger.used == 0
+        assert setup.bus.published == []
+        setup.clock.now += 1
+        await handler.tick()
+        return answer
+
+    assert asyncio.run(run())["load"]["job_handler"]["state"] == "queued"
+    assert setup.bus.jids() == ["1"]
 
 
 def test_settled_waves_are_forgotten(setup):
