@@ -155,8 +155,13 @@ class Crowd:
         return len(surplus) + len(missing)
 
     def answer(self, request: dict[str, Any], ramp: Ramp) -> dict[str, Any]:
-        """Do what the supervisor orders, and return how many minions that changed."""
+        """Do what the supervisor orders, and return what it asks, or how many minions that changed."""
         match request["do"]:
+            case "assembled":
+                return {"assembled": ramp.assembled}
+            case "begin":
+                ramp.begin()
+                return {}
             case "scale":
                 return {"minions": self.scale(int(request["minions"]), ramp)}
             case "heal":

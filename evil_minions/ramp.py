@@ -1,8 +1,10 @@
 """The start of a worker's minions: paced, so that it is no storm of the fleet's own making.
 
 A master compiles 25 pillars a second here, and signing in shares its workers: thousands of requests at once would time
-out behind each other. A bounded number under way keeps the master just as busy, and nothing times out. Everybody signs
-in before the first pillar is asked for: ten thousand are connected after a minute then, and not after seven.
+out behind each other. A bounded number under way keeps the master just as busy, and nothing times out. A publisher with
+thousands of heartbeats to send takes few connections in a second, and what waits for it too long hangs up and comes
+again: so few may wait for it. All workers of a fleet have everybody signed in and connected before the first pillar is
+asked for: ten thousand are connected after a minute then, and not after seven.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _SUBSCRIBE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
+# of a worker's minions; publish port and request port let a thousand of the whole fleet wait, see `backlog` in zmq
+_UNCONNECTED: Final = 100
 # a minion, and the life that is to be brought up: one that has ended since is left
 Turn = tuple["Minion", int]
 
@@ -40,6 +44,8 @@ class Ramp:
         self._to_tune_in: asyncio.Queue[tuple[Turn, float]] = asyncio.Queue()
         self._tried = asyncio.Event()
         self._everybody = asyncio.Event()
+        self._unconnected = asyncio.Semaphore(_UNCONNECTED)
+        self.assembled = False
         context.restart = self._restart
         self.bring_up(minions)
         self._untried = self._to_sign_in.qsize()
@@ -87,8 +93,12 @@ class Ramp:
             minion, life = await self._to_sign_in.get()
             if minion.life == life:
                 await self._pace()
+            await self._unconnected.acquire()
             if minion.life == life and await self._attempt(minion, life):
                 self._to_tune_in.put_nowait(((minion, life), self._context.loop.time() - self._began))
+                self._context.spawn(self._connect(minion, life))
+            else:
+                self._unconnected.release()
             self._untried -= 1
             if not self._untried:
                 self._tried.set()
@@ -118,8 +128,15 @@ class Ramp:
             return False
         return minion.life == life
 
+    async def _connect(self, minion: Minion, life: int) -> None:
+        """Keep the place of a minion that is signed in until it is connected, or has ended, or for a while."""
+        deadline = self._context.loop.time() + _SUBSCRIBE_SECONDS
+        while self._context.loop.time() < deadline and minion.life == life and not minion.connected:  # noqa: ASYNC110 - hundreds of minions would set the event
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._unconnected.release()
+
     async def _assemble(self) -> None:
-        """Let pillars be asked for when everybody who is signed in is subscribed as well, or after a while.
+        """Note when everybody who is signed in is connected as well, or that this takes too long.
 
         A publisher that has to share its core with the compiling of pillars takes few connections in a second.
         """
@@ -128,9 +145,13 @@ class Ramp:
         loop = self._context.loop
         deadline = loop.time() + _SUBSCRIBE_SECONDS
         while loop.time() < deadline and not all(  # noqa: ASYNC110 - thousands of minions would set the event
-            minion.subscribed for minion in self._minions if minion.stage >= Stage.AUTHENTICATED
+            minion.connected for minion in self._minions if minion.stage >= Stage.AUTHENTICATED
         ):
             await asyncio.sleep(_LOOK_SECONDS)
+        self.assembled = True
+
+    def begin(self) -> None:
+        """Let pillars be asked for."""
         self._everybody.set()
 
     async def _tune_in(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _SAMPLES: Final = ("jobs.*.csv", "returns.*.csv", "starts.*.csv", "decisions.*.csv")
 _KNOCK_SECONDS: Final = 2.0
+_ASSEMBLY_SECONDS: Final = 0.3
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "status": (),
     "flush": (),
@@ -64,6 +66,7 @@ class Supervisor:
         self._turn = asyncio.Lock()
         self._turns = 0
         self._server: asyncio.Server | None = None
+        self._assembly: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         """Make the folder, the keys and the socket, and start the workers."""
@@ -100,6 +103,15 @@ class Supervisor:
         end = asyncio.create_task(worker.process.wait())
         end.add_done_callback(lambda _task: self._ended.set())
         self._ends.append(end)
+        if self._assembly is None or self._assembly.done():
+            self._assembly = asyncio.create_task(self._assemble())
+
+    async def _assemble(self) -> None:
+        """Let the workers ask for pillars once all of them have their minions connected."""
+        with suppress(ControlError):
+            while not all(reply["assembled"] for reply in await self._all({"do": "assembled"})):  # noqa: ASYNC110 - they are other processes
+                await asyncio.sleep(_ASSEMBLY_SECONDS)
+            await self._all({"do": "begin"})
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -109,8 +121,8 @@ class Supervisor:
 
     async def _close(self) -> None:
         """End everything."""
-        for end in self._ends:
-            end.cancel()
+        for task in (*self._ends, *filter(None, [self._assembly])):
+            task.cancel()
         await asyncio.gather(*(worker.stop() for worker in self._workers))
         if self._server is not None:
             self._server.close()

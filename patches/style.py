@@ -80,13 +80,15 @@ def check(repository: Repository, *, fix: bool) -> tuple[Verdict, ...]:
 def _pylint(command: list[str], layout: Layout, names: tuple[str, ...]) -> Verdict:
     """Run pylint, and drop what it says of the same files of the stock tree: that is not ours to mend."""
     run = subprocess.run([*command, *names], cwd=layout.salt, capture_output=True, text=True, check=False)
-    theirs = [name for name in names if (layout.stock / name).is_file()]
+    messages = _messages(run.stdout)
+    spoken_of = {message.partition(":")[0] for message in messages}
+    theirs = [name for name in names if name in spoken_of and (layout.stock / name).is_file()]
     if not run.returncode or not theirs:
         return Verdict("pylint", run.returncode, (run.stdout + run.stderr).strip())
     stock = subprocess.run([*command, *theirs], cwd=layout.stock, capture_output=True, text=True, check=False)
     known = Counter(LINE.sub(":", message) for message in _messages(stock.stdout))
     ours = []
-    for message in _messages(run.stdout):
+    for message in messages:
         kind = LINE.sub(":", message)
         known[kind] -= 1
         if known[kind] < 0:

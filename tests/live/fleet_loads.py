@@ -2,8 +2,9 @@
 
 A script of its own, so that it runs on the Salt of the bed. JOB has `tgt`, `tgt_type`, `fun`, `arg` and optionally
 `kwarg`, `metadata`, `after`: a second job to publish once the first has run for a second, whose returns are wanted,
-`watch`: a glob of tags whose events are wanted too, and `quiet`: the seconds without a return after which those that
-still lack are not waited for, as a master expects some targets of minions that have ended.
+`watch`: a glob of tags whose events are wanted too, `seconds`: how long to wait for all, and `quiet`: the seconds
+without a return after which those that still lack are not waited for, as a master expects some targets of minions that
+have ended.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main() -> None:
     if "after" in job:
         time.sleep(1.0)
         published = publish(client, {**job, **job["after"]})
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + job.get("seconds", SECONDS)
     loads: dict[str, Any] = {}
     watched: list[dict[str, Any]] = []
     heard = time.monotonic()

@@ -345,6 +345,7 @@ def test_hostile_master(
             )
         )
         try:
+            await worker.ask({"do": "begin"})
             before = await until(lambda status: status["ready"] == MINIONS)
             evil.hostile = True
             await evil.assail(deadline)

@@ -300,7 +300,11 @@ def test_ramp_brings_everyone_up(town: Callable[..., None], tmp_path: Path) -> N
     """All minions get ready, and each has a sample of its start."""
 
     async def scenario(place: Town) -> None:
-        Ramp(place.context, place.minions).run()
+        ramp = Ramp(place.context, place.minions)
+        ramp.run()
+        await place.until(lambda: ramp.assembled)
+        assert all(minion.connected and minion.stage == Stage.AUTHENTICATED for minion in place.minions)
+        ramp.begin()
         await place.until(lambda: all(minion.stage == Stage.READY for minion in place.minions))
 
     town(scenario, minions=5)
