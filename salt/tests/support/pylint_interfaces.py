@@ -54,7 +54,7 @@ class InterfaceChecker(BaseChecker):
         (
             "declared-interfaces",
             {
-                "default": ("pkg", "service"),
+                "default": ("pkg",),
                 "type": "csv",
                 "metavar": "<virtual names>",
                 "help": "Virtual names whose modules must declare their interface",
@@ -78,7 +78,7 @@ class InterfaceChecker(BaseChecker):
             ):
                 place, value = statement, statement.value
         if value is None or isinstance(value, astroid.nodes.Const):
-            name = path.stem if value is None else value.value
+            name = value.value if value is not None else _returned(node) or path.stem
             if name not in interfaces:
                 return
             if name in self.linter.config.declared_interfaces:
@@ -91,6 +91,19 @@ class InterfaceChecker(BaseChecker):
             problem = _problem(node, value, interfaces)
             if problem:
                 self.add_message(WRONG, node=place, args=(problem,))
+
+
+def _returned(module):
+    """
+    Give the name that ``__virtual__`` returns, None if it only says yes or no.
+    """
+    for function in module.locals.get("__virtual__", ()):
+        if isinstance(function, astroid.nodes.FunctionDef):
+            for statement in function.nodes_of_class(astroid.nodes.Return):
+                value = getattr(statement.value, "value", None)
+                if isinstance(value, str):
+                    return value
+    return None
 
 
 def _problem(module, call, interfaces):

@@ -44,7 +44,7 @@ def matrix(root=None, virtualnames=None, known=None):
             )
         interfaces[name] = {
             "version": interface.__version__,
-            "doc": " ".join((interface.__doc__ or "").split()),
+            "doc": _sentences(interface.__doc__ or ""),
             "profiles": salt.interfaces.profiles(interface),
             "functions": {
                 function.name: _function(function)
@@ -61,6 +61,14 @@ def matrix(root=None, virtualnames=None, known=None):
         "summary": _summary(interfaces),
         "unused": known.unused(names),
     }
+
+
+def _sentences(doc):
+    """
+    Put the paragraphs of a docstring into one line.
+    """
+    paragraphs = [" ".join(paragraph.split()) for paragraph in doc.split("\n\n")]
+    return "".join(f"{paragraph.rstrip('.')}. " for paragraph in paragraphs).rstrip()
 
 
 def _function(function):
