@@ -20,14 +20,6 @@ ROOT = providers.root_of_salt()
 
 
 @pytest.fixture(scope="module")
-def every():
-    """
-    All execution modules, by virtual names.
-    """
-    return providers.providers(ROOT)
-
-
-@pytest.fixture(scope="module")
 def shared(every):
     """
     The virtual names that several files provide.
