@@ -7,8 +7,8 @@ import json
 import pytest
 
 import salt.interfaces.report.__main__ as command
-from salt.interfaces.report import calls, known, matrix, page, source
 from salt.interfaces.conformance import Finding
+from salt.interfaces.report import calls, known, matrix, page, source
 
 MODULE = '''
 from salt.modules.other import taken as mine
