@@ -6,6 +6,9 @@ The interface of the virtual module ``file``
 
 from salt.interfaces import Interface
 
+# parameters have the names that they have in the modules
+# pylint: disable=redefined-builtin
+
 
 class FileInterface(Interface):
     """

@@ -6,6 +6,9 @@ The interface of the virtual module ``network``
 
 from salt.interfaces import Interface
 
+# parameters have the names that they have in the modules
+# pylint: disable=redefined-builtin
+
 
 @Interface.feature("names of hosts", ["mod_hostname", "fqdns"])
 @Interface.feature("buffers", ["get_bufsize", "mod_bufsize"])

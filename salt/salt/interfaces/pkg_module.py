@@ -6,6 +6,9 @@ The interface of the virtual module ``pkg``
 
 from salt.interfaces import Interface
 
+# parameters have the names that they have in the modules
+# pylint: disable=redefined-builtin
+
 
 @Interface.profile("minimal", ["list_pkgs", "install", "remove"])
 @Interface.feature("upgrades", ["list_upgrades", "upgrade"])

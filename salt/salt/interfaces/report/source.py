@@ -75,7 +75,7 @@ class Source:
         self.tree = ast.parse(self.path.read_text(encoding="utf-8"), str(path))
         self.constants = {}
         self.imported = {}
-        self._found = {}
+        self.found = {}
         self._others = {}
         self._walk(self.tree.body, False)
 
@@ -152,7 +152,7 @@ class Source:
             self.constants.get("__load__", self.constants.get("__all__"))
         )
         provided = {}
-        for attribute, function in self._found.items():
+        for attribute, function in self.found.items():
             if attribute.startswith("_"):
                 continue
             if wanted is not None and attribute not in wanted:
@@ -195,7 +195,7 @@ class Source:
             elif isinstance(node, ast.Delete):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
-                        self._found.pop(target.id, None)
+                        self.found.pop(target.id, None)
 
     def _function(self, node):
         """
@@ -208,9 +208,9 @@ class Source:
         """
         Keep a definition; of two under conditions the first one counts.
         """
-        if conditional and name in self._found:
+        if conditional and name in self.found:
             return
-        self._found[name] = function
+        self.found[name] = function
 
     def _assign(self, name, node, conditional):
         """
@@ -224,17 +224,17 @@ class Source:
             if called in COPIES:
                 original = self._resolve(value.args[0])
                 if original:
-                    self._found[name] = original._replace(line=node.lineno)
-        elif isinstance(value, ast.Name) and value.id in self._found:
-            self._found[name] = self._found[value.id]
+                    self.found[name] = original._replace(line=node.lineno)
+        elif isinstance(value, ast.Name) and value.id in self.found:
+            self.found[name] = self.found[value.id]
 
     def _resolve(self, node):
         """
         Find the function that an expression names, here or in another module.
         """
         if isinstance(node, ast.Name):
-            if node.id in self._found:
-                return self._found[node.id]
+            if node.id in self.found:
+                return self.found[node.id]
             module, name = self.imported.get(node.id, (None, None))
             return self._elsewhere(module, name)
         if isinstance(node, ast.Attribute):
@@ -259,7 +259,7 @@ class Source:
         """
         if module not in self._others:
             path = self._file_of(module)
-            self._others[module] = Source(path, self.root)._found if path else {}
+            self._others[module] = Source(path, self.root).found if path else {}
         return self._others[module].get(name)
 
     def _declared_by_interface(self, node):
