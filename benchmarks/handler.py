@@ -1,6 +1,7 @@
 """The job handler: what its parts cost, and by how much it slows an unloaded master's publications down.
 
-The parts have nothing of stock to be divided by. Publications are timed against a stock master beside it, in turn.
+The parts have nothing of stock to be divided by. One of them is a minute of 5,000 return events a second through a
+real event bus. Publications are timed against a stock master beside it, in turn.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 QUEUED = 10_000
 FEW = 10
+EVENTS_PER_S = 5000
+FEED_S = 60
 LIMITS = {"rate_limiting": {"criteria": "capacity", "max_minion_jobs": 10**6}}
 
 
@@ -39,6 +42,17 @@ def run(options: Options) -> Outcome:
         **{f"{name}_p99_ms": percentile(series, 0.99) * 1000 for name, series in samples.items()},
         "queue_of_10000_mb": queue_mb,
         "events_heard_per_cpu_s": options.minions / median(samples["hear"]),
+    }
+    with Contender("patched", "handler_bus", {}) as bus:
+        heard = bus.run(EVENTS_PER_S, FEED_S)[1]
+    samples["feed_lag"] = heard["lags"]
+    events = EVENTS_PER_S * FEED_S
+    figures |= {
+        "feed_events_lost": events - heard["heard"],
+        "feed_lag_max_ms": max(heard["lags"]) * 1000,
+        "feed_handler_cores": heard["cpu"] / FEED_S,
+        "feed_bus_cores": heard["bus_cpu"] / FEED_S,
+        "feed_events_per_handler_cpu_s": heard["heard"] / heard["cpu"],
     }
     ratios: dict[str, Ratio] = {}
     for keys in (FEW, options.minions):

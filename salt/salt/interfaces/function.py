@@ -127,8 +127,7 @@ class Function:
             parameter
             for parameter in self.signature.parameters.values()
             if parameter.default is parameter.empty
-            and parameter.kind
-            not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         ]
         value = self.method(
             None,

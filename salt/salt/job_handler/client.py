@@ -8,7 +8,9 @@ import uuid
 
 import salt.defaults.exitcodes
 import salt.job_handler
-from salt.exceptions import JobQueueFullError
+import salt.utils.event
+import salt.utils.stringutils
+from salt.exceptions import JobQueueFullError, SaltDeserializationError
 
 #: The name of the error that refuses a job.
 REFUSED = "JobQueueFullError"
@@ -17,6 +19,18 @@ REFUSED = "JobQueueFullError"
 #: or the events are lost. The client then goes on as if there was no queue. A client on
 #: a master under load hears of things late.
 LEASE_SECONDS = 60
+
+#: How long a client waits for an event before it looks at its timeouts, and for how
+#: long it reads events of others before it does, in seconds.
+_WAIT_SECONDS = 0.01
+_READ_SECONDS = 0.25
+
+#: Who has heard nothing for himself for so many seconds looks only so often, also in
+#: seconds: on a master under load many clients wait, and each wakes up for each event.
+_ALERT_SECONDS = 1
+_PAUSE_SECONDS = 0.1
+
+_TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
 
 _QUEUED = "queued"
 _DISPATCHED = "dispatched"
@@ -58,6 +72,66 @@ def check(error):
         raise JobQueueFullError(error.get("message", ""), error.get("retry_after", 10))
 
 
+def events(event, tag, match_type=None):
+    """
+    Yield the events with a tag as they come, and None when there are none.
+
+    ``LocalClient`` takes one event of the bus at a time, unpacks it, and sleeps after
+    each that is not for it. On a master under load nearly all are for others, and come
+    faster than that: the client falls behind until the bus drops it. So what has come
+    is read in one go here, and what is for others is not unpacked.
+
+    :param SaltEvent event: the client's event bus
+    :param match_type: how the tag is to be understood, see ``SaltEvent.get_event``
+    """
+    # pylint: disable=protected-access
+    match = event._get_match_func(match_type)
+    mine = time.monotonic()
+    while True:
+        ret = event._check_pending(tag, match)
+        if ret is not None:
+            yield ret
+            mine = time.monotonic()
+            continue
+        until = time.monotonic() + _READ_SECONDS
+        if until - _READ_SECONDS - mine > _ALERT_SECONDS:
+            time.sleep(_PAUSE_SECONDS)
+        heard = event.cpub or event.connect_pub(timeout=_WAIT_SECONDS)
+        while heard and time.monotonic() < until:
+            heard = False
+            for raw in _received(event.subscriber):
+                heard = True
+                name = salt.utils.stringutils.to_str(raw.partition(_TAGEND)[0])
+                if match(name, tag):
+                    yield from _unpacked(event, raw)
+                    mine = time.monotonic()
+                elif any(pending(name, it) for it, pending in event.pending_tags):
+                    event.pending_events.extend(_unpacked(event, raw))
+        yield None
+
+
+def _received(subscriber):
+    """
+    Yield what the bus has sent, without a turn of the event loop for each event.
+    """
+    raw = subscriber.recv(timeout=_WAIT_SECONDS)
+    if raw is not None:
+        yield raw
+        for message in subscriber.obj.unpacker:
+            yield message[b"body"]
+
+
+def _unpacked(event, raw):
+    """
+    Yield the event, unless it makes no sense.
+    """
+    try:
+        tag, data = event.unpack(raw)
+    except SaltDeserializationError:
+        return
+    yield {"tag": tag, "data": data}
+
+
 class QueuedJob:
     """
     A job that had not gone out to all of its minions when the master answered.
@@ -75,6 +149,7 @@ class QueuedJob:
         self.reason = ""
         self.position = None
         self._sent = set()
+        self._found = 0
         # number of the publication: how many of its minions wait, until when that holds
         self._waiting = {}
         # the sentence that ends the wait of all that have not been sent to
@@ -95,6 +170,18 @@ class QueuedJob:
         """
         now = self.clock()
         return any(until > now for _, until in self._waiting.values())
+
+    def moves(self, found):
+        """
+        Return whether the job makes progress: minions wait for their turn, or more
+        have answered than the last time. So minions are not late as long as answers
+        keep coming; whoever asked them what they run would only slow these down.
+
+        :param int found: how many minions have answered
+        """
+        more = found > self._found
+        self._found = found
+        return more or self.waits
 
     def _progress(self, data):
         number, waiting = data.get("publication"), data.get("waiting", 0)

@@ -42,6 +42,7 @@ class Feed:
         self.clustered = bool(opts.get("cluster_id"))
         self.client = None
         self.heard = 0
+        self._lost = False
         self._peer_jobs = collections.OrderedDict()
 
     async def connect(self):
@@ -51,12 +52,20 @@ class Feed:
         self.client = salt.transport.ipc_publish_client(
             "master", self.opts, asyncio.get_running_loop()
         )
-        await self.client.connect(disconnect_callback=self._disconnected)
+        await self.client.connect(
+            connect_callback=self._connected,
+            disconnect_callback=self._disconnected,
+        )
 
     async def _disconnected(self):
-        # the bus drops whoever is too slow, and what it sent meanwhile is lost
         log.warning("The job handler lost the event bus, and connects again")
-        self.sink.missed()
+        self._lost = True
+
+    async def _connected(self, _connected):
+        if self._lost:
+            # the bus drops whoever is too slow, and what it sent until now is lost
+            self._lost = False
+            self.sink.missed()
 
     async def run(self):
         """
@@ -67,14 +76,20 @@ class Feed:
             if raw is None:
                 await asyncio.sleep(0.05)
                 continue
-            try:
-                self.hear(raw)
-            except Exception:  # pylint: disable=broad-except
-                log.exception("The job handler failed on an event")
-            self.heard += 1
-            if not self.heard % 64:
-                # the bus may have more than others can wait for
-                await asyncio.sleep(0)
+            self._take(raw)
+            # what came in the same piece is at hand, and a turn of the event loop for
+            # each event would cost more than the event
+            for message in self.client.unpacker:
+                self._take(message[b"body"])
+            # the bus may have more than others can wait for
+            await asyncio.sleep(0)
+
+    def _take(self, raw):
+        try:
+            self.hear(raw)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The job handler failed on an event")
+        self.heard += 1
 
     def hear(self, raw):
         """

@@ -119,14 +119,20 @@ class QueueManager:
         Add a job to the queue. Its turn comes with :meth:`advance`.
         """
         self.unreserve(token)
+        self.queue.put(job, self._flow(job))
+        self.counters["submitted"] += 1
+
+    def _flow(self, job):
+        """
+        Return the flow that a job belongs to.
+        """
         try:
             flow = self.criteria.flow(job)
             hash(flow)
         except Exception:  # pylint: disable=broad-except
             log.exception("The criteria module failed to name the flow of a job")
-            flow = None
-        self.queue.put(job, flow)
-        self.counters["submitted"] += 1
+            return None
+        return flow
 
     # ------------------------------------------------------------------
     # What is to be done
@@ -135,7 +141,8 @@ class QueueManager:
     def advance(self, now):
         """
         Give out the next actions, as a generator. An action holds from the moment it
-        is given out; take it back with :meth:`abort` when it can't be done.
+        is given out; take it back with :meth:`abort` when it can't be done. Whoever
+        takes longer for an action asks anew after each, with the time that it is then.
         """
         for job in self.queue.expired(now):
             self.counters["discarded"] += 1
@@ -155,8 +162,10 @@ class QueueManager:
     def force(self, job, now):
         """
         Return the action that publishes a job at once, whatever the limits are. It
-        never was in the queue, and is charged like any other.
+        never was in the queue, and is charged like any other. When it can't be
+        published it waits in its flow.
         """
+        job.flow = self._flow(job)
         try:
             self.criteria.charge(job, job.minions, now)
         except Exception:  # pylint: disable=broad-except

@@ -88,12 +88,10 @@ class JobQueue:
 
     def expired(self, now):
         """
-        Take out the jobs whose caller's time is up, and return them.
+        Take out the jobs whose caller's time is up, one after the other.
         """
-        ret = []
         while self._deadlines and self._deadlines[0][0] <= now:
             job = heapq.heappop(self._deadlines)[2]
             if self._jobs.get(job.seq) is job:
                 self.remove(job)
-                ret.append(job)
-        return ret
+                yield job

@@ -19,9 +19,11 @@ Ask = collections.namedtuple("Ask", ("fun", "arg", "minions"))
 #: Silent for so many rounds means gone.
 SILENT_ROUNDS = 2
 
-#: At most so many minions, and so many jobs, are asked for at a time: the answers are
-#: returns, which the master has to serve like any other.
+#: At most so many minions are asked within so many seconds as long as they don't answer,
+#: and for so many jobs at a time: the answers are returns, which the master has to serve
+#: like any other.
 ASK_MINIONS = 500
+ASK_SECONDS = 5
 ASK_JOBS = 20
 
 RUNNING = "saltutil.running"
@@ -79,7 +81,8 @@ class Rounds:
         for jid, (_, _, asked) in list(self._questions.items()):
             if asked < now - 4 * self.interval:
                 del self._questions[jid]
-        return self._ask_running(now) + self._ask_jobs(now)
+        # those who have answered the first question first: they are half settled
+        return self._ask_jobs(now) + self._ask_running(now)
 
     def asked(self, jid, ask, now):
         """
@@ -165,25 +168,39 @@ class Rounds:
             else:
                 self._suspects[minion] = _Suspect(set(jids))
 
+    def _room(self, now):
+        """
+        Return how many minions may be asked now.
+        """
+        recent = sum(
+            1
+            for suspect in self._suspects.values()
+            if suspect.asked is not None and now - suspect.asked < ASK_SECONDS
+        )
+        return ASK_MINIONS - recent
+
     def _ask_running(self, now):
-        minions = []
+        minions, room = [], self._room(now)
         for minion, suspect in self._suspects.items():
+            if len(minions) >= room:
+                break
             if suspect.asked is None and not suspect.missing:
                 suspect.asked = now
                 minions.append(minion)
-                if len(minions) >= ASK_MINIONS:
-                    break
         return [Ask(RUNNING, [], sorted(minions))] if minions else []
 
     def _ask_jobs(self, now):
-        wanted = {}
+        wanted, room = {}, self._room(now)
         for minion, suspect in self._suspects.items():
+            if room <= 0:
+                break
             if suspect.asked is not None or not suspect.missing:
                 continue
             new = [jid for jid in suspect.missing if jid not in wanted]
             if len(wanted) + len(new) > ASK_JOBS and wanted:
                 continue
             suspect.asked = now
+            room -= 1
             for jid in suspect.missing:
                 wanted.setdefault(jid, []).append(minion)
         return [Ask(FIND_JOB, [jid], sorted(wanted[jid])) for jid in sorted(wanted)]

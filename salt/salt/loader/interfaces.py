@@ -158,9 +158,7 @@ class Watch:
         )
         if self.enforce:
             raise salt.interfaces.ReturnStructureError(message)
-        _once(
-            logging.WARNING, (self.interface, self.name, "returns"), "%s", message
-        )
+        _once(logging.WARNING, (self.interface, self.name, "returns"), "%s", message)
 
 
 class InterfaceLoader(LazyLoader):

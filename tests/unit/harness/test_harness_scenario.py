@@ -201,6 +201,7 @@ def test_every_scenario_of_ours_is_valid() -> None:
         ("burst", 1000),
         ("day-of-trouble", 300),
         ("default", 1000),
+        ("fifty-jobs", 1000),
         ("livelock", 3000),
         ("quick", 100),
         ("ten-thousand", 10000),
@@ -218,7 +219,7 @@ def test_missing_file() -> None:
     """A file that isn't there brings the names."""
     with pytest.raises(SettingsError) as caught:
         scenario.find("no/such.toml")
-    names = "burst, day-of-trouble, default, livelock, quick, ten-thousand"
+    names = "burst, day-of-trouble, default, fifty-jobs, livelock, quick, ten-thousand"
     assert str(caught.value) == (
         f"There is no scenario file no/such.toml: give the path of a TOML file or one of {names}."
     )

@@ -4,6 +4,7 @@ The job handler and the master's side of its socket, together.
 
 import asyncio
 import os
+import sqlite3
 import stat
 
 import pytest
@@ -47,6 +48,14 @@ def _request(name="1", **kwargs):
 def _return(setup, jid, *minions):
     for minion in minions:
         setup.handler.returned(jid, minion)
+
+
+async def _land(setup, handler):
+    """
+    Let time pass until what was published is certain to be on its way.
+    """
+    setup.clock.now += salt.job_handler.process.FLIGHT_SECONDS
+    await handler.tick()
 
 
 def test_job_with_room_is_published_as_it_is(setup):
@@ -228,6 +237,31 @@ def test_synchronous_job_is_discarded_in_time(setup):
     assert data["sentence"].startswith("It waited in the master's queue for longer")
 
 
+def test_caller_gives_up_while_others_are_published(setup):
+    """
+    Publishing many jobs takes a while, and the next one is asked about only then.
+    """
+    setup.config(max_master_jobs=100)
+
+    async def slow(load):
+        setup.clock.now += 2
+        setup.bus.published.append(load)
+
+    async def run():
+        handler = await setup.start()
+        handler.manager.paused = True
+        for jid in ("1", "2", "3"):
+            await _publish(setup, jid, ["m0"], _request(jid, sync=True))
+        handler.manager.paused = False
+        setup.bus.publish = slow
+        setup.clock.now += 2
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "2"]
+    assert setup.bus.kinds("3")[-1] == "discarded"
+
+
 @pytest.mark.parametrize("how", ["setting", "request"])
 def test_extended_wait(setup, how):
     setup.config(
@@ -344,9 +378,10 @@ def test_crash_with_a_queue(setup):
     setup.config(max_master_jobs=1)
 
     async def run():
-        await setup.start()
+        handler = await setup.start()
         for number in range(4):
             await _publish(setup, f"{number}", ["m0"])
+        await _land(setup, handler)
         await setup.stop()
         handler = await setup.start()
         assert handler.criteria.ledger.used == 1
@@ -364,8 +399,9 @@ def test_crash_between_two_waves(setup):
     """
 
     async def run():
-        await setup.start()
+        handler = await setup.start()
         await _publish(setup, "1", MINIONS[:15])
+        await _land(setup, handler)
         await setup.stop()
         handler = await setup.start()
         _return(setup, "1", *setup.bus.published[0]["tgt"])
@@ -378,13 +414,13 @@ def test_crash_between_two_waves(setup):
 
 def test_crash_in_the_moment_of_publishing(setup):
     """
-    What may not have been sent is sent again, under the same job id.
+    What may not have been sent is sent again, under the same job id: the publisher may
+    have been killed with the job handler.
     """
 
     async def run():
-        handler = await setup.start()
-        with patch.object(handler.store, "sent", lambda wave: None):
-            await _publish(setup, "1", ["m0"])
+        await setup.start()
+        await _publish(setup, "1", ["m0"])
         await setup.stop()
         await setup.start()
 
@@ -400,14 +436,15 @@ def test_restart_of_the_master(setup):
     setup.config(max_master_jobs=1)
 
     async def run():
-        await setup.start()
+        handler = await setup.start()
         await _publish(setup, "0", ["m0"])
         await _publish(setup, "1", ["m0"])
+        await _land(setup, handler)
         await setup.stop()
         handler = await setup.start(master="another")
         _return(setup, "0", "m0")
         await handler.tick()
-        assert len(setup.bus.published) == 1
+        assert setup.bus.jids() == ["0"]
         setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
         await handler.tick()
 
@@ -434,6 +471,26 @@ def test_publisher_that_fails(setup):
         "it could not be published"
     )
     assert [load["tgt"] for load in setup.bus.published] == [["m0", "m1"]]
+
+
+def test_full_disk(setup):
+    """
+    What can't be written down is not published, and goes out when there is room again.
+    """
+
+    async def run():
+        handler = await setup.start()
+        full = sqlite3.OperationalError("database or disk is full")
+        with patch.object(handler.store, "dispatch", side_effect=full):
+            answer = await _publish(setup, "1", ["m0", "m1"])
+            assert handler.criteria.ledger.used == 0
+        assert setup.bus.published == []
+        setup.clock.now += 1
+        await handler.tick()
+        return answer
+
+    assert asyncio.run(run())["load"]["job_handler"]["state"] == "queued"
+    assert setup.bus.jids() == ["1"]
 
 
 def test_settled_waves_are_forgotten(setup):
@@ -479,6 +536,8 @@ def test_maintenance_asks_without_the_queue(setup):
         await handler.tick()
         question = setup.bus.published[-1]
         assert (question["fun"], question["tgt"]) == ("saltutil.running", ["m0"])
+        # a minion that runs as many jobs as it may answers all the same
+        assert question["__ignore_process_count_max"] is True
         handler.answered(question["jid"], "m0", [])
         await handler.tick()
         question = setup.bus.published[-1]

@@ -1,6 +1,8 @@
 import pytest
 
+import salt.client
 import salt.job_handler.client
+import salt.utils.event
 from salt.exceptions import JobQueueFullError
 
 
@@ -162,3 +164,91 @@ def test_notice(queued):
     assert queued.notice() == "Job 1 waits in the master's queue at place 3: full."
     other = salt.job_handler.client.QueuedJob("1", {"waiting": 1})
     assert other.notice() == "Job 1 waits in the master's queue."
+
+
+class Subscriber:
+    """
+    A connection to the event bus that brings pieces of several events.
+    """
+
+    def __init__(self, *pieces):
+        self.pieces = [list(piece) for piece in pieces]
+        self.obj = self
+        self.unpacker = iter(())
+
+    def close(self):
+        pass
+
+    def recv(self, timeout):
+        if not self.pieces:
+            return None
+        first, *others = self.pieces.pop(0)
+        self.unpacker = iter([{b"body": raw} for raw in others])
+        return first
+
+
+@pytest.fixture
+def bus(minion_opts):
+    with salt.utils.event.SaltEvent("master", opts=minion_opts, listen=False) as event:
+        event.cpub = True
+        yield event
+        event.cpub = False
+        event.subscriber = None
+
+
+def _raw(tag, data=None):
+    return salt.utils.event.SaltEvent.pack(tag, data or {})
+
+
+def test_events_of_others_are_read_past(bus):
+    """
+    One turn of the caller reads all that has come, whatever it is.
+    """
+    others = [_raw(f"salt/job/2/ret/m{number}") for number in range(50)]
+    mine = [_raw("salt/job/1/ret/a", {"id": "a"}), _raw("salt/job/1/ret/b")]
+    bus.subscriber = Subscriber([*others, mine[0]], others, [mine[1]])
+    events = salt.job_handler.client.events(bus, "salt/job/1")
+    assert next(events) == {"tag": "salt/job/1/ret/a", "data": {"id": "a"}}
+    assert next(events) == {"tag": "salt/job/1/ret/b", "data": {}}
+    assert next(events) is None
+
+
+def test_events_that_somebody_subscribed_to_are_kept(bus):
+    bus.subscribe("salt/job/2")
+    bus.subscriber = Subscriber([_raw("salt/job/2/ret/a"), _raw("salt/job/3/ret/a")])
+    assert next(salt.job_handler.client.events(bus, "salt/job/1")) is None
+    assert next(salt.job_handler.client.events(bus, "salt/job/2")) == {
+        "tag": "salt/job/2/ret/a",
+        "data": {},
+    }
+    assert next(salt.job_handler.client.events(bus, "salt/job/3")) is None
+
+
+def test_an_event_that_is_no_event_is_skipped(bus):
+    bus.subscriber = Subscriber([b"salt/job/1/ret/a\n\n\xc1", _raw("salt/job/1/ret/b")])
+    events = salt.job_handler.client.events(bus, "salt/job/1")
+    assert next(events)["tag"] == "salt/job/1/ret/b"
+
+
+@pytest.mark.parametrize("limits, turns", [({}, 51), ({"criteria": "capacity"}, 0)])
+def test_local_client_reads_past_others_when_jobs_are_limited(bus, limits, turns):
+    others = [[_raw(f"salt/job/2/ret/m{number}")] for number in range(51)]
+    bus.subscriber = Subscriber(*others, [_raw("salt/job/1/ret/a")])
+    client = salt.client.LocalClient.__new__(salt.client.LocalClient)
+    client.opts, client.event, client.auto_reconnect = (
+        {"rate_limiting": limits},
+        bus,
+        False,
+    )
+    events = client.get_returns_no_block("salt/job/1")
+    for _ in range(turns):
+        assert next(events) is None
+    assert next(events)["tag"] == "salt/job/1/ret/a"
+
+
+def test_answers_that_keep_coming_are_progress(queued, clock):
+    assert queued.moves(0)
+    queued.handle(_event("dispatched", publication=7, waiting=0))
+    assert not queued.moves(0)
+    assert queued.moves(1)
+    assert not queued.moves(1)

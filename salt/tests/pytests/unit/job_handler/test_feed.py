@@ -1,7 +1,10 @@
+import asyncio
+
 import pytest
 
 import salt.job_handler.feed
 import salt.utils.event
+from tests.support.mock import patch
 
 
 class Sink:
@@ -112,3 +115,73 @@ def test_peer_of_a_cluster(sink):
         ("peer_published", "1", "f", ["a", "b"]),
         ("peer_published", "1", "f", ["b"]),
     ]
+
+
+class Client:
+    """
+    A connection to the event bus that breaks after each piece of some events.
+    """
+
+    def __init__(self, *pieces):
+        self.pieces = list(pieces)
+        self.unpacker = iter(())
+        self.connected = self.disconnected = None
+
+    async def connect(self, connect_callback, disconnect_callback):
+        self.connected, self.disconnected = connect_callback, disconnect_callback
+        await connect_callback(True)
+
+    async def recv(self):
+        if not self.pieces:
+            raise asyncio.CancelledError
+        first, *others = self.pieces.pop(0)
+        self.unpacker = iter([{b"body": raw} for raw in others])
+        return first
+
+
+def _run(sink, client):
+    async def run():
+        feed = salt.job_handler.feed.Feed({}, sink)
+        with patch("salt.transport.ipc_publish_client", return_value=client):
+            await feed.connect()
+        try:
+            await feed.run()
+        except asyncio.CancelledError:
+            pass
+        return feed
+
+    return asyncio.run(run())
+
+
+def test_all_of_a_piece_is_heard(sink):
+    """
+    Also what comes after an event that the job handler fails on.
+    """
+    sink.started = None
+    piece = [
+        salt.utils.event.SaltEvent.pack(tag, {"id": "a"})
+        for tag in ("salt/job/1/ret/a", "salt/minion/a/start", "salt/job/2/ret/a")
+    ]
+    feed = _run(sink, Client(piece, [b"salt/job/3/ret/a\n\n"]))
+    assert sink.told == [("returned", jid, "a") for jid in ("1", "2", "3")]
+    assert feed.heard == 4
+
+
+def test_lost_bus(sink):
+    """
+    What comes between the loss and the new connection is missed as well, so the doubt
+    begins with that.
+    """
+
+    async def run():
+        client = Client()
+        feed = salt.job_handler.feed.Feed({}, sink)
+        with patch("salt.transport.ipc_publish_client", return_value=client):
+            await feed.connect()
+        await client.disconnected()
+        before = list(sink.told)
+        await client.connected(True)
+        return before
+
+    assert asyncio.run(run()) == []
+    assert sink.told == [("missed",)]

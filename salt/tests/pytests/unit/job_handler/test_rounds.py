@@ -155,14 +155,31 @@ def test_questions_are_forgotten(setup):
 
 def test_few_at_a_time(setup):
     """
-    The answers are a load themselves.
+    The answers are a load themselves, so more are asked when some have answered or
+    seem to be gone.
     """
     minions = [f"m{number:04}" for number in range(1200)]
     setup.ledger.charge("j", minions, 1, 0)
-    assert len(setup.tick(61)[0][3]) == 500
-    assert len(setup.tick(62)[0][3]) == 500
-    assert len(setup.tick(63)[0][3]) == 200
-    assert setup.tick(64) == []
+    ((jid, _, _, first),) = setup.tick(61)
+    assert len(first) == 500
+    assert setup.tick(62) == []
+    for minion in first[:100]:
+        setup.answer(jid, minion, [{"jid": "j"}])
+    assert len(setup.tick(63)[0][3]) == 100
+    assert len(setup.tick(66)[0][3]) == 400
+    assert len(setup.tick(71)[0][3]) == 200
+    assert setup.tick(72) == []
+
+
+def test_both_questions_share_the_room(setup):
+    minions = [f"m{number:04}" for number in range(1200)]
+    setup.ledger.charge("j", minions, 1, 0)
+    ((jid, _, _, first),) = setup.tick(61)
+    for minion in first:
+        setup.answer(jid, minion, [])
+    ((_, fun, _, asked),) = setup.tick(62)
+    assert (fun, asked) == (FIND_JOB, first)
+    assert setup.tick(63) == []
 
 
 def test_many_jobs_are_asked_for_in_turn(setup):

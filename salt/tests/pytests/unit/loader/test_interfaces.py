@@ -17,6 +17,8 @@ from salt.exceptions import CommandExecutionError
 from salt.interfaces import Interface
 from tests.support.mock import patch
 
+# pylint: disable=protected-access,pointless-statement
+
 
 class DoorInterface(Interface):
     """
@@ -201,9 +203,7 @@ def test_an_interface_of_ones_own(modules, loader):
 
 @pytest.mark.parametrize("smi", ["off", False, None])
 def test_off_is_the_loader_of_always(smi):
-    assert (
-        salt.loader._execution_loader({"smi": smi}) is salt.loader.lazy.LazyLoader
-    )
+    assert salt.loader._execution_loader({"smi": smi}) is salt.loader.lazy.LazyLoader
     assert salt.loader.interfaces.mode({"smi": smi}) == "off"
     assert salt.loader._execution_loader({}) is salt.loader.lazy.LazyLoader
 
@@ -470,7 +470,7 @@ def test_two_files_of_one_virtual_name(modules, loader):
 
 def test_a_refresh_forgets_what_was_missing(modules, loader):
     doors = loader()
-    for turn in range(3):
+    for _ in range(3):
         with pytest.raises(salt.interfaces.FunctionNotImplementedError):
             doors["door.close"]("front")
         modules("wooden_door", WOODEN + "\n    def close(name):\n        return 3\n")

@@ -1,0 +1,70 @@
+"""
+A subscriber of the event bus that reads fast is not dropped as slow.
+"""
+
+import asyncio
+import socket
+
+import tornado.iostream
+
+import salt.transport.tcp
+
+EVENTS = 500
+
+
+class Connection:
+    """
+    A publisher with one subscriber, whose events come without a pause.
+    """
+
+    def __init__(self, opts):
+        self.server = salt.transport.tcp.PubServer(
+            {**opts, "pub_server_write_queue_size": 50},
+            io_loop=asyncio.get_running_loop(),
+        )
+        ours, self.theirs = socket.socketpair()
+        self.stream = tornado.iostream.IOStream(ours)
+        self.server.handle_stream(self.stream, "subscriber")
+
+    async def publish(self, count, size=10, reads=True):
+        """
+        Publish so many events, of which the subscriber reads each at once or none.
+        """
+        for _ in range(count):
+            await self.server.publish_payload(b"", raw_payload=b"x" * size)
+            if reads:
+                self.theirs.recv(size)
+
+    def close(self):
+        self.server.close()
+        self.theirs.close()
+
+
+async def test_fast_subscriber_stays(master_opts):
+    connection = Connection(master_opts)
+    try:
+        await connection.publish(EVENTS)
+        assert len(connection.server.clients) == 1
+    finally:
+        connection.close()
+
+
+async def test_slow_subscriber_is_dropped(master_opts):
+    connection = Connection(master_opts)
+    try:
+        await connection.publish(EVENTS, size=65536, reads=False)
+        assert not connection.server.clients
+    finally:
+        connection.close()
+
+
+async def test_closed_subscriber_is_dropped(master_opts):
+    connection = Connection(master_opts)
+    try:
+        connection.theirs.close()
+        await connection.publish(1, reads=False)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not connection.server.clients
+    finally:
+        connection.close()

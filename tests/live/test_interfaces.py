@@ -1,0 +1,210 @@
+"""Interfaces of modules on real minions: the modes change no result, and say what a platform lacks."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from harness.bed import Bed, BedSettings
+from tests.live.apt_root import AptRoot, roots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+
+MODES = ("off", "report", "warn", "enforce")
+MINION = "door-{}"
+# differ from run to run
+MOMENTARY = {"start_time", "duration", "pid", "__run_num__"}
+INIT = """#!/bin/sh
+### BEGIN INIT INFO
+# Provides: sb-daemon
+# Required-Start:
+# Required-Stop:
+# Default-Start: 2 3 4 5
+# Default-Stop: 0 1 6
+### END INIT INFO
+case $1 in
+start) touch /run/sb-daemon ;;
+stop) rm -f /run/sb-daemon ;;
+status) test -e /run/sb-daemon || exit 3 ;;
+esac
+"""
+UP: dict[str, Any] = {
+    "sb-tool": {"pkg.installed": []},
+    "sbgroup": {"group.present": [{"gid": 4711}]},
+    "sbuser": {"user.present": [{"uid": 4711}, {"gid": 4711}, {"shell": "/bin/sh"}]},
+    "sb-daemon": {"service.running": [{"enable": True}]},
+}
+DOWN: dict[str, Any] = {
+    "sb-tool": {"pkg.purged": []},
+    "sb-daemon": {"service.dead": [{"enable": False}]},
+    "sbuser": {"user.absent": [{"purge": True}]},
+    "sbgroup": {"group.absent": []},
+}
+DOOR = """
+from salt.interfaces import Interface
+
+
+class DoorInterface(Interface):
+    __modulename__ = "door"
+
+    def close(self, name):
+        "Close"
+        return {}
+
+    @Interface.not_applicable(kernel=["Linux"])
+    def knock(self, name):
+        "Knock"
+        return {"heard": False}
+
+    @Interface.supported(os=["BeOS"])
+    def salute(self, name):
+        "Salute"
+        return {}
+
+
+__virtualname__ = DoorInterface(__name__)()
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def open(name):
+    return name
+"""
+
+
+@pytest.fixture(scope="module")
+def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """Yield a master with states."""
+    folder = tmp_path_factory.mktemp("interfaces")
+    states = folder / "states"
+    states.mkdir()
+    for name, content in (("up", UP), ("down", DOWN)):
+        (states / f"{name}.sls").write_text(yaml.safe_dump(content, sort_keys=False))
+    options = {"file_roots": {"base": [str(states)]}}
+    wanted = BedSettings(
+        tree=root / "salt", folder=folder, master_options=options, pillar="none", postgres="none", api=False
+    )
+    with Bed(wanted) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def apt_root(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AptRoot]:
+    """Yield a root with a service and a module that declares an interface."""
+    for made in roots(root, tmp_path_factory):
+        made.write("/etc/init.d/sb-daemon", INIT, 0o755)
+        made.write("/srv/modules/modules/wooden_door.py", DOOR)
+        yield made
+
+
+def plain(value: object) -> object:
+    """Return a result without what differs between any two runs."""
+    if isinstance(value, dict):
+        return {name: plain(child) for name, child in value.items() if name not in MOMENTARY}
+    return [plain(child) for child in value] if isinstance(value, list) else value
+
+
+def ask(bed: Bed, minion: str, *arguments: str) -> Any:  # noqa: ANN401 - JSON
+    """Return what a function returns to the master."""
+    done = bed.salt([minion, *arguments, "--out=json", "--timeout=60"])
+    return json.loads(done.stdout)[minion]
+
+
+@pytest.mark.long
+def test_modes_give_the_same_results(bed: Bed, apt_root: AptRoot) -> None:
+    """A real minion lists packages and services and applies states alike in all modes, and warns of nothing."""
+    found: dict[str, list[object]] = {}
+    doors: dict[str, list[object]] = {}
+    for mode in MODES:
+        name = MINION.format(mode)
+        minion = apt_root.start_minion(name, bed.master.request_port, smi=mode, module_dirs=["/srv/modules"])
+        try:
+            minion.wait_ready()
+            results = [
+                ask(bed, name, *what)
+                for what in (
+                    ("pkg.list_pkgs",),
+                    ("service.get_all",),
+                    ("state.apply", "up"),
+                    ("pkg.version", "sb-tool"),
+                    ("service.status", "sb-daemon"),
+                    ("user.info", "sbuser"),
+                    ("group.info", "sbgroup"),
+                    ("state.apply", "down"),
+                )
+            ]
+            doors[mode] = [ask(bed, name, f"door.{one}", "front") for one in ("open", "close", "salute", "knock")]
+        finally:
+            minion.stop()
+        assert "another structure" not in minion.log
+        assert "is deprecated" not in minion.log
+        found[mode] = [plain(one) for one in results]
+        for states in (results[2], results[7]):
+            assert len(states) == len(UP)
+            assert all(state["result"] is True and state["changes"] for state in states.values()), states
+    assert found["off"][3] == "2.0"
+    for mode in MODES[1:]:
+        assert found[mode] == found["off"], mode
+        assert doors[mode] == doors["report"]
+    assert doors["off"] == ["front", *(f"'door.{one}' is not available." for one in ("close", "salute", "knock"))]
+    assert doors["report"] == [
+        "front",
+        (
+            "ERROR: 'door.close' of the interface DoorInterface 1.0 is not implemented by wooden_door, "
+            "which is 'door' on this minion."
+        ),
+        (
+            "ERROR: 'door.salute' of the interface DoorInterface 1.0 is not supported by wooden_door, "
+            "which is 'door' on this platform."
+        ),
+        {"heard": False},
+    ]
+
+
+@pytest.mark.long
+def test_a_missing_function_fails_the_job(apt_root: AptRoot, root: Path) -> None:
+    """The exit code of salt-call is not 0 for what is missing, and 0 for what is not applicable."""
+    apt_root.write(
+        "/etc/salt/minion",
+        yaml.safe_dump({"file_client": "local", "smi": "report", "module_dirs": ["/srv/modules"], "id": "door"}),
+    )
+    call = [str(root / "build/venv/bin/python"), str(root / "build/venv/bin/salt-call"), "--local", "--out=json"]
+    lacks = apt_root.run(*call, "door.close", "front", check=False)
+    assert lacks.returncode == 1
+    assert "is not implemented by wooden_door" in lacks.stderr
+    assert json.loads(apt_root.run(*call, "door.knock", "front").stdout) == {"local": {"heard": False}}
+
+
+@pytest.mark.long
+def test_a_proxy_works(apt_root: AptRoot, root: Path) -> None:
+    """A dummy proxy minion lists and installs its packages with interfaces enforced, and says what it lacks."""
+    apt_root.write("/srv/pillar/top.sls", "base:\n  '*':\n    - dummy\n")
+    apt_root.write("/srv/pillar/dummy.sls", "proxy:\n  proxytype: dummy\n")
+    options = {
+        "file_client": "local",
+        "smi": "enforce",
+        "pillar_roots": {"base": ["/srv/pillar"]},
+        "log_level": "error",
+    }
+    for name in ("minion", "proxy"):
+        apt_root.write(f"/etc/salt/{name}", yaml.safe_dump(options))
+    call = [str(root / "build/venv/bin/python"), str(root / "build/venv/bin/salt-call"), "--local", "--out=json"]
+
+    def ask_proxy(*arguments: str) -> Any:  # noqa: ANN401 - JSON
+        """Return what a function of the proxy returns."""
+        return json.loads(apt_root.run(*call, "--proxyid=dummy", *arguments).stdout)["local"]
+
+    assert set(ask_proxy("pkg.list_pkgs")) == {"apache", "coreutils", "redbull", "tinc"}
+    assert set(ask_proxy("service.list")) == {"apache", "ntp", "samba"}
+    lacks = apt_root.run(*call, "--proxyid=dummy", "pkg.hold", "x", check=False)
+    assert lacks.returncode == 1
+    assert "not implemented by dummyproxy_pkg" in lacks.stderr
