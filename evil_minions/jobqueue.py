@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evil_minions.publication import Publication
 
 LOOK_SECONDS: Final = 0.2
+BYPASS: Final = "__ignore_process_count_max"
 
 
 class JobQueue:
@@ -28,8 +29,8 @@ class JobQueue:
         self._waiting: list[Publication] = []
 
     def take(self, publication: Publication) -> None:
-        """Start a job, or have it wait if enough run."""
-        if self._minion.busy() < self.most:
+        """Start a job, or have it wait if enough run and its publisher does not say that it must not."""
+        if self._minion.busy() < self.most or publication.load.get(BYPASS):
             self._start(self._minion, publication)
             return
         self._waiting.append(publication)

@@ -18,7 +18,7 @@ import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import SystemRandom
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import psycopg2
 
@@ -141,8 +141,12 @@ class Bed:
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
         home, log = self.temporary / "master", self.logs / "master.log"
-        self.master = master.Master(home, log, request_port, publish_port, wanted.transport)
-        options: dict[str, object] = {}
+        options: dict[str, Any] = {}
+        if wanted.master_options.get("ipc_mode") == "tcp":
+            options |= {name: ports.take(name) for name in master.IPC_PORTS}
+        self.master = master.Master(
+            home, log, request_port, publish_port, wanted.transport, options.get(master.EVENT_PORT)
+        )
         if wanted.postgres != "none":
             place = Place(self._processes, ports, self.logs, os.environ, wanted.postgres_port)
             self.postgres = sources.start(place, wanted.postgres)

@@ -33,17 +33,24 @@ READY_S = 60.0
 LOGS = "log"
 CLIENTS = ("local", "local_async", "local_batch", "local_subset", "runner", "runner_async", "wheel", "wheel_async")
 PILLAR_QUERY = "SELECT suse_minion_pillars(%s)"
+# with `ipc_mode: tcp` its processes talk over these instead of Unix sockets
+EVENT_PORT = "tcp_master_pub_port"
+IPC_PORTS = (EVENT_PORT, "tcp_master_pull_port", "tcp_master_publish_pull", "tcp_master_workers")
 
 
 @dataclass(frozen=True)
 class Master:
-    """Where the master is; every path but the log lies in the temporary folder."""
+    """Where the master is; every path but the log lies in the temporary folder.
+
+    `event_port` is that of its event bus with `ipc_mode: tcp`; otherwise the bus is a Unix socket.
+    """
 
     home: Path
     log: Path
     request_port: int
     publish_port: int
     transport: str = "zeromq"
+    event_port: int | None = None
 
     @property
     def config_dir(self) -> Path:
@@ -69,6 +76,12 @@ class Master:
     def sock_dir(self) -> Path:
         """Return the folder of its Unix sockets."""
         return self.home / "run"
+
+    def lets_listen(self) -> bool:
+        """Say whether its event bus takes connections."""
+        if self.event_port is not None:
+            return listens(socket.AF_INET, (HOST, self.event_port))
+        return listens(socket.AF_UNIX, str(self.sock_dir / "master_event_pub.ipc"))
 
     def options(self) -> dict[str, Any]:
         """Return what the configuration needs for this to be a master apart from any other on the machine."""
@@ -148,11 +161,7 @@ def _wait_ready(master: Master, process: Process, seconds: float) -> None:
 
         def ready() -> bool:
             process.check(master.log)
-            return (
-                ping.answered()
-                and listens(socket.AF_INET, (HOST, master.publish_port))
-                and listens(socket.AF_UNIX, str(master.sock_dir / "master_event_pub.ipc"))
-            )
+            return ping.answered() and listens(socket.AF_INET, (HOST, master.publish_port)) and master.lets_listen()
 
         until(
             ready,

@@ -6,6 +6,7 @@ holds, and the error that ends a wait in vain says what was waited for.
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,16 +17,21 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 PAUSE_S = 0.05
+# for a machine that is slow or has much else to do: what every deadline is multiplied by
+PATIENCE = float(os.environ.get("SALTBED_PATIENCE", "1"))
 
 
 class Deadline:
     """A point in time that a sequence of waits shares."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Set the deadline `seconds` from now, as told by `clock` (seconds, never going back)."""
-        self.seconds = seconds
+        """Set the deadline `seconds` from now, as told by `clock` (seconds, never going back).
+
+        The variable SALTBED_PATIENCE multiplies them.
+        """
+        self.seconds = seconds * PATIENCE
         self._clock = clock
-        self._at = clock() + seconds
+        self._at = clock() + self.seconds
 
     def left(self) -> float:
         """Return the seconds that are left, zero once the deadline has passed."""

@@ -46,11 +46,16 @@ mount --bind "$repository" srv/saltbed
 rm -rf etc/apt/sources.list etc/apt/sources.list.d/* etc/apt/preferences.d/* etc/apt/apt.conf.d/*
 rm -rf var/lib/apt/lists/* var/cache/salt etc/salt
 echo 'deb [trusted=yes] file:/srv/saltbed ./' > etc/apt/sources.list.d/saltbed.list
+# no other user need read the repository, and an index that can't be read is an error
+cat > etc/apt/apt.conf.d/saltbed << END
+APT::Sandbox::User "root";
+APT::Update::Error-Mode "any";
+Acquire::Languages "none";
+END
 # what the machine holds is its own business, what it may start too
 printf '#!/bin/sh\\nexit 101\\n' > usr/sbin/policy-rc.d
 chmod 755 usr/sbin/policy-rc.d
-echo ready
-exec chroot . sleep infinity
+exec chroot . sh -c 'echo ready; exec sleep infinity'
 """
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -101,6 +106,8 @@ class AptRoot:
             pytest.skip(f"this machine can't mount an overlay root ({said.strip()}): run it in a virtual machine")
         pid = self._holder.pid
         self._pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+        # never change the machine's own packages
+        assert not self.path.samefile("/"), "the holder is not in its root"
         self.run("apt-get", "-q", "update")
         return self
 

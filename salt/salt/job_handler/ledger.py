@@ -38,6 +38,12 @@ class Ledger:
         """
         return {jid: len(charges) for jid, charges in self._jobs.items()}
 
+    def owes(self, jid):
+        """
+        Return whether any minion is charged for a job.
+        """
+        return bool(self._jobs.get(jid))
+
     def of_job(self, jid):
         """
         Return the ids of the minions that are charged for a job.

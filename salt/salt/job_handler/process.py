@@ -42,6 +42,10 @@ RECONNECT_SECONDS = 15
 COLLECT_SECONDS = 60
 CLEAN_SECONDS = 30
 
+#: A wave is on its way for so long. What publishes it may be killed with it, so it only
+#: counts as sent after that, or when all of its minions have returned.
+FLIGHT_SECONDS = 3
+
 #: How long a submission waits for what others have set in motion.
 PATIENCE_SECONDS = 0.25
 
@@ -118,6 +122,8 @@ class Handler:
         self._pump_lock = None
         # waves that the last job handler may not have published any more
         self._unsent = []
+        # waves that are on their way: {wave: (job id, until when, whether it is charged)}
+        self._flying = {}
         self._heartbeats = collections.OrderedDict()
 
     # ------------------------------------------------------------------
@@ -228,8 +234,15 @@ class Handler:
             wave, load = self._unsent[0]
             log.info("Publishing job %s, which may not have been sent", load["jid"])
             await self._publish(load)
-            self.store.sent(wave)
+            self._fly(wave, load["jid"])
             self._unsent.pop(0)
+
+    def _fly(self, wave, jid):
+        """
+        A wave was published just now.
+        """
+        until = self.clock() + FLIGHT_SECONDS
+        self._flying[wave] = (jid, until, self.criteria.ledger.owes(jid))
 
     async def _every(self, seconds, function):
         while True:
@@ -494,7 +507,7 @@ class Handler:
                 self.manager.abort(action, now)
                 self.store.failed(wave, f"again-{wave}-{self.master}", job)
                 return
-            self.store.sent(wave)
+            self._fly(wave, job.jid)
             self.report.dispatched(action, now)
         if action.last:
             self._heartbeats.pop(job.seq, None)
@@ -570,6 +583,9 @@ class Handler:
             "jid": jid,
             "ret": "",
             "user": self.opts["user"],
+            # a minion that runs as many jobs as it may would have this wait in its own
+            # queue, and look as if it was dead
+            "__ignore_process_count_max": True,
         }
         if "master_id" in self.opts:
             load["master_id"] = self.opts["master_id"]
@@ -579,8 +595,19 @@ class Handler:
         """
         Forget the waves of which everything has come back.
         """
+        now = self.clock()
         charged = self.criteria.ledger.jobs()
         waiting = {job.jid for job in self.manager.queue}
+        landed = [
+            wave
+            for wave, (jid, until, owed) in self._flying.items()
+            if until <= now or (owed and jid not in charged)
+        ]
+        for wave in landed:
+            del self._flying[wave]
+        if landed:
+            self.store.sent(landed)
+        waiting.update(jid for jid, _, _ in self._flying.values())
         done = [
             jid for jid in self.open_jids if jid not in charged and jid not in waiting
         ]

@@ -255,11 +255,18 @@ class JobStore:
             raise
         return wave
 
-    def sent(self, wave):
+    def sent(self, waves):
         """
-        Mark a wave as published.
+        Mark waves as published.
+
+        :param list waves: their numbers
         """
-        self.db.execute("UPDATE waves SET sent = 1, load = NULL WHERE id = ?", (wave,))
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.executemany(
+            "UPDATE waves SET sent = 1, load = NULL WHERE id = ?",
+            [(wave,) for wave in waves],
+        )
+        self.db.execute("COMMIT")
 
     def failed(self, wave, submission, job):
         """

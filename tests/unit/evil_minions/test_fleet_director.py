@@ -83,11 +83,11 @@ class Stage0:
             assert self.context.director is not None
             self.context.director.on_ready(minion)
 
-    def publish(self, fun: str, arg: list[Any] | None = None, order: list[int] | None = None) -> str:
-        """Publish a job to all, in some order; return its id."""
+    def publish(self, fun: str, arg: list[Any] | None = None, order: list[int] | None = None, **more: object) -> str:
+        """Publish a job to all, in some order, with more in its load; return its id."""
         self.jobs += 1
         minions = self.crowd.minions
-        load = {"fun": fun, "arg": arg or [], "jid": str(self.jobs), "tgt": "*", "tgt_type": "glob", "ret": ""}
+        load = {"fun": fun, "arg": arg or [], "jid": str(self.jobs), "tgt": "*", "tgt_type": "glob", "ret": "", **more}
         publication = Publication(load, self.jobs, b"\1" * len(minions))
         self.context._new_job(publication)
         for index in order or range(len(minions)):
@@ -204,10 +204,14 @@ def test_job_queue_of_the_minion(stage: Callable[..., Stage0], clock: Any, tmp_p
     jids = [play.publish("test.ping") for _ in range(5)]
     minion = play.crowd.minions[0]
     assert (minion.busy(), [data["jid"] for data in minion.queued()]) == (2, jids[2:])
+    # what the master marks so does not wait, as on a real minion
+    asked = play.publish("test.echo", ["now"], __ignore_process_count_max=True)
+    assert minion.busy() == 3
     assert minion.queued()[0] | {"pid": 0, "queued": True, "queue_type": "job_queue"} == minion.queued()[0]
     clock.advance(30)
     at = [play.returns(jid)[0][0] for jid in jids]
     assert at[:2] == [5.0, 5.0]
+    assert play.returns(asked)[0][0] < 1
     assert all(10.0 <= second <= 10.3 for second in at[2:4])
     assert 15.0 <= at[4] <= 15.5
     assert minion.queued() == []

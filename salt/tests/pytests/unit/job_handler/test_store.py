@@ -88,7 +88,7 @@ def test_waves(opened):
     assert opened().waves() == [(wave, job.seq, "j", 2, 950.0, ["a"], job.load)]
     ((_, rest),) = opened().jobs()
     assert (rest.count, rest.waves, store.minions_of(rest)) == (2, 1, ["b", "c"])
-    store.sent(wave)
+    store.sent([wave])
     assert opened().waves() == [(wave, job.seq, "j", 2, 950.0, ["a"], None)]
     last = store.dispatch(_dispatch(job, ["b", "c"], []), job.load, 2, 960.0)
     assert opened().jobs() == []

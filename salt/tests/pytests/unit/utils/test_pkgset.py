@@ -1,0 +1,129 @@
+import os
+
+import pytest
+
+import salt.modules.aptpkg as aptpkg
+import salt.modules.dpkg_lowpkg as dpkg_lowpkg
+import salt.modules.yumpkg as yumpkg
+import salt.modules.zypperpkg as zypperpkg
+import salt.utils.pkgset
+from tests.support.mock import MagicMock, patch
+
+
+@pytest.fixture
+def seen():
+    return []
+
+
+@pytest.fixture
+def configure_loader_modules(tmp_path, seen):
+    def run(*args, **kwargs):
+        seen.append(os.environ.get("SALT_RUNNING"))
+        return {"retcode": 0, "stdout": "", "stderr": "", "pid": 1}
+
+    common = {
+        "__opts__": {"cachedir": str(tmp_path), "test": False},
+        "__context__": {},
+        "__grains__": {"os": "x", "os_family": "x", "osarch": "amd64"},
+        "__salt__": {
+            "cmd.run_all": run,
+            "cmd.run": run,
+            "config.get": MagicMock(return_value=False),
+            "pkg.list_pkgs": MagicMock(return_value={}),
+            "pkg_resource.parse_targets": MagicMock(
+                return_value=({"foo": None}, "repository")
+            ),
+        },
+    }
+    return {module: common for module in (aptpkg, dpkg_lowpkg, yumpkg, zypperpkg)}
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    with patch.object(aptpkg, "list_pkgs", MagicMock(return_value={"foo": "1"})), patch(
+        "salt.utils.systemd.has_scope", MagicMock(return_value=False)
+    ):
+        yield
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: aptpkg.remove("foo"),
+        lambda: aptpkg.purge("foo"),
+        lambda: aptpkg.upgrade(refresh=False),
+        aptpkg.autoremove,
+        lambda: dpkg_lowpkg.unpurge("foo"),
+        # pylint: disable-next=protected-access
+        lambda: yumpkg._call_yum(["remove", "foo"], env={"A": "b"}),
+        lambda: zypperpkg.__zypper__.noraise.call("remove", "foo"),
+    ],
+    ids=["remove", "purge", "upgrade", "autoremove", "unpurge", "yum", "zypper"],
+)
+def test_plugins_are_told_that_it_is_salt(call, seen):
+    call()
+    assert set(seen) == {"1"}
+    assert "SALT_RUNNING" not in os.environ
+
+
+def test_environment_is_as_before_with_changes_in_changes(tmp_path):
+    opts = {"cachedir": str(tmp_path)}
+    with salt.utils.pkgset.own_change(opts):
+        with salt.utils.pkgset.own_change(opts):
+            pass
+        assert os.environ["SALT_RUNNING"] == "1"
+    assert "SALT_RUNNING" not in os.environ
+    with patch.dict(os.environ, {"SALT_RUNNING": "yes"}):
+        with salt.utils.pkgset.own_change(opts):
+            pass
+        assert os.environ["SALT_RUNNING"]
+
+
+def test_nothing_is_written_where_no_beacon_looks(tmp_path):
+    with salt.utils.pkgset.own_change({"cachedir": str(tmp_path)}):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "pairs, before, after, wanted",
+    [
+        ([], "a", "a", True),
+        ([], "a", "b", False),
+        ([("a", "b")], "a", "b", True),
+        ([("a", "b"), ("b", "c")], "a", "c", True),
+        # two at once, of which one waited for the other
+        ([("a", "c"), ("b", "c"), ("a", "b")], "a", "c", True),
+        ([("x", "b")], "a", "b", False),
+        ([("a", "b"), ("b", "a")], "a", "c", False),
+    ],
+)
+def test_explained(pairs, before, after, wanted):
+    assert salt.utils.pkgset.explained(pairs, before, after) is wanted
+
+
+def test_what_fails_is_an_own_change_too(tmp_path):
+    opts = {"cachedir": str(tmp_path)}
+    status = tmp_path / "status"
+    status.write_text("a")
+    with salt.utils.pkgset.own_changes(opts) as pairs:
+        assert pairs == []
+    before = salt.utils.pkgset.digest(str(status))[0]
+    with pytest.raises(ValueError), salt.utils.pkgset.own_change(opts, str(status)):
+        status.write_text("b")
+        raise ValueError
+    after = salt.utils.pkgset.digest(str(status))[0]
+    with pytest.raises(KeyError), salt.utils.pkgset.own_changes(opts) as pairs:
+        raise KeyError
+    with salt.utils.pkgset.own_changes(opts) as pairs:
+        assert pairs == [(before, after)]
+    with salt.utils.pkgset.own_changes(opts) as pairs:
+        assert pairs == []
+
+
+def test_packages_are_stored_in_the_cache(master_opts, tmp_path):
+    opts = {**master_opts, "cachedir": str(tmp_path)}
+    assert salt.utils.pkgset.function(opts) == "pkg.list_pkgs"
+    salt.utils.pkgset.store(opts, "minion", {"foo": "1"})
+    found = salt.cache.factory(opts).fetch(salt.utils.pkgset.BANK, "minion")
+    assert found == {"foo": "1"}
