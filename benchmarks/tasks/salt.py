@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import salt.cache
 import salt.config
 import salt.loader
 import salt.pillar
@@ -48,6 +49,10 @@ class Side:
         opts = self.options(changes)
         return [salt.pillar.get_pillar(opts, {}, minion, "base").compile_pillar() for minion in minions]
 
+    def grains(self, minion: str, grains: dict[str, Any]) -> None:
+        """Let the master know grains of a minion."""
+        salt.cache.factory(self.options({})).store("grains", minion, grains)
+
     def run(self, changes: dict[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a runner, or its error, and the exit code."""
         runner = salt.loader.runner(self.options(changes), context={})
@@ -55,7 +60,7 @@ class Side:
             result = runner[name](**arguments)
         except salt.exceptions.SaltException as error:
             return {"error": str(error), "retcode": 1}
-        return {"result": result, "retcode": result.get("retcode", 0)}
+        return {"result": result, "retcode": result.get("retcode", 0) if isinstance(result, dict) else 0}
 
 
 def prepare(settings: dict[str, Any]) -> Callable[..., Any]:

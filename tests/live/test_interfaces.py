@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +18,6 @@ from tests.live.apt_root import AptRoot, roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -208,3 +212,33 @@ def test_a_proxy_works(apt_root: AptRoot, root: Path) -> None:
     lacks = apt_root.run(*call, "--proxyid=dummy", "pkg.hold", "x", check=False)
     assert lacks.returncode == 1
     assert "not implemented by dummyproxy_pkg" in lacks.stderr
+
+
+@pytest.mark.long
+def test_the_thin_tarball_has_them(root: Path, tmp_path: Path) -> None:
+    """What salt-ssh sends to a machine applies interfaces there, with the Salt of the tarball."""
+    make = "import sys, salt.utils.thin; print(salt.utils.thin.gen_thin(sys.argv[1]))"
+    paths = {**os.environ, "PYTHONPATH": str(root / "salt")}
+    argv = [sys.executable, "-c", make, str(tmp_path / "cache")]
+    made = subprocess.run(argv, env=paths, capture_output=True, text=True, timeout=300, check=True)
+    thin = tmp_path / "thin"
+    with tarfile.open(made.stdout.splitlines()[-1]) as tarball:
+        tarball.extractall(thin, filter="data")
+    modules = tmp_path / "modules" / "modules"
+    modules.mkdir(parents=True)
+    (modules / "wooden_door.py").write_text(DOOR)
+    (modules / "where.py").write_text("import salt.interfaces\n\ndef file():\n    return salt.interfaces.__file__\n")
+    (tmp_path / "etc").mkdir()
+    options = {"smi": "enforce", "root_dir": str(tmp_path), "id": "thin", "module_dirs": [str(modules.parent)]}
+    (tmp_path / "etc" / "minion").write_text(yaml.safe_dump({"file_client": "local", **options}))
+    call = [sys.executable, str(thin / "salt-call"), "--local", "--out=json", "-c", str(tmp_path / "etc")]
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the tarball's salt-call."""
+        return subprocess.run([*call, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+    assert Path(json.loads(run("where.file").stdout)["local"]).is_relative_to(thin)
+    assert json.loads(run("door.open", "front").stdout) == {"local": "front"}
+    lacks = run("door.close", "front")
+    assert lacks.returncode == 1
+    assert "is not implemented by wooden_door" in lacks.stderr

@@ -2,9 +2,12 @@
 Unit tests for the declaration of interfaces
 """
 
+import ast
 import copy
 import inspect
+import pathlib
 import pickle
+import sys
 
 import pytest
 
@@ -272,3 +275,26 @@ def test_every_interface_can_be_read():
             assert function.signature is not None
             assert function.doc
             function.default()
+
+
+@pytest.mark.skipif(
+    not hasattr(sys, "stdlib_module_names"), reason="Python 3.9 does not list them"
+)
+def test_interfaces_need_the_standard_library_only():
+    """
+    They are in the thin tarball of salt-ssh, and are read on machines without Salt's
+    dependencies
+    """
+    foreign = set()
+    for path in pathlib.Path(salt.interfaces.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                foreign.update(one.name for one in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                foreign.add(node.module)
+    foreign = {
+        one for one in foreign if one.split(".")[0] not in sys.stdlib_module_names
+    }
+    assert all(
+        one == "salt.exceptions" or one.startswith("salt.interfaces") for one in foreign
+    ), foreign

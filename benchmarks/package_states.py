@@ -1,0 +1,115 @@
+"""Package states: what compiling a fleet, saving one state, and a long status cost a master.
+
+Stock Salt has nothing to be divided by, so the ratios are of what must not grow with the fleet: saving one minion's
+state, against compiling all. Each time is that of the whole runner: queries, verdicts, files.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.outcome import Outcome, ratio
+from benchmarks.patched import patched
+from harness.database import scratch
+
+if TYPE_CHECKING:
+    from benchmarks.options import Options
+    from benchmarks.patched import Salt
+    from harness.database.scratch import Database
+
+ROOT = Path(__file__).parent.parent
+ENTRIES, ROWS = 200, 10_000
+WANTED = ("installed", "latest", "removed", "installed")
+# how minions, their groups and states come into the tables
+FLEET = """
+INSERT INTO web_customer VALUES (1, 'one');
+INSERT INTO rhnServer SELECT n, 1, 'minion-' || n FROM generate_series(1, {minions} + 1) AS n;
+INSERT INTO suseMinionInfo SELECT id, name FROM rhnServer;
+INSERT INTO susePackageState (name, own) SELECT name, TRUE FROM rhnServer ORDER BY id;
+INSERT INTO susePackageList SELECT id, 'apt', 'x', '{{}}' FROM rhnServer;
+"""
+
+
+def run(options: Options) -> Outcome:
+    """Compile `options.minions` minions, save one of their states, and ask for a long status, `rounds` times each."""
+    with (
+        TemporaryDirectory(prefix="saltbed-") as name,
+        scratch.served(Path(name)) as server,
+        patched(Path(name)) as salt,
+    ):
+        database = scratch.make(server, "states")
+        for file in ("uyuni.sql", "package_states.sql"):
+            database.alone((ROOT / "sql" / file).read_text())
+        _fill(database, options.minions)
+        root = Path(name) / "sls"
+        samples = _measure(salt, database, root, options)
+        size = sum(path.stat().st_size for path in root.rglob("*.sls"))
+    figures = {f"{key}_s": median(series) for key, series in samples.items()}
+    figures |= {"entries": ENTRIES, "rows": ROWS, "files_mb": size / 1e6}
+    description = f"Package states: {options.minions:,} minions with {ENTRIES} entries each"
+    return Outcome(
+        "package-states", description, {"save_one": ratio(samples["save"], samples["compile"])}, figures, samples
+    )
+
+
+def _entries(minion: int, count: int) -> list[dict[str, str]]:
+    """Return entries that no other minion has: versions differ."""
+    found = []
+    for number in range(count):
+        entry = {"package": f"package-{number:05d}", "wanted": WANTED[number % len(WANTED)]}
+        if entry["wanted"] == "installed":
+            entry["version"] = f">=1.{minion}-{number},<2.{number}"
+        found.append(entry)
+    return found
+
+
+def _fill(database: Database, minions: int) -> None:
+    """Give each minion its own state; the last one has many entries, and has sent as many packages."""
+    database.run(FLEET.format(minions=minions))
+    columns = "state_id, number, contents, author, items"
+    insert = f"INSERT INTO susePackageStateRevision ({columns}) VALUES (%s, 1, 1, 'x', %s::jsonb)"  # noqa: S608 - ours
+    for minion in range(1, minions + 1):
+        database.run(insert, minion, json.dumps(_entries(minion, ENTRIES)))
+    database.run(insert, minions + 1, json.dumps(_entries(1, ROWS)))
+    there = {
+        f"package-{number:05d}": {"versions": [f"1.5-{number}"], "available": ["1.0", f"1.5-{number}", "3.0"]}
+        for number in range(ROWS)
+    }
+    database.run("UPDATE susePackageList SET packages = %s::jsonb WHERE server_id = %s", json.dumps(there), minions + 1)
+
+
+def _measure(salt: Salt, database: Database, root: Path, options: Options) -> dict[str, list[float]]:
+    """Return the seconds of each, in turn."""
+    changes = {"postgres": database.server.salt_options(), "package_states": {"sls_root": str(root)}}
+
+    def do(function: str, **arguments: object) -> tuple[float, Any]:
+        seconds, found = salt.process.run("run", changes, f"package_states.{function}", arguments)
+        if "error" in found:
+            raise BenchmarkError(f"package_states.{function} failed: {found['error']}")
+        return seconds, found["result"]
+
+    samples: dict[str, list[float]] = {"compile": [], "compile_unchanged": [], "save": [], "status": []}
+    for number in range(options.rounds):
+        for path in root.rglob("packages-*.sls"):
+            path.unlink()
+        for key in ("compile", "compile_unchanged"):
+            seconds, found = do("compile")
+            expected = options.minions + 1 if key == "compile" else 0
+            if found["errors"] or len(found["files"]) != expected:
+                raise BenchmarkError(f"{key} wrote {len(found['files'])} files instead of {expected}.")
+            samples[key].append(seconds)
+        seconds, found = do("set", name="minion-1", package="one-more", wanted="installed", version=f"1.{number}")
+        if found["files"] != ["minion-1"]:
+            raise BenchmarkError(f"saving the state of minion-1 wrote {found['files']}.")
+        samples["save"].append(seconds)
+        seconds, found = do("status", minion=f"minion-{options.minions + 1}", table=False)
+        if len(found["rows"]) != ROWS:
+            raise BenchmarkError(f"the status has {len(found['rows'])} rows instead of {ROWS}.")
+        samples["status"].append(seconds)
+        options.progress(number + 1, options.rounds)
+    return samples

@@ -1,0 +1,60 @@
+"""
+What can go wrong with package states.
+
+.. code-block:: text
+
+    SaltException
+    `-- PackageStateError
+        |-- InvalidInput       a name, version or policy that is not accepted
+        |-- Conflict           two states of equal rank want different things
+        |-- Unsupported        what the package manager of a minion can't do
+        |-- Protected          a package that must not be removed
+        |-- Outdated           somebody else saved meanwhile
+        `-- NotThere           no such state, revision, minion or group
+
+Each message is one sentence, or one for each package, and says what to do next.
+"""
+
+import salt.exceptions
+
+
+class PackageStateError(salt.exceptions.SaltException):
+    """
+    The base of all errors of package states
+    """
+
+
+class InvalidInput(PackageStateError):
+    """
+    A name, version or policy is not accepted
+    """
+
+
+class Conflict(PackageStateError):
+    """
+    Two states of equal rank want different things of one package
+    """
+
+
+class Unsupported(PackageStateError):
+    """
+    The package manager of a minion can't do what is wanted
+    """
+
+
+class Protected(PackageStateError):
+    """
+    A package that must not be removed should be
+    """
+
+
+class Outdated(PackageStateError):
+    """
+    Somebody else saved a revision meanwhile
+    """
+
+
+class NotThere(PackageStateError):
+    """
+    There is no such state, revision, minion, group or organization
+    """

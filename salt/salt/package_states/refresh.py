@@ -1,0 +1,156 @@
+"""
+The packages that a minion sent, and its status.
+
+:func:`salt.modules.package_state.inventory` returns them:
+
+.. code-block:: text
+
+    {"platform": "apt", "digest": "<sha256>", "packages": {
+        "nginx": {"versions": ["1.22.1-9"], "available": ["1.22.1-9"],
+                  "candidate": "1.22.1-9", "held": False, "orphan": False,
+                  "configured": False, "kept": ""}}}
+
+A minion may send anything, so its answer is checked before it is stored.
+"""
+
+import json
+
+import salt.package_states.status as status
+import salt.package_states.store as tables
+from salt.package_states.errors import InvalidInput, NotThere, PackageStateError
+from salt.package_states.fleet import Fleet
+from salt.package_states.version import MANAGERS
+
+# the bytes that the packages of one minion may have
+MOST = 16 * 1024 * 1024
+_TEXT, _LIST, _FLAG = str, list, bool
+_FIELDS = {
+    "versions": _LIST,
+    "available": _LIST,
+    "candidate": _TEXT,
+    "held": _FLAG,
+    "orphan": _FLAG,
+    "configured": _FLAG,
+    "kept": _TEXT,
+}
+
+
+def check(inventory):
+    """
+    Check that a minion sent its packages, and nothing else
+
+    :param inventory: what it sent
+    :raises InvalidInput: if it did not
+    """
+    good = (
+        isinstance(inventory, dict)
+        and inventory.get("platform") in MANAGERS
+        and isinstance(inventory.get("digest"), str)
+        and len(inventory["digest"]) <= 64
+        and isinstance(inventory.get("packages"), dict)
+        and all(
+            isinstance(key, str) and len(key) < 200 and _entry(there)
+            for key, there in inventory["packages"].items()
+        )
+    )
+    # PostgreSQL takes no NUL
+    if not good or "\\u0000" in (text := json.dumps(inventory)) or len(text) > MOST:
+        raise InvalidInput(
+            "The minion sent no list of packages; see what package_state.inventory says there."
+        )
+
+
+def _entry(there):
+    return isinstance(there, dict) and all(
+        field in _FIELDS
+        and isinstance(value, _FIELDS[field])
+        and (
+            not isinstance(value, list) or all(isinstance(part, str) for part in value)
+        )
+        for field, value in there.items()
+    )
+
+
+def store(opts, minion, inventory):
+    """
+    Store the packages that a minion sent, and return its status
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :param dict inventory: what it sent
+    :raises PackageStateError: if it is not known, or sent something else
+    """
+    check(inventory)
+    with tables.reading(opts) as connection:
+        fleet = Fleet(opts, connection)
+        tables.keep(connection, fleet.minion(minion).server, inventory)
+        return status.summary(minion, _rows(fleet, minion))
+
+
+def rows(opts, minion):
+    """
+    Return the rows of the status of a minion
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :raises NotThere: if it never sent its packages
+    """
+    with tables.reading(opts) as connection:
+        fleet = Fleet(opts, connection)
+        return _rows(fleet, minion)
+
+
+def summaries(opts):
+    """
+    Return the status of each minion that sent its packages, by id
+
+    :param dict opts: the options of the master
+    """
+    with tables.reading(opts) as connection:
+        sent = tables.ask(
+            connection,
+            "SELECT m.minion_id FROM susePackageList AS l"
+            " JOIN suseMinionInfo AS m ON m.server_id = l.server_id",
+        )
+        return _summaries(Fleet(opts, connection), [minion for (minion,) in sent])
+
+
+def packages(connection, minion):
+    """
+    Return the packages that a minion sent last
+
+    :param connection: see :func:`salt.package_states.store.reading`
+    :param Minion minion: the minion
+    :raises NotThere: if it never did
+    """
+    found = tables.ask(
+        connection,
+        "SELECT packages FROM susePackageList WHERE server_id = %s",
+        minion.server,
+    )
+    if not found:
+        raise NotThere(
+            f"{minion.id} never sent its packages; run package_states.refresh {minion.id}."
+        )
+    return found[0][0]
+
+
+def _rows(fleet, name):
+    minion = fleet.minion(name)
+    verdicts = fleet.verdicts(minion, fleet.sources({name: minion})[name])
+    return status.rows(verdicts, minion.platform, packages(fleet.connection, minion))
+
+
+def _summaries(fleet, ids):
+    minions = fleet.minions(ids)
+    sources, found = fleet.sources(minions), {}
+    for name in sorted(minions):
+        there = packages(fleet.connection, minions[name])
+        try:
+            verdicts = fleet.verdicts(minions[name], sources[name])
+        except PackageStateError as exc:
+            found[name] = {"minion": name, "consistent": False, "error": str(exc)}
+            continue
+        rows_of = status.rows(verdicts, minions[name].platform, there)
+        found[name] = status.summary(name, rows_of)
+    return found

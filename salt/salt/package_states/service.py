@@ -1,0 +1,228 @@
+"""
+Save, assign and compile package states: what the runner does.
+
+A state is saved in one transaction, after a look at each minion to which it
+applies. The files are written once it is committed: if that fails, the states
+are right and ``package_states.compile`` makes up for it.
+"""
+
+import os
+
+import salt.package_states.difference as difference
+import salt.package_states.files as files
+import salt.package_states.item as item
+import salt.package_states.names as names
+import salt.package_states.platforms as platforms
+import salt.package_states.resolver as resolver
+import salt.package_states.sls as sls
+import salt.package_states.store as store
+from salt.package_states.errors import InvalidInput, PackageStateError
+from salt.package_states.fleet import Fleet
+
+
+class Service:
+    """
+    The package states of a master
+
+    opts
+        The options of the master. Under ``package_states``, ``sls_root`` is the root
+        below which the files are written, and ``protected`` a list of the names of
+        further packages that must not be removed.
+    """
+
+    def __init__(self, opts):
+        self.opts = opts
+        own = opts.get("package_states") or {}
+        self.root = own.get("sls_root", files.ROOT)
+        self.protected = platforms.PROTECTED | set(own.get("protected", ()))
+
+    def create(self, name):
+        """
+        Make an empty state; one that has the id of a minion is that minion's own
+
+        :param str name: its name
+        """
+        names.state(name)
+        with store.writing(self.opts) as connection:
+            own = name in Fleet(self.opts, connection).minions([name])
+            store.create(connection, name, own)
+        return {"state": name, "revision": 0, "own": own}
+
+    def change(
+        self,
+        name,
+        change,
+        author,
+        comment="",
+        seen=None,
+        dry_run=False,
+        create=False,
+        parent=None,
+    ):
+        """
+        Save a state with changed entries
+
+        :param str name: that of the state
+        :param change: a function that takes the state and its newest revision, a
+            connection, and returns the entries
+        :param str author: who saves it
+        :param str comment: why
+        :param seen: the number of the revision that the author saw, None not to check
+        :param bool dry_run: save nothing
+        :param bool create: make the state if there is none
+        :param parent: a function that returns the revision that a rollback brings back
+        :raises PackageStateError: says what is wrong; nothing is saved then
+        """
+        with store.writing(self.opts, commit=not dry_run) as connection:
+            if create and not store.known(connection, name):
+                own = name in Fleet(self.opts, connection).minions([name])
+                store.create(connection, name, own)
+            where = store.state(connection, name)
+            current = store.check(connection, where, seen)
+            items = item.ordered(change(where, current, connection))
+            platforms.guard(items, self.protected)
+            changes = difference.between(current.items, items)
+            result = {"state": name, "revision": current.number, "changes": changes}
+            if not changes and current.number and parent is None:
+                return {**result, "minions": [], "files": []}
+            revision = store.save(
+                connection, where, current, items, author, comment, parent
+            )
+            fleet = Fleet(self.opts, connection)
+            texts = self._checked(fleet, where, {where.id: revision})
+            minions = texts if where.own else set(texts) - {name}
+            result.update(revision=revision.number, minions=sorted(minions))
+        if dry_run:
+            return {**result, "dry_run": True}
+        return {**result, "files": self._write(texts)}
+
+    def assign(self, name, kind, target, priority, author, away=False):
+        """
+        Assign a state, or take an assignment away
+
+        :param str name: that of the state
+        :param str kind: ``organization``, ``group``, ``grains`` or ``minion``
+        :param str target: its name or id, or a grain match
+        :param int priority: among assignments of one kind, the higher one wins
+        :param str author: who does it
+        :param bool away: take it away
+        :raises PackageStateError: says what is wrong; nothing is changed then
+        """
+        with store.writing(self.opts) as connection:
+            where = store.state(connection, name)
+            if where.own:
+                raise InvalidInput(
+                    f"{name} is the own state of a minion and applies to that alone; make"
+                    " another state to assign."
+                )
+            before = Fleet(self.opts, connection).affected(where)
+            if away:
+                store.unassign(connection, where, kind, target)
+            else:
+                store.assign(connection, where, kind, target, priority, author)
+            texts = self._checked(Fleet(self.opts, connection), where, {}, before)
+        return {
+            "state": name,
+            kind: target,
+            "minions": sorted(set(texts) - {name}),
+            "files": self._write(texts),
+        }
+
+    def _checked(self, fleet, where, revisions, more=None):
+        """
+        Return the texts of the files that depend on a state, by name
+
+        :param Fleet fleet: the minions
+        :param State where: the state
+        :param dict revisions: revisions to take instead of the newest
+        :param dict more: further minions, by id
+        :raises PackageStateError: if one of them is in trouble
+        """
+        for sources in fleet.rivals(where, revisions):
+            resolver.resolve(sources)
+        minions = {**fleet.affected(where), **(more or {})}
+        texts, problems = self._texts(fleet, minions, revisions)
+        if problems:
+            raise next(iter(problems.values()))
+        if not where.own:
+            texts.setdefault(where.name, self._alone(fleet, where, revisions))
+        return texts
+
+    def _texts(self, fleet, minions, revisions=None):
+        """
+        Return the texts of the files of minions, and the errors, each by id
+        """
+        texts, problems = {}, {}
+        for name, sources in fleet.sources(minions, revisions).items():
+            try:
+                verdicts = resolver.managed(fleet.verdicts(minions[name], sources))
+                names.state(name)
+                texts[name] = sls.render(
+                    name, minions[name].platform, sources, verdicts, self.protected
+                )
+            except PackageStateError as exc:
+                problems[name] = exc
+        return texts, problems
+
+    def _alone(self, fleet, where, revisions):
+        """
+        Return the text of the file of a state by itself
+        """
+        revision = (
+            revisions.get(where.id)
+            or store.newest(fleet.connection, [where.id])[where.id]
+        )
+        source = resolver.Source(
+            where.name, revision.contents, resolver.OWN, where.name, 0, revision.items
+        )
+        verdicts = resolver.managed(resolver.resolve([source]))
+        return sls.render(where.name, None, [source], verdicts, self.protected)
+
+    def _write(self, texts):
+        """
+        Write files and return the names of those that changed
+        """
+        changed = [
+            name for name in sorted(texts) if files.write(self.root, name, texts[name])
+        ]
+        if changed:
+            files.ship(self.root)
+        return changed
+
+    def compile(self, minion=None):
+        """
+        Write the file of one minion, or of all minions and states
+
+        :param str minion: its id, None for all
+        :return: ``files`` that changed, and ``errors`` by minion
+        """
+        with store.reading(self.opts) as connection:
+            fleet = Fleet(self.opts, connection)
+            minions = {minion: fleet.minion(minion)} if minion else fleet.minions()
+            texts, problems = self._texts(fleet, minions)
+            if not minion:
+                for where in store.states(connection):
+                    if not where.own and where.name not in minions:
+                        texts[where.name] = self._alone(fleet, where, {})
+        for name in list(texts):
+            # no file for a minion that never had a state; an empty one for a minion
+            # that had, so that its locks are released
+            if name in minions and "\n# revision: none\n" in texts[name]:
+                if not os.path.exists(files.path(self.root, name)):
+                    del texts[name]
+        return {
+            "compiled": len(texts),
+            "files": self._write(texts),
+            "errors": {name: str(exc) for name, exc in sorted(problems.items())},
+        }
+
+    def verdicts(self, minion):
+        """
+        Return a minion and its verdicts
+
+        :param str minion: its id
+        """
+        with store.reading(self.opts) as connection:
+            fleet = Fleet(self.opts, connection)
+            found = fleet.minion(minion)
+            return found, fleet.verdicts(found, fleet.sources({minion: found})[minion])

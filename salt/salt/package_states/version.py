@@ -1,0 +1,101 @@
+"""
+How versions compare, the same on the master and on the minions.
+
+Epochs always count: ``1:0.5`` is newer than ``0.6``. Debian's order is written
+out here, as ``dpkg`` would be a process for each comparison, and a master has
+none where it runs on another system.
+"""
+
+import functools
+import re
+
+from salt.utils.pkg.rpm import evr_compare, version_to_evr
+
+APT = "apt"
+ZYPPER = "zypper"
+DNF = "dnf"
+MANAGERS = (APT, ZYPPER, DNF)
+
+_RUNS = re.compile(r"([^0-9]*)([0-9]*)")
+
+
+def _weight(mark):
+    """
+    Return what a character that is no digit weighs: a tilde less than the end
+    """
+    if mark == "~":
+        return -1
+    return ord(mark) if mark.isalpha() else ord(mark) + 256
+
+
+@functools.lru_cache(maxsize=16384)
+def _deb_part(text):
+    """
+    Return the key of an upstream version or of a revision
+    """
+    key = []
+    for marks, digits in _RUNS.findall(text):
+        if marks or digits:
+            # the 0 stands for the end, between a tilde and a letter
+            key.append(([_weight(mark) for mark in marks] + [0], int(digits or 0)))
+    # "1." is "1.0", and the end of a version weighs 0 as well
+    key.append(([0], 0))
+    return key
+
+
+@functools.lru_cache(maxsize=16384)
+def _deb_key(version):
+    epoch, colon, rest = version.partition(":")
+    if not colon or not epoch.isdigit():
+        epoch, rest = "0", version
+    upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "0")
+    return int(epoch), _deb_part(upstream), _deb_part(revision)
+
+
+def _deb_compare(one, two):
+    one, two = _deb_key(one), _deb_key(two)
+    return (one > two) - (one < two)
+
+
+def _rpm_compare(one, two):
+    one, two = version_to_evr(one), version_to_evr(two)
+    if not one[2] or not two[2]:
+        # a version without a release is that of any release
+        one, two = (*one[:2], ""), (*two[:2], "")
+    return evr_compare(one, two)
+
+
+def compare(manager, one, two):
+    """
+    Return -1, 0 or 1: whether a version is older than, equal to, or newer than another
+
+    :param str manager: ``apt``, ``zypper`` or ``dnf``, or None for Debian's order
+    :param str one: a version
+    :param str two: a version
+    """
+    if manager in (ZYPPER, DNF):
+        return _rpm_compare(one, two)
+    return _deb_compare(one, two)
+
+
+def newest(manager, versions):
+    """
+    Return the newest of some versions, or an empty string if there is none
+
+    :param str manager: as for :func:`compare`
+    :param versions: an iterable of versions
+    """
+    order = functools.cmp_to_key(functools.partial(compare, manager))
+    return max(versions, key=order, default="")
+
+
+def sort(manager, versions):
+    """
+    Return versions as a list, the oldest first
+
+    :param str manager: as for :func:`compare`
+    :param versions: an iterable of versions
+    """
+    return sorted(
+        set(versions), key=functools.cmp_to_key(functools.partial(compare, manager))
+    )

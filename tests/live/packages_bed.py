@@ -1,0 +1,72 @@
+"""What the tests of package states share: a root, Salt in it, and the compiler's output applied there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmarks.contender import Contender
+    from tests.live.apt_root import AptRoot, Caller
+
+PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a run of the states gave: the result, comment and changes of each package, and of the locks."""
+
+    states: dict[str, dict[str, Any]]
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Return the changes that are not empty, the locks included."""
+        return {name: state["changes"] for name, state in self.states.items() if state["changes"]}
+
+    @property
+    def failed(self) -> list[str]:
+        """Return the packages whose state failed."""
+        return [name for name, state in self.states.items() if state["result"] is False]
+
+    def comment(self, package: str) -> str:
+        """Return what the state of a package says."""
+        return str(self.states[package]["comment"])
+
+
+class Bench:
+    """A root, Salt in it, and the compiler of the patched tree outside."""
+
+    def __init__(self, root: AptRoot, salt: Caller, compiler: Contender) -> None:
+        """Take all three."""
+        self.root = root
+        self.salt = salt
+        self._compiler = compiler
+
+    def apply(self, *rows: Row, test: bool = False) -> Applied:
+        """Compile entries (package, wanted, version, floor) and apply the file; what Salt refuses is an error."""
+        text = self._compiler.run("render", rows)[1]
+        self.root.write("/srv/salt/susemanager/packages-web.sls", text)
+        return self.run(test=test)
+
+    def run(self, *, test: bool = False) -> Applied:
+        """Apply the file once more."""
+        found = self.salt.cmd("state.apply", "susemanager.packages-web", test=test)
+        assert isinstance(found, dict), found
+        return Applied({name.split("_|-")[1].removeprefix("package_states "): state for name, state in found.items()})
+
+    def version(self, package: str) -> str:
+        """Return the installed version of a package, or an empty string."""
+        name, _, architecture = package.partition(":")
+        found = self.root.installed(name)
+        native = [key for key in found if key.split(":")[0] == name and not key.endswith(":i386")]
+        key = f"{name}:{architecture}" if architecture else (native or [""])[0]
+        return found.get(key, "")
+
+    def begin(self, package: str, version: str) -> None:
+        """Bring a package into a version, or away, whatever is locked."""
+        self.root.run("rm", "-f", PREFERENCES)
+        if version:
+            self.root.apt("install", "--allow-downgrades", "--allow-change-held-packages", f"{package}={version}")
+        else:
+            self.root.apt("purge", "--allow-change-held-packages", package)

@@ -1,0 +1,106 @@
+"""Package states from end to end: PostgreSQL, a real master, and a real minion in a Debian root."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.bed import Bed, BedSettings
+from harness.database import scratch
+from tests.live.apt_root import roots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.live.apt_root import AptRoot
+
+pytestmark = [pytest.mark.live, pytest.mark.long]
+NAME = "web1.example.com"
+
+
+@pytest.fixture
+def apt_root(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AptRoot]:
+    """Yield a root."""
+    yield from roots(root, tmp_path_factory)
+
+
+def _answer(bed: Bed, command: str, *arguments: str) -> Any:  # noqa: ANN401 - of any function
+    """Return what a command of Salt answers, and why it failed if it did."""
+    done = bed.run(command, [*arguments, "--out=json", "--out-indent=-1"])
+    assert done.returncode == 0, f"{arguments}: {done.stdout}\n{done.stderr}"
+    return json.loads(done.stdout)
+
+
+def test_from_a_saved_state_to_a_repaired_minion(root: Path, tmp_path: Path, apt_root: AptRoot) -> None:
+    """Save, highstate, see a removal behind Salt's back in the status, repair it; import it all: nothing changes."""
+    with scratch.served(tmp_path) as server:
+        database = scratch.make(server, "states")
+        for name in ("uyuni.sql", "package_states.sql"):
+            database.alone((root / "sql" / name).read_text())
+        database.run("INSERT INTO web_customer VALUES (1, 'one')")
+        database.run("INSERT INTO rhnServerGroup VALUES (3, 'front', '', 1)")
+        database.run("INSERT INTO rhnServer VALUES (1, 1, %s)", NAME)
+        database.run("INSERT INTO suseMinionInfo VALUES (1, %s)", NAME)
+        database.run("INSERT INTO rhnServerGroupMembers VALUES (1, 3)")
+        files = tmp_path / "srv"
+        files.mkdir()
+        (files / "top.sls").write_text("base: {'*': [susemanager.packages]}\n")
+        settings = BedSettings(
+            tree=root / "salt",
+            folder=tmp_path / "bed",
+            master_options={
+                "postgres": server.salt_options() | {"db": "states"},
+                "package_states": {"sls_root": str(files)},
+                "file_roots": {"base": [str(files)]},
+            },
+            pillar="none",
+            postgres="none",
+            api=False,
+        )
+        with Bed(settings) as bed:
+            minion = apt_root.start_minion(NAME, bed.master.request_port)
+            minion.wait_ready()
+            try:
+                _walk(bed, apt_root, files)
+            finally:
+                minion.stop()
+
+
+def _walk(bed: Bed, apt_root: AptRoot, files: Path) -> None:
+    def states(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
+        return _answer(bed, "salt-run", f"package_states.{function}", *arguments)
+
+    def highstate() -> dict[str, Any]:
+        found = _answer(bed, "salt", NAME, "state.highstate", "--static")[NAME]
+        assert all(state["result"] for state in found.values()), found
+        return {name.split("_|-")[1]: state["changes"] for name, state in found.items() if state["changes"]}
+
+    states("create", "front")
+    states("assign", "front", "group", "front")
+    saved = states("set", "front", "sb-tool", "installed", ">=1.0,<2.0~~")
+    assert saved["files"] == ["front", NAME]
+    assert (files / "susemanager" / f"packages-{NAME}.sls").exists()
+    states("set", NAME, "sb-unwanted", "removed")
+    plan = states("dry_run", NAME)
+    assert plan["sb-tool"]["action"] == "install"
+    assert set(highstate()) == {"package_states locks", "package_states sb-tool"}
+    assert apt_root.installed() == {"sb-tool:all": "1.10"}
+    assert highstate() == {}
+    assert states("refresh", NAME)["consistent"] is True
+    apt_root.apt("remove", "sb-tool")
+    drift = states("refresh", NAME)["drift"]
+    assert [(row["package"], row["source"]) for row in drift] == [("sb-tool", "group front: front")]
+    assert "inconsistent" in states("status", NAME)
+    assert set(highstate()) == {"package_states sb-tool"}
+    assert states("refresh", NAME)["consistent"] is True
+    assert states("status", NAME).endswith(f"{NAME} is consistent.")
+    # all that is there, as it is: the locks are new, no package changes
+    before = apt_root.run("dpkg-query", "-W").stdout
+    states("import_installed", NAME)
+    changed = highstate()
+    assert set(changed) == {"package_states locks"}
+    assert highstate() == {}
+    assert apt_root.run("dpkg-query", "-W").stdout == before

@@ -1,0 +1,323 @@
+"""Package states in a real PostgreSQL: precedence, conflicts, history, two editors, files, hostile input."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg2
+import pytest
+
+from benchmarks.patched import Salt, patched
+from harness.database import scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.database.postgres import Postgres
+
+pytestmark = [pytest.mark.live, pytest.mark.long]
+FILES = ("uyuni.sql", "package_states.sql", "package_states.sql")
+MINIONS = ("web", "web1.example.com", "db")
+# from low to high: how a state gets there, for the minion web
+LEVELS = ("organization", "group", "grains", "minion", "own")
+TARGETS = {"organization": "one", "group": "a", "grains": "role:front", "minion": "web"}
+
+
+@dataclass(frozen=True)
+class States:
+    """A database with three minions, and the runner of a Salt whose files are below `root`."""
+
+    salt: Salt
+    database: scratch.Database
+    root: Path
+
+    def answer(self, function: str, **arguments: object) -> dict[str, Any]:
+        """Return what the runner answers: `result` or `error`, and `retcode`."""
+        changes = {
+            "postgres": self.database.server.salt_options(),
+            "package_states": {"sls_root": str(self.root)},
+        }
+        found: dict[str, Any] = self.salt.act("run", changes, f"package_states.{function}", arguments)
+        return found
+
+    def do(self, function: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+        """Return the result of a function that works."""
+        found = self.answer(function, **arguments)
+        assert "error" not in found, found
+        return found["result"]
+
+    def refused(self, function: str, **arguments: object) -> str:
+        """Return the error of a function that does not."""
+        return str(self.answer(function, **arguments)["error"])
+
+    def set(self, name: str, package: str, wanted: str, version: str | None = None) -> Any:  # noqa: ANN401
+        """Set an entry."""
+        return self.do("set", name=name, package=package, wanted=wanted, version=version)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the generated files."""
+        folder = self.root / "susemanager"
+        return {path.name: path.read_bytes() for path in sorted(folder.glob("packages-*.sls"))}
+
+    def send(self, minion: str, packages: dict[str, dict[str, Any]], platform: str = "apt") -> None:
+        """Store packages as if the minion had sent them."""
+        self.database.run(
+            "INSERT INTO susePackageList SELECT server_id, %s, 'x', %s::jsonb FROM suseMinionInfo WHERE minion_id = %s"
+            " ON CONFLICT (server_id) DO UPDATE SET platform = EXCLUDED.platform, packages = EXCLUDED.packages",
+            platform,
+            json.dumps(packages),
+            minion,
+        )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """Yield a server."""
+    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
+    """Yield the patched Salt, which has grains of the minion web."""
+    with patched(tmp_path_factory.mktemp("salt")) as found:
+        found.act("grains", "web", {"role": "front", "os_family": "Debian", "osarch": "amd64"})
+        yield found
+
+
+@pytest.fixture
+def states(server: Postgres, salt: Salt, root: Path, tmp_path: Path, request: pytest.FixtureRequest) -> States:
+    """Return an empty set of states."""
+    made = scratch.make(server, f"states_{abs(hash(request.node.name))}")
+    for name in FILES:
+        made.alone((root / "sql" / name).read_text())
+    made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
+    made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
+    for number, minion in enumerate(MINIONS, 1):
+        made.run("INSERT INTO rhnServer VALUES (%s, %s, %s)", number, 2 if minion == "db" else 1, minion)
+        made.run("INSERT INTO suseMinionInfo VALUES (%s, %s)", number, minion)
+    made.run("INSERT INTO rhnServerGroupMembers VALUES (1, 3), (1, 12), (2, 12)")
+    return States(salt, made, tmp_path)
+
+
+def _place(states: States, level: str, name: str, priority: int = 0) -> str:
+    """Make a state that applies to the minion web on this level, and return its name."""
+    name = "web" if level == "own" else name
+    states.do("create", name=name)
+    if level != "own":
+        states.do("assign", name=name, kind=level, target=TARGETS[level], priority=priority)
+    return name
+
+
+def test_each_level_wins_over_the_lower_ones(states: States) -> None:
+    """For all pairs of levels the higher one gives the verdict, and the lower one is named as overruled."""
+    places = {level: _place(states, level, f"s-{level}") for level in LEVELS}
+    pairs = list(combinations(LEVELS, 2))
+    for number, (low, high) in enumerate(pairs):
+        states.set(places[low], f"pkg{number}", "removed")
+        states.set(places[high], f"pkg{number}", "latest")
+    states.send("web", {})
+    rows = {row["package"]: row for row in states.do("status", minion="web", table=False)["rows"]}
+    assert len(rows) == len(pairs)
+    for number, (low, high) in enumerate(pairs):
+        row = rows[f"pkg{number}"]
+        assert row["verdict"] == "latest"
+        assert places[high] in row["source"]
+        assert len(row["overruled"]) == 1
+        assert places[low] in row["overruled"][0]
+
+
+@pytest.mark.parametrize("level", LEVELS[:-1])
+def test_a_conflict_of_equals_is_refused_at_saving(states: States, level: str) -> None:
+    """Both sources are named, nothing is saved and no file changes; another priority settles it."""
+    one, two = _place(states, level, "one-state"), _place(states, level, "two-state")
+    states.set(one, "foo", "latest")
+    before = states.files()
+    error = states.refused("set", name=two, package="foo", wanted="removed")
+    assert all(word in error for word in ("foo", "one-state", "two-state", "latest", "removed"))
+    assert states.do("show", name=two)["revision"] == 0
+    assert states.files() == before
+    states.do("assign", name=two, kind=level, target=TARGETS[level], priority=1)
+    states.set(two, "foo", "removed")
+    # and taking the priority away again is the same conflict
+    error = states.refused("assign", name=two, kind=level, target=TARGETS[level], priority=0)
+    assert "one-state" in error
+
+
+def test_a_conflict_is_found_in_a_group_without_minions(states: States) -> None:
+    """States of one target conflict whoever its minions will be."""
+    states.database.run("DELETE FROM rhnServerGroupMembers")
+    one, two = _place(states, "group", "one-state"), _place(states, "group", "two-state")
+    states.set(one, "foo", "latest")
+    assert "one-state" in states.refused("set", name=two, package="foo", wanted="removed")
+
+
+def test_history_only_grows(states: States) -> None:
+    """The database refuses all but the next revision, also for its owner and with triggers off for replicas."""
+    states.do("create", name="web")
+    for version in ("1.0", "1.10", "2.0"):
+        states.set("web", "foo", "installed", version)
+    statements = (
+        "UPDATE susePackageStateRevision SET author = 'other'",
+        "DELETE FROM susePackageStateRevision",
+        "TRUNCATE susePackageStateRevision",
+        "DELETE FROM susePackageState",
+        "SET session_replication_role = replica; DELETE FROM susePackageStateRevision",
+        "INSERT INTO susePackageStateRevision (state_id, number, contents, author, items) VALUES (1, 3, 3, 'x', '[]')",
+        "INSERT INTO susePackageStateRevision (state_id, number, contents, author, items) VALUES (1, 9, 9, 'x', '[]')",
+    )
+    for statement in statements:
+        with pytest.raises(psycopg2.Error):
+            states.database.run(statement)
+    assert [entry["revision"] for entry in states.do("history", name="web")] == [1, 2, 3]
+
+
+def test_diff_and_rollback(states: States) -> None:
+    """Any two revisions can be compared; a rollback is a new one, whose files are the old ones byte for byte."""
+    _place(states, "group", "front")
+    files = [states.files()]
+    states.set("front", "foo", "installed", ">=1.0")
+    files.append(states.files())
+    states.set("front", "bar", "removed")
+    files.append(states.files())
+    states.set("front", "foo", "latest")
+    files.append(states.files())
+    assert len({tuple(sorted(found.items())) for found in files}) == len(files)
+    for old in range(4):
+        for new in range(4):
+            found = states.do("diff", name="front", old=old, new=new)
+            assert bool(found) == (old != new)
+    assert states.do("diff", name="front", old=1, new=3) == {
+        "bar": {"old": None, "new": "removed"},
+        "foo": {"old": "installed >=1.0", "new": "latest"},
+    }
+    for number in (1, 2, 3):
+        assert states.do("rollback", name="front", revision=number)["revision"] == 3 + number
+        assert states.files() == files[number]
+    assert [entry["contents"] for entry in states.do("history", name="front")] == [1, 2, 3, 1, 2, 3]
+    assert states.do("rollback", name="front", revision=0)["revision"] == 7
+    assert states.do("show", name="front")["packages"] == {}
+    # the same files for whoever compiles them anew
+    before = states.files()
+    assert states.do("compile")["files"] == []
+    assert states.files() == before
+
+
+def test_two_editors(states: States) -> None:
+    """The one who saw an old revision is told who saved which one; who saves without looking loses nothing."""
+    states.do("create", name="front")
+    states.do("set", name="front", package="foo", wanted="latest", author="ann", revision=0)
+    error = states.refused("set", name="front", package="bar", wanted="latest", author="bob", revision=0)
+    assert "ann" in error
+    assert "revision 1" in error
+    assert states.do("show", name="front")["packages"] == {"foo": "latest"}
+
+    def save(number: int) -> None:
+        with patched(states.root / f"salt{number}") as other:
+            mine = States(other, states.database, states.root)
+            for package in range(5):
+                mine.set("front", f"pkg{number}-{package}", "latest")
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(save, range(2)))
+    assert len(states.do("show", name="front")["packages"]) == 11
+    assert [entry["revision"] for entry in states.do("history", name="front")] == list(range(1, 12))
+
+
+def test_import_export_and_upgrade(states: States) -> None:
+    """What is installed becomes a consistent state; a file gives the same state; an upgrade keeps the policy."""
+    versions = {"versions": ["1.0"], "available": ["1.0", "1.10", "2.0"], "candidate": "2.0", "orphan": False}
+    states.send("web", {"foo": versions, "lone": {"versions": ["3:1"], "available": [], "orphan": True}})
+    states.do("import_installed", minion="web")
+    packages = {"foo": "installed =1.0", "lone": "kept =3:1"}
+    assert states.do("show", name="web")["packages"] == packages
+    assert states.do("status", minion="web", table=False)["consistent"] is True
+    assert states.do("status") == {"web": {"minion": "web", "consistent": True, "managed": 2, "drift": []}}
+    path = str(states.root / "state.json")
+    states.do("export_file", name="web", path=path)
+    text = Path(path).read_bytes()
+    states.do("import_file", name="copy", path=path)
+    assert states.do("show", name="copy")["packages"] == packages
+    states.do("export_file", name="copy", path=path)
+    assert Path(path).read_bytes() == text
+    assert states.do("import_file", name="web", path=path)["changes"] == {}
+
+    states.set("web", "bar", "installed", "<2.0")
+    states.set("web", "gone", "removed")
+    states.send("web", {"foo": versions, "bar": versions, "gone": versions})
+    states.do("upgrade", name="web")
+    assert states.do("show", name="web")["packages"] == {
+        "foo": "installed =2.0",
+        "bar": "installed <2.0 (from 1.10 on)",
+        "gone": "removed",
+        "lone": "kept =3:1",
+    }
+    assert "3.0 is not <2.0" in states.refused("upgrade", name="web", package="bar", version="3.0")
+
+
+def test_what_drifted_is_shown(states: States) -> None:
+    """The table has package, version, condition, state, what is there, and where the verdict comes from."""
+    _place(states, "group", "front")
+    states.set("front", "foo", "installed", ">=2.0")
+    states.set("front", "bar", "removed")
+    states.set("front", "baz", "kept", "1.0")
+    states.send("web", {"foo": {"versions": ["1.0"], "available": ["2.0"]}, "bar": {"versions": ["1"]}})
+    table = states.do("status", minion="web")
+    rows = [line.split("  ") for line in table.splitlines()]
+    assert [[cell.strip() for cell in row if cell] for row in rows[1:4]] == [
+        ["bar", "Absent", "1", "1 is installed", "group a: front"],
+        ["baz", "1.0", "Equal", "Installed (kept)", "-", "it is not installed", "group a: front"],
+        ["foo", "2.0", "More or equal", "Installed", "1.0", "1.0 is installed", "group a: front"],
+    ]
+    assert table.endswith("web is inconsistent: 3 of 3 drifted.")
+    states.send("web", {"foo": {"versions": ["2.0"]}, "baz": {"versions": ["1.0"], "orphan": True}})
+    assert states.do("status", minion="web").endswith("web is consistent.")
+
+
+def test_saving_compiles_what_depends_on_it(states: States) -> None:
+    """Other files are not touched, and what one platform can't do refuses the save with the minion's name."""
+    _place(states, "group", "front")
+    _place(states, "own", "web")
+    states.set("web", "foo", "latest")
+    assert states.set("front", "bar", "latest")["files"] == ["front", "web"]
+    assert states.do("compile")["files"] == []
+    states.do("create", name="others")
+    assert states.do("assign", name="others", kind="group", target="b")["minions"] == ["web", "web1.example.com"]
+    states.send("web1.example.com", {}, "zypper")
+    error = states.refused("set", name="others", package="foo", wanted="purged")
+    assert "web1.example.com" in error
+    assert "purge" in error
+    assert states.do("show", name="others")["revision"] == 0
+
+
+def test_hostile_input_reaches_no_table(states: States) -> None:
+    """Whatever is refused leaves the tables alone, and what people may write freely is kept as it is."""
+    states.do("create", name="front")
+    bad = ("'; DROP TABLE susePackageState; --", "%s", "{{ 1 }}", "a\nb", "../x", "x\u0000", "$(id)")
+    for text in bad:
+        for arguments in (
+            {"name": text, "package": "foo", "wanted": "latest"},
+            {"name": "front", "package": text, "wanted": "latest"},
+            {"name": "front", "package": "foo", "wanted": text},
+            {"name": "front", "package": "foo", "wanted": "installed", "version": text},
+            {"name": "front", "package": "foo", "wanted": "latest", "revision": text},
+        ):
+            assert "error" in states.answer("set", **arguments), arguments
+        for function, arguments in (
+            ("create", {"name": text}),
+            ("show", {"name": text}),
+            ("show", {"name": "front", "revision": text}),
+            ("assign", {"name": "front", "kind": "group", "target": text}),
+            ("assign", {"name": "front", "kind": text, "target": "a"}),
+            ("status", {"minion": text}),
+        ):
+            assert "error" in states.answer(function, **arguments), arguments
+    assert states.do("list") == {"front": {"own": False, "revision": 0, "packages": 0, "assigned": []}}
+    free = "'; DROP TABLE x; -- {{ 1 }} %s \u00e9"
+    states.do("set", name="front", package="foo", wanted="latest", comment=free, author=free)
+    assert states.do("history", name="front")[0]["comment"] == free
