@@ -280,7 +280,8 @@ def tests(session: nox.Session) -> None:
     _types(session)
     _python(session, "-m", "patches", "check", "--tests")
     _pytest(session, "-n", "2", "-m", "not live", "tests")
-    _pytest(session, "-m", "live and not long", "tests")
+    # two beds at once keep both cores busy; a bed belongs to the tests of one file
+    _pytest(session, "-n", "2", "--dist", "loadfile", "-m", "live and not long", "tests")
     _python(session, "-m", "patches", "suite", "touched")
 
 

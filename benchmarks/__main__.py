@@ -34,6 +34,7 @@ BENCHMARKS = {
     "handler": ("handler", "job handler: its parts, and publications on an idle master", 10_000, 40),
     "package-states": ("package_states", "compiling 1,000 minions of 200 entries, saving one, a long status", 1000, 3),
     "interfaces": ("interfaces", "interfaces of modules: first load of all, of pkg alone, a call", 1, 7),
+    "query": ("query", "queries of nodes, systems and jobs beside cache.grains and manage.status", 10_000, 5),
     "fleet": ("fleet", "memory and CPU of simulated minions on a real master", 1000, 5),
 }
 

@@ -147,19 +147,26 @@ def _apply(wanted, name, version=None, floor=None, source=""):
                 f"{entry.key}: {decision.reason}, {text}{origin}.{goes}",
                 _expected(manager, entry, decision, also),
             )
-        changes = manager.apply(entry, decision) or {}
+        said = ""
+        try:
+            changes = manager.apply(entry, decision) or {}
+        except salt.exceptions.CommandExecutionError as exc:
+            # apt fails as long as any other package is half configured, whatever
+            # became of this one
+            changes, said = _changes(exc), f" The package manager said: {exc}"
         decision = manager.decide(entry)
         if decision.action != NOTHING:
             return _result(
                 name,
                 False,
-                f"{entry.key} is not as it should be after the change: {decision.reason}{origin}",
+                f"{entry.key} is not as it should be after the change:"
+                f" {decision.reason}{origin}.{said}",
                 changes,
             )
         manager.finish(entry)
     except (PackageStateError, salt.exceptions.SaltException, OSError) as exc:
         return _result(name, False, f"{name}: {exc}{origin}", _changes(exc))
-    goes = f" With it {', '.join(also)} went." if also else ""
+    goes = (f" With it {', '.join(also)} went." if also else "") + said
     if not changes:
         # such as the configuration of a package that was gone before
         changes = {entry.key: {"old": "configuration", "new": ""}}

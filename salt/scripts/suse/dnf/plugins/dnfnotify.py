@@ -42,6 +42,7 @@ def _get_line():
     digest = hashlib.sha256()
     files = _get_files()
     for path in files:
+        # pylint: disable-next=resource-leakage
         with open(path, "rb") as rpm_db_fh:
             while True:
                 buff = rpm_db_fh.read(0x40000)
@@ -62,7 +63,8 @@ def notify():
     part = f"{CK_PATH}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(CK_PATH), exist_ok=True)
-        with open(part, "w") as ck_fh:
+        # pylint: disable-next=resource-leakage
+        with open(part, "w", encoding="utf-8") as ck_fh:
             ck_fh.write(_get_line())
         os.rename(part, CK_PATH)
     except OSError as exc:

@@ -189,9 +189,9 @@ def test_no_look_while_dpkg_is_at_work(look, files):
 def test_change_while_the_minion_was_down_is_one_event(look, files):
     files["status"].write_text("Package: b\n")
     files["dpkg.cookie"].write_text("other 2\n")
-    pkgset.__context__.clear()
+    getattr(pkgset, "__context__").clear()
     assert look() == ["changed"]
-    pkgset.__context__.clear()
+    getattr(pkgset, "__context__").clear()
     assert not look()
 
 
@@ -202,7 +202,7 @@ def test_first_look_is_no_event(files, config):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"cookies": 3}', "\0"])
 def test_what_was_seen_is_not_readable(look, opts, files, text):
-    pkgset.__context__.clear()
+    getattr(pkgset, "__context__").clear()
     place = os.path.join(salt.utils.pkgset.folder(opts), "seen")
     with salt.utils.files.fopen(place, "w") as fh_:
         fh_.write(text)

@@ -18,7 +18,7 @@ class Client:
 
     def run_job(self, minions, fun, tgt_type, listen, timeout):
         if self.error:
-            raise self.error
+            raise self.error  # pylint: disable=raising-bad-type
         assert (tgt_type, listen) == ("list", False)
         self.jobs.append(list(minions))
         return {

@@ -52,8 +52,9 @@ def installed():
         lambda: aptpkg.remove("foo"),
         lambda: aptpkg.purge("foo"),
         lambda: aptpkg.upgrade(refresh=False),
-        lambda: aptpkg.autoremove(),
+        aptpkg.autoremove,
         lambda: dpkg_lowpkg.unpurge("foo"),
+        # pylint: disable-next=protected-access
         lambda: yumpkg._call_yum(["remove", "foo"], env={"A": "b"}),
         lambda: zypperpkg.__zypper__.noraise.call("remove", "foo"),
     ],

@@ -1,0 +1,83 @@
+"""Queries over a master's folders, and what Salt has for the same questions: `cache.grains` and listing keys.
+
+Each measurement is made in a process of its own: its memory is that of one query.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from typing import TYPE_CHECKING, Any
+
+import salt.config
+import salt.query
+import salt.query.instance
+import salt.query.job
+import salt.query.node
+import salt.query.os
+import salt.runner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIXTEEN = [
+    "name",
+    "key_state",
+    "os",
+    "os_family",
+    "os_release",
+    "os_finger",
+    "kernel",
+    "kernel_release",
+    "arch",
+    "ctotal",
+    "cpu_model",
+    "mtotal",
+    "virtual",
+    "product",
+    "uuid",
+    "fqdn",
+]
+QUERIES: dict[str, tuple[str, list[str], Any]] = {
+    "sixteen": ("node", SIXTEEN, None),
+    "one": ("node", SIXTEEN, ["|", ["=", "name", "minion-00077"]]),
+    "names": ("node", ["name"], None),
+    "filter": ("node", ["name", "os"], ["&", ["=~", "name", "7$"], ["=", "os", "Debian"]]),
+    "os": ("os", ["name", "node_cnt", "family", "kernel", "releases", "salt_versions"], None),
+    "jobs": ("job", ["id", "fun", "user", "tgt", "start_ts"], None),
+}
+
+
+def prepare(settings: dict[str, Any]) -> Callable[[str], tuple[float, float, float, int]]:
+    """Return a function that measures one of the questions: seconds, seconds of CPU, MB of memory, and items."""
+    opts = salt.config.master_config(settings["config"])
+
+    def measure(name: str) -> tuple[float, float, float, int]:
+        context = multiprocessing.get_context("fork")
+        queue = context.Queue()
+        process = context.Process(target=lambda: queue.put(_measure(opts, name)))
+        process.start()
+        found: tuple[float, float, float, int] = queue.get()
+        process.join()
+        return found
+
+    return measure
+
+
+def _measure(opts: dict[str, Any], name: str) -> tuple[float, float, float, int]:
+    before = _memory()
+    started, cpu = time.perf_counter(), time.process_time()
+    if name == "cache.grains":
+        count = len(salt.runner.RunnerClient({**opts, "quiet": True}).functions["cache.grains"](tgt="*"))
+    elif name == "manage.status":
+        found = salt.runner.RunnerClient({**opts, "quiet": True}).functions["manage.status"]()
+        count = sum(map(len, found.values()))
+    else:
+        count = len(salt.query.items(opts, *QUERIES[name])["data"])
+    return time.perf_counter() - started, time.process_time() - cpu, _memory() - before, count
+
+
+def _memory() -> float:
+    """Return the most memory that this process has had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

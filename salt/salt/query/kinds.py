@@ -1,0 +1,123 @@
+"""
+The kinds of values a field can have, and the statuses of a cell.
+
+A cell is a tuple of a status and a value. Only a normal cell has a value; all others
+have None, so that what is missing can't be taken for a value.
+"""
+
+#: The value is available and is of the field's kind.
+NORMAL = 0
+#: There is no field of this name.
+UNKNOWN = 1
+#: There should be a value, but nobody has told it to the master.
+NODATA = 2
+#: The field does not apply to this item.
+UNAVAIL = 3
+#: The item is offline, so the value can't be asked for.
+OFFLINE = 4
+#: The value has yet to be asked for. Only filters see this.
+PENDING = -1
+
+
+class Missing:
+    """
+    What a field's function returns instead of a value.
+
+    :ivar tuple cell: the cell it makes
+    """
+
+    __slots__ = ("cell",)
+
+    def __init__(self, status):
+        self.cell = (status, None)
+
+
+MISSING_NODATA = Missing(NODATA)
+MISSING_UNAVAIL = Missing(UNAVAIL)
+MISSING_OFFLINE = Missing(OFFLINE)
+MISSING_PENDING = Missing(PENDING)
+
+UNKNOWN_CELL = (UNKNOWN, None)
+_UNAVAIL_CELL = (UNAVAIL, None)
+
+#: Integers beyond this can be sent by none of msgpack and few readers of JSON.
+_INT_LIMIT = 2**63
+
+
+def _is_text(value):
+    return isinstance(value, str)
+
+
+def _is_bool(value):
+    return isinstance(value, bool)
+
+
+def _is_int(value):
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and -_INT_LIMIT <= value < _INT_LIMIT
+    )
+
+
+def _is_number(value):
+    if isinstance(value, float):
+        # neither NaN nor infinite: JSON has no words for them
+        return value - value == 0
+    return _is_int(value)
+
+
+def _is_other(value, levels=20):
+    if value is None or isinstance(value, (str, bool)) or _is_number(value):
+        return True
+    if levels == 0:
+        return False
+    if isinstance(value, (list, tuple)):
+        return all(_is_other(one, levels - 1) for one in value)
+    if isinstance(value, dict):
+        return all(
+            isinstance(key, str) and _is_other(one, levels - 1)
+            for key, one in value.items()
+        )
+    return False
+
+
+#: For each kind, whether a value is of it. A boolean is no number.
+KINDS = {
+    "unknown": lambda value: value is None,
+    "text": _is_text,
+    "bool": _is_bool,
+    "number": _is_int,
+    "unit": _is_int,
+    "float": _is_number,
+    "timestamp": _is_number,
+    "other": _is_other,
+}
+
+#: Kinds whose values have an order among themselves and compare with any number.
+NUMERIC = frozenset(("number", "unit", "float", "timestamp"))
+
+
+def is_kind(kind, value):
+    """
+    Return whether ``value`` is of ``kind``. Kinds that are not known are like
+    ``other``.
+    """
+    return KINDS.get(kind, _is_other)(value)
+
+
+def make_cell(check, value):
+    """
+    Return the cell for what a field's function returned.
+
+    Much of what is asked for comes from minions, who may send anything. What is not of
+    the field's kind is not passed on.
+
+    :param callable check: one of :data:`KINDS`
+    :param value: a value or a :class:`Missing`
+    """
+    if isinstance(value, Missing):
+        return value.cell
+    if check(value):
+        return (NORMAL, value)
+    return _UNAVAIL_CELL
