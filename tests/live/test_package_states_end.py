@@ -74,7 +74,7 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path) -> None:
         return _answer(bed, "salt-run", f"package_states.{function}", *arguments)
 
     def highstate() -> dict[str, Any]:
-        found = _answer(bed, "salt", NAME, "state.highstate", "--static")[NAME]
+        found = _answer(bed, "salt", NAME, "state.highstate", "--static", "--timeout=120")[NAME]
         assert all(state["result"] for state in found.values()), found
         return {name.split("_|-")[1]: state["changes"] for name, state in found.items() if state["changes"]}
 

@@ -10,6 +10,9 @@ from salt.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
 
 _UTC = datetime.timezone.utc
 
+# where year, month, day, hour, minute, second and microsecond are in a job id
+_PARTS = ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (14, 20))
+
 
 class Job(Item):
     """
@@ -94,8 +97,9 @@ def started(jid):
     Return when a job was started, as its id says, or None.
     """
     try:
-        found = datetime.datetime.strptime(jid[:20], "%Y%m%d%H%M%S%f")
-        return found.replace(tzinfo=_UTC).timestamp()
+        # strptime() takes ten times as long
+        parts = [int(jid[start:end]) for start, end in _PARTS]
+        return datetime.datetime(*parts, tzinfo=_UTC).timestamp()
     except ValueError:
         return None
 

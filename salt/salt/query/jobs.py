@@ -40,12 +40,14 @@ class LocalJobs:
     def __init__(self, opts):
         self.root = os.path.join(opts["cachedir"], "jobs")
         self.hash_type = opts.get("hash_type", "sha256")
+        self._folders = {}
 
     def folder(self, jid):
         """
         Return the folder of a job. Its name is a hash, so no job id leads elsewhere.
         """
-        return salt.utils.jid.jid_dir(jid, self.root, self.hash_type)
+        found = self._folders.get(jid)
+        return found or salt.utils.jid.jid_dir(jid, self.root, self.hash_type)
 
     def ids(self):
         """
@@ -62,6 +64,7 @@ class LocalJobs:
                     jid = jid.decode("utf-8", "replace")
                 if jid:
                     ret.append(str(jid))
+                    self._folders[ret[-1]] = folder
         return ret
 
     def has(self, jid):

@@ -4,10 +4,13 @@ whose keys are names of fields.
 """
 
 import glob
+import logging
 import os
 
 import salt.query.documents
 import salt.query.natural
+
+log = logging.getLogger(__name__)
 
 #: What the mine may have of held packages.
 HOLDS = ("pkg.list_holds", "pkg.list_locks", "package_state.inventory")
@@ -170,15 +173,23 @@ def package_states(context):
     Yield the packages that package states hold at a version, keep, or keep away, if
     there are package states on this master.
     """
-    if not context.opts.get("package_states"):
+    if "package_states" not in context.opts:
         return
     try:
         # pylint: disable-next=import-outside-toplevel
-        from salt.package_states import refresh
+        from salt.package_states import errors, refresh
     except ImportError:
         return
     for minion in _accepted(context):
-        for row in refresh.rows(context.opts, minion):
+        try:
+            rows = refresh.rows(context.opts, minion)
+        except errors.NotThere:
+            # it has not sent its packages
+            continue
+        except errors.PackageStateError as exc:
+            log.error("Could not ask for package states: %s", exc)
+            return
+        for row in rows:
             if row.state.startswith("Absent"):
                 mode = "absent"
             elif "kept" in row.state:
