@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.live.apt_root import AptRoot, Caller, roots
-from tests.live.package_bed import HOOKS, INTERVAL
+from tests.live.beacon_bed import HOOKS, INTERVAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

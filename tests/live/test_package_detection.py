@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live.package_bed import CHANGED, INTERVAL, TICK, PackageBed, package_bed
+from tests.live.beacon_bed import CHANGED, INTERVAL, TICK, PackageBed, package_bed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.contender import Contender
+from tests.live.applied_states import PREFERENCES, Bench
 from tests.live.apt_root import roots
-from tests.live.packages_bed import PREFERENCES, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
