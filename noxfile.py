@@ -276,7 +276,7 @@ def tests(session: nox.Session) -> None:
     """Run all that a change must pass: lint, types, patches, units, live, Salt's own tests for what we touch."""
     _setup(session)
     _lint(session)
-    _python(session, "-m", "patches", "style")
+    _python(session, "-m", "patches", "style", "--quick")
     _types(session)
     _python(session, "-m", "patches", "check", "--tests")
     _pytest(session, "-n", "2", "-m", "not live", "tests")

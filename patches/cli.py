@@ -87,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
 
     one = add("style", "check what we change in Salt with Salt's own linters", "style --fix")
     one.add_argument("--fix", action="store_true", help="let black and isort rewrite the files")
+    one.add_argument("--quick", action="store_true", help="no pylint for upstream's files with few lines of ours")
 
     one = add("suite", "run upstream's own tests", "suite touched -- -k sql_base")
     one.add_argument("name", choices=("touched", "wider"), help="what our topics touch, or the wider set")

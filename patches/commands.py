@@ -170,7 +170,7 @@ def run_suite(repository: Repository, options: argparse.Namespace) -> Outcome:
 
 def run_style(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Check the style of our files in Salt."""
-    verdicts = style.check(repository, fix=options.fix)
+    verdicts = style.check(repository, fix=options.fix, quick=options.quick)
     failed = [one for one in verdicts if one.code]
     lines = [text for one in failed for text in (f"{one.linter}:", one.output)]
     lines.append(f"{len(style.files(repository))} files in Salt's style" if not failed else "not in Salt's style")
