@@ -69,7 +69,11 @@ def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple
                 )
         with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as name:
             folder = Path(name) / "mails"
-            wanted = _write(repository, state.base_commit, patches, folder)
+            try:
+                wanted = _write(repository, state.base_commit, patches, folder, checkout=False)
+            except ConflictError:
+                # a patch beside which another one stands in the series may need a merge, and that needs the files
+                wanted = _write(repository, state.base_commit, patches, folder, checkout=True)
             if set(patches) == set(series) and wanted != tree.full_tree(series.files):
                 raise ConflictError(
                     f"The commits of {topic} are not the tree: run 'nox -s check' and mend what it finds."
@@ -85,10 +89,10 @@ def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple
     return tuple(submissions)
 
 
-def _write(repository: Repository, base_commit: str, patches: Iterable[Patch], folder: Path) -> str:
+def _write(repository: Repository, base_commit: str, patches: Iterable[Patch], folder: Path, *, checkout: bool) -> str:
     """Commit each topic with its new files and write the commits as mails; give the last one's tree."""
     salt = repository.layout.salt
-    with repository.scratch(base_commit, checkout=False) as git:
+    with repository.scratch(base_commit, checkout=checkout) as git:
         for patch in patches:
             repository.apply(git, (patch.without_ours(),))
             for name in patch.files:
