@@ -282,7 +282,7 @@ def tests(session: nox.Session) -> None:
     _pytest(session, "-n", "2", "-m", "not live", "tests")
     # two beds at once keep both cores busy; a bed belongs to the tests of one file
     _pytest(session, "-n", "2", "--dist", "loadfile", "-m", "live and not long", "tests")
-    _python(session, "-m", "patches", "suite", "touched")
+    _python(session, "-m", "patches", "suite", "--without-own", "touched")
 
 
 # --- maintenance -------------------------------------------------------------------------------------------------

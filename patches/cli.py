@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("name", choices=("touched", "wider"), help="what our topics touch, or the wider set")
     one.add_argument("--tree", choices=("patched", "stock"), default="patched", help="which Salt (default: patched)")
     one.add_argument("--workers", type=int, default=2, metavar="N", help="parallel workers, 0 for none (default: 2)")
+    one.add_argument("--without-own", action="store_true", help="leave out the test files that our topics bring")
     one.usage = "python -m patches suite [options] {touched,wider} [-- OPTION_OF_PYTEST ...]"
     return top
 

@@ -159,7 +159,12 @@ def run_status(repository: Repository, _options: argparse.Namespace) -> Outcome:
 def run_suite(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Run upstream's tests; pytest prints its own report."""
     code = suite.run(
-        repository, options.name, stock=options.tree == "stock", workers=options.workers, extra=options.extra
+        repository,
+        options.name,
+        stock=options.tree == "stock",
+        workers=options.workers,
+        extra=options.extra,
+        own=not options.without_own,
     )
     return Outcome(
         (f"upstream's tests ({options.name}, {options.tree}): {'passed' if code == 0 else 'failed'}",),

@@ -39,9 +39,10 @@ class Counts:
     skipped: int
 
 
-def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: Sequence[str]) -> int:
+def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: Sequence[str], own: bool = True) -> int:
     """Run a named set of upstream's tests and let pytest report; give pytest's exit code.
 
+    :param own: run the test files that our topics bring as well; `check --tests` has run them otherwise.
     :raises UsageError: when the set or the tree is not there.
     """
     layout = repository.layout
@@ -56,6 +57,8 @@ def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: 
     # sockets in the tests' folders must fit into the 107 bytes of a socket's name, whatever TMPDIR says
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="salt", ignore_cleanup_errors=True) as folder:
         options = ["-n", str(workers), f"--basetemp={folder}/t", *deselected]
+        if not own:
+            options += [f"--ignore={path}" for path in read_series(layout).files if is_test(path)]
         command = [*_pytest(layout, tree), *options, *covering(present), *extra]
         return subprocess.run(command, cwd=tree, env=_environment(layout, tree), check=False).returncode
 

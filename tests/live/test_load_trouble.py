@@ -91,6 +91,7 @@ def test_a_day_of_trouble(root: Path, tmp_path: Path) -> None:
     assert page.count("> new keys <") == 5
 
 
+@pytest.mark.long
 def test_the_scenario_of_the_documentation(root: Path, tmp_path: Path) -> None:
     """A newcomer's scenario, as it stands in the documentation: its limit is missed, and the exit code says so."""
     page = (root / "docs" / "bed.md").read_text()

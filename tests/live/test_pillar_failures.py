@@ -91,7 +91,8 @@ def test_second_query_is_broken(salt: Salt, database: scratch.Database) -> None:
 
 def test_backend_is_killed_in_a_query(salt: Salt, database: scratch.Database) -> None:
     """A connection that breaks on the way is an error, on a new connection and on a kept one."""
-    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'"
+    # the connection is reset in the same message, so the query stands at its end
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%SELECT pg_sleep(60)'"
     for _ in range(2):
         killer = Thread(target=lambda: until(lambda: database.run(kill), Deadline(30), lambda: "no query to kill"))
         killer.start()
