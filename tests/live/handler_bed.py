@@ -6,6 +6,7 @@ The fleet's samples know nothing of the handler, so they are the witness: when a
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 READY_S = 120.0
 SETTLE_S = 90.0
 SCRIPT = Path(__file__).with_name("handler_client.py")
+# the same tests over Salt's other transports, and with ports instead of Unix sockets inside the master
+TRANSPORT = os.environ.get("SALTBED_HANDLER_TRANSPORT", "zeromq")
+IPC_MODE = os.environ.get("SALTBED_HANDLER_IPC_MODE", "ipc")
 
 
 class RaisedError(Exception):
@@ -166,7 +170,7 @@ def handler_bed(
     **settings: Any,  # noqa: ANN401 - as BedSettings takes them
 ) -> Iterator[HandlerBed]:
     """Yield a bed with the job handler and a fleet that is ready; `settings` are further ones of the bed."""
-    options = {"rate_limiting": rate_limiting, **settings.pop("master_options", {})}
+    options = {"rate_limiting": rate_limiting, "ipc_mode": IPC_MODE, **settings.pop("master_options", {})}
     wanted = BedSettings(
         tree=root / "salt",
         folder=folder,
@@ -174,7 +178,7 @@ def handler_bed(
         pillar="none",
         postgres="none",
         minions=minions,
-        **{"api": False, **settings},
+        **{"api": False, "transport": TRANSPORT, **settings},
     )
     with Bed(wanted) as bed, Client(bed) as client:
         fleet = bed.start_fleet()

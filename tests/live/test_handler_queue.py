@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 MINIONS = 100
 LIMIT = 50
 BUSY = "minion-00007"
+FORGED = "20300101000000000000"
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,47 @@ def test_new_key_of_publications_with_a_queue(setup: HandlerBed) -> None:
     setup.ask("pause", paused=False)
     until(lambda: len(setup.executions(jids)) == len(jids), Deadline(90), lambda: "jobs are missing")
     assert len(set(setup.executions(jids))) == len(jids)
+
+
+@pytest.mark.long
+def test_forged_events(setup: HandlerBed) -> None:
+    """What a minion fires under the tags of others queues nothing, and frees what is charged at most."""
+    forger, victim, sleeper = "minion-00030", "minion-00031", "minion-00032"
+    setup.idle()
+    (running,) = setup.submit(sleeper, "test.sleep", ["600"])
+    until(lambda: setup.arrivals([running]) == [running], Deadline(30), lambda: "the job does not arrive")
+    before = setup.ask("status")
+    job: dict[str, Any] = {
+        "fun": "test.echo",
+        "arg": ["forged"],
+        "tgt": victim,
+        "tgt_type": "list",
+        "ret": "",
+        "user": "root",
+    }
+    job |= {"jid": FORGED, "minions": [victim], "id": victim, "cmd": "submit"}
+    tags = [f"salt/job/{job['jid']}/{kind}" for kind in ("new", "publish", "queued", "dispatched")]
+    tags += [f"salt/job/{job['jid']}/ret/{victim}" for _ in range(5)]
+    tags += [f"salt/minion/{sleeper}/start", "salt/job_handler/submit", "salt/job_handler/unavailable"]
+    forged = [jid for tag in tags for jid in setup.submit(forger, "event.fire_master", [job, tag])]
+    until(lambda: len(setup.executions(forged)) == len(forged), Deadline(60), lambda: "events are missing")
+    after = setup.ask("status")
+    assert after["submitted"] == before["submitted"] + len(tags)
+    assert after["capacity"]["used"] == 1
+    assert setup.ask("show", jid=running)["running_on"] == [sleeper]
+    assert setup.executions([FORGED]) == []
+    # a forged return gives back what was charged, and no more however often it comes
+    for _ in range(3):
+        setup.submit(
+            forger, "event.fire_master", [{"jid": running, "id": sleeper}, f"salt/job/{running}/ret/{sleeper}"]
+        )
+    until(
+        lambda: setup.ask("status")["capacity"]["used"] == 0,
+        Deadline(30),
+        lambda: f"what is charged: {setup.ask('status')['capacity']}",
+    )
+    assert setup.ask("status")["capacity"]["charges"] == 0
+    setup.bed.salt([sleeper, "saltutil.kill_job", running])
 
 
 def test_cancelled_and_discarded_jobs_never_run(setup: HandlerBed) -> None:

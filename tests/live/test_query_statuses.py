@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from evil_minions.selection import Selection
 from harness.bed import Bed, BedSettings
-from harness.processes.deadline import Deadline, until
+from tests.live.query_rows import grains_are_cached, query
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
-
-
-def query(bed: Bed, what: str, fields: str, rule: str = "") -> list[list[list[Any]]]:
-    """Return the rows that the runner gives, page after page."""
-    rows: list[list[list[Any]]] = []
-    offset: int | None = 0
-    while offset is not None:
-        more = [f"filter={rule}"] if rule else []
-        printed = bed.salt_run(["query.items", what, fields, f"offset={offset}", *more, "--out=json"], 240).stdout
-        answer = json.loads(printed)
-        rows += answer["data"]
-        offset = answer.get("next")
-    return rows
 
 
 def check_statuses(bed: Bed, fleet_ids: list[str], stopped: set[str], bare: set[str]) -> None:
@@ -49,16 +35,6 @@ def take_away(bed: Bed, ids: list[str], stop: int, bare: int) -> tuple[set[str],
     for minion in without:
         (bed.master.cache_dir / "grains" / f"{minion}.p").unlink()
     return stopped, without
-
-
-def grains_are_cached(bed: Bed, count: int) -> None:
-    """Wait until the master has so many minions' grains."""
-    folder = bed.master.cache_dir / "grains"
-    until(
-        lambda: folder.is_dir() and len(list(folder.glob("*.p"))) >= count,
-        Deadline(120),
-        lambda: "the grains don't come",
-    )
 
 
 def statuses(root: Path, folder: Path, count: int) -> None:
