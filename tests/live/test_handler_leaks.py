@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.long,
     pytest.mark.timeout(900),
     pytest.mark.skipif(IPC_MODE != "ipc", reason="what loses events takes the place of a Unix socket"),
 ]
