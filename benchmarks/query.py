@@ -13,7 +13,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 from benchmarks.contender import TREES, Contender
 from benchmarks.outcome import Outcome, ratio
