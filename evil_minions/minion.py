@@ -143,6 +143,8 @@ class Minion(Session):
         pillar = await self.fetch_pillar()
         self._alive(life)
         context.pillars.put(self.index, pillar)
+        # unpacked it takes a hundred times what the store keeps, and the master may take its time for what follows
+        del pillar
         pillar_time = context.loop.time()
         self.stage = Stage.TUNED
         held, self._held = self._held, None
