@@ -14,6 +14,9 @@ import salt.payload
 _SWEEP_AT_LEAST: Final = 4096
 _UNPACKED_AT_MOST: Final = 50_000
 
+# what a series of reads has unpacked so far, by the identity of its part
+Unpacked = dict[int, Any]
+
 # a packed value, or the parts of a container: the packed names of a dictionary or None for a list, then the children
 Part = bytes | tuple[Any, ...]
 
@@ -28,18 +31,28 @@ class PillarStore:
         """Start with empty pillars for `size` minions."""
         self._parts: dict[Part, Part] = {}
         self._pillars: list[Part] = [self._only(_pack({}))] * size
-        self._unpacked: dict[int, Any] = {}
         self._sweep_at = _SWEEP_AT_LEAST
         self.version = 0
 
-    def get(self, index: int) -> dict[str, Any]:
-        """Return the pillar of a minion; parts of it are shared, so don't change it."""
-        pillar: dict[str, Any] = self._build(self._pillars[index])
+    def get(self, index: int, unpacked: Unpacked | None = None) -> dict[str, Any]:
+        """Return the pillar of a minion; parts of it are shared, so don't change it.
+
+        A series of reads without a change in between hands the same dictionary in as `unpacked`, empty at first: a
+        part that many have is unpacked once then.
+        """
+        pillar: dict[str, Any] = _build(self._pillars[index], {} if unpacked is None else unpacked)
         return pillar
 
-    def relax(self) -> None:
-        """Drop what `get` unpacked; call it after a series of them."""
-        self._unpacked = {}
+    def item(self, index: int, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
+        """Return one value of the top level of a minion's pillar, or None: nothing else is unpacked for it."""
+        part = self._pillars[index]
+        if isinstance(part, bytes):
+            return _loads(part).get(name)
+        names, *values = part
+        for known, value in zip(_loads(names), values, strict=True):
+            if known == name:
+                return _build(value, {})
+        return None
 
     def put(self, index: int, pillar: dict[str, Any]) -> None:
         """Keep a minion's new pillar."""
@@ -62,8 +75,6 @@ class PillarStore:
     def _sweep(self) -> None:
         """Drop parts that no pillar has any longer, by collecting the living ones."""
         self._parts = {}
-        # the numbers of parts that go may be given to new ones
-        self._unpacked = {}
         for part in self._pillars:
             self._keep(part)
         self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self._parts))
@@ -91,19 +102,25 @@ class PillarStore:
         """Return the copy of `part` that is held."""
         return self._parts.setdefault(part, part)
 
-    def _build(self, part: Part) -> Any:  # noqa: ANN401 - whatever a pillar holds
-        """Return the value of a part."""
-        if isinstance(part, tuple):
-            names, *children = part
-            values = map(self._build, children)
-            return list(values) if names is None else dict(zip(self._build(names), values, strict=True))
-        known = self._unpacked.get(id(part), self)
-        if known is not self:
-            return known
-        if len(self._unpacked) > _UNPACKED_AT_MOST:
-            self.relax()
-        value = self._unpacked[id(part)] = salt.payload.loads(part, encoding="utf-8")
-        return value
+
+def _build(part: Part, unpacked: Unpacked) -> Any:  # noqa: ANN401 - whatever a pillar holds
+    """Return the value of a part."""
+    if isinstance(part, tuple):
+        names, *children = part
+        values = [_build(child, unpacked) for child in children]
+        return values if names is None else dict(zip(_build(names, unpacked), values, strict=True))
+    known = unpacked.get(id(part), unpacked)
+    if known is not unpacked:
+        return known
+    if len(unpacked) > _UNPACKED_AT_MOST:
+        unpacked.clear()
+    value = unpacked[id(part)] = _loads(part)
+    return value
+
+
+def _loads(part: bytes) -> Any:  # noqa: ANN401 - whatever a pillar holds
+    """Return what `_pack` packed."""
+    return salt.payload.loads(part, encoding="utf-8")
 
 
 def _pack(value: Any) -> bytes:  # noqa: ANN401 - whatever a pillar holds

@@ -95,6 +95,10 @@ class Session:
         """Return the pillar that is kept; don't change it."""
         return self.context.pillars.get(self.index)
 
+    def pillar_item(self, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
+        """Return one value of the top level of the pillar that is kept, or None; don't change it."""
+        return self.context.pillars.item(self.index, name)
+
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
         return self.context.factory.build(self.id, self.number)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from evil_minions.grains import GrainsFactory
-    from evil_minions.pillar import PillarStore
+    from evil_minions.pillar import PillarStore, Unpacked
 
 _CACHED_TARGETS: Final = 64
 _DELIMITED: Final = frozenset({"grain", "grain_pcre", "pillar"})
@@ -119,10 +119,8 @@ class Targets:
             return self._pcre(expression)
         if kind in ("grain", "grain_pcre") and self._is_shared(target):
             return self._by_family(target)
-        try:
-            return bytes(self._matches(index, target) for index in range(len(self._ids)))
-        finally:
-            self._pillars.relax()
+        unpacked: Unpacked = {}
+        return bytes(self._matches(index, target, unpacked) for index in range(len(self._ids)))
 
     def _glob(self, expression: object) -> bytes:
         """Match a glob on ids."""
@@ -164,12 +162,15 @@ class Targets:
         for index, minion_id in enumerate(self._ids):
             family = self._grains.family(minion_id)
             if family not in known:
-                known[family] = self._matches(index, target)
+                known[family] = self._matches(index, target, {})
             chosen[index] = known[family]
         return bytes(chosen)
 
-    def _matches(self, index: int, target: Target) -> bool:
-        """Ask Salt's matcher about one minion; an expression that makes it fail matches nobody, as on a real minion."""
+    def _matches(self, index: int, target: Target, unpacked: Unpacked) -> bool:
+        """Ask Salt's matcher about one minion; `unpacked` is that of `PillarStore.get`.
+
+        An expression that makes the matcher fail matches nobody, as on a real minion.
+        """
         match = _MATCHERS.get(target.kind)
         if match is None:
             return False
@@ -177,7 +178,7 @@ class Targets:
         opts = {
             "id": minion_id,
             "grains": self._grains.build(minion_id, self._first + index),
-            "pillar": self._pillars.get(index),
+            "pillar": self._pillars.get(index, unpacked),
             "nodegroups": {},
             "resources": {},
         }

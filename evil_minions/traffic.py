@@ -37,7 +37,7 @@ class Traffic:
 
     def begin(self, host: Host) -> None:
         """Begin with a minion that has started; for one that has started again it goes on as before."""
-        mine = bool(host.pillar().get("mine_functions"))
+        mine = bool(host.pillar_item("mine_functions"))
         events = self._replay if self._replay is not None and self._replay.has_events else None
         if not (mine or self._beacon_seconds or events) or host.id in self._begun:
             return

@@ -79,6 +79,9 @@ class Actor:
         """Return the pillar that is kept: nothing."""
         return {}
 
+    def pillar_item(self, name: str) -> None:
+        """Return nothing of it."""
+
     def stop_job(self, jid: str) -> int | None:  # noqa: ARG002 - a minion's signature
         """Find no such job."""
         return None

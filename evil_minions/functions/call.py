@@ -60,6 +60,9 @@ class Host(Protocol):
     def pillar(self) -> dict[str, Any]:
         """Return the pillar that is kept; don't change it."""
 
+    def pillar_item(self, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
+        """Return one value of the pillar's top level, or None; don't change it."""
+
     def stop_job(self, jid: str) -> int | None:
         """End a job for good, without a return; return the process id that it had, None if it doesn't run."""
 

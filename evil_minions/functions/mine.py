@@ -46,7 +46,7 @@ async def _store(call: Call, load: dict[str, Any]) -> bool:
 async def update(clear: bool = False, mine_functions: Any = None) -> bool | None:  # noqa: ANN401, FBT001, FBT002 - Salt's signature
     """Run the functions named, or those that the pillar names, and send what they return; nothing if there are none."""
     call = CURRENT.get()
-    wanted = mine_functions or call.host.pillar().get("mine_functions")
+    wanted = mine_functions or call.host.pillar_item("mine_functions")
     if isinstance(wanted, list):
         wanted = {name: {} for name in wanted}
     if not wanted or not isinstance(wanted, dict):

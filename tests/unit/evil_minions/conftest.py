@@ -181,6 +181,10 @@ class FakeHost:
         """Return the pillar that is kept."""
         return self.kept
 
+    def pillar_item(self, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
+        """Return one value of it."""
+        return self.kept.get(name)
+
     def chance(self, pid: int) -> random.Random:
         """Return the chance of a job."""
         return random.Random(pid)  # noqa: S311 - no secret

@@ -81,6 +81,10 @@ class Host:
         """Return the pillar that is kept."""
         return {}
 
+    def pillar_item(self, name: str) -> None:
+        """Return nothing of it."""
+        assert name
+
     def stop_job(self, jid: str) -> int | None:
         """Find no such job."""
         assert jid

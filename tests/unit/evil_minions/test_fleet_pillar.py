@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evil_minions.pillar import PillarStore
+from evil_minions.pillar import PillarStore, Unpacked
 
 SCALARS = st.sampled_from([None, True, False, 0, 1, -1, 2**63, 0.0, -0.0, 1.0, "", "1", "a", b"", b"a"])
 NAMES = st.sampled_from(["a", "b", "", 1])
@@ -35,6 +35,15 @@ def test_pillars_come_out_as_they_went_in(pillars: list[dict[Any, object]]) -> N
     assert [exact(store.get(index)) for index in range(len(pillars))] == [exact(pillar) for pillar in pillars]
 
 
+@given(st.dictionaries(NAMES, VALUES, max_size=3))
+def test_an_item_is_that_of_the_pillar(pillar: dict[Any, object]) -> None:
+    """One value alone is what the whole pillar has there, and None where it has nothing."""
+    store = PillarStore(1)
+    store.put(0, copy.deepcopy(pillar))
+    for name in ("a", "b", "c"):
+        assert exact(store.item(0, name)) == exact(pillar.get(name))
+
+
 def test_equal_parts_are_held_once() -> None:
     """A second pillar that differs in one value adds that value and what holds it."""
     store = PillarStore(2)
@@ -45,12 +54,15 @@ def test_equal_parts_are_held_once() -> None:
     assert store.parts() == one + 2
 
 
-def test_a_part_unpacked_is_the_current_one() -> None:
-    """Parts that were unpacked before others took their place are not taken for these."""
-    store = PillarStore(1)
-    for number in range(10_000):
-        store.put(0, {"number": [number]})
-        assert store.get(0) == {"number": [number]}
+def test_a_series_shares_what_it_unpacks() -> None:
+    """What two pillars have in common is unpacked once in a series, and the store keeps none of it."""
+    store = PillarStore(2)
+    for index in range(2):
+        store.put(index, {"own": index, "common": {"list": [{"a": 1}]}})
+    unpacked: Unpacked = {}
+    first, second = (store.get(index, unpacked) for index in range(2))
+    assert first["common"]["list"][0] is second["common"]["list"][0]
+    assert store.get(0)["common"]["list"][0] is not first["common"]["list"][0]
 
 
 def test_version_follows_changes() -> None:
