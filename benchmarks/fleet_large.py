@@ -75,7 +75,7 @@ def run(options: Options) -> Outcome:
             "idle_cores": idle,
             "disconnects": held.counters.disconnects,
             "connected_after_hold": held.connected,
-            "cpu_ms_per_return": cost_ms(held, after) - 1000 * idle * took / after.counters.returns,
+            "cpu_ms_per_return": cost_ms(held, after, idle * took),
             "answered_s": took,
             "returns_acknowledged": after.counters.returns_acked,
             "sends_of_returns": after.counters.return_sends,
