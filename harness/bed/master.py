@@ -94,6 +94,8 @@ class Master:
             "transport": self.transport,
             "pki_dir": str(self.pki_dir),
             "cachedir": str(self.cache_dir),
+            # Salt puts this one below the machine's cache, whatever cachedir says
+            "extension_modules": str(self.cache_dir / "extmods"),
             "sock_dir": str(self.sock_dir),
             "pidfile": str(self.home / "master.pid"),
             "log_file": str(self.home / LOGS / self.log.name),

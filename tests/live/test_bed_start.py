@@ -168,6 +168,16 @@ def test_bed_stays_out_of_the_machine(bed: Bed) -> None:
     own = (str(bed.temporary), str(bed.settings.tree.parent.parent), os.devnull)
     paths = {
         name: options[name]
-        for name in ("cachedir", "pki_dir", "sock_dir", "log_file", "pidfile", "key_logfile", "token_dir", "root_dir")
+        for name in (
+            "cachedir",
+            "pki_dir",
+            "sock_dir",
+            "log_file",
+            "pidfile",
+            "key_logfile",
+            "token_dir",
+            "root_dir",
+            "extension_modules",
+        )
     }
     assert {name: path for name, path in paths.items() if not path.startswith(own)} == {}

@@ -40,8 +40,6 @@ def test_module_of_ones_own(root: Path, tmp_path: Path) -> None:
         (place / name).write_text(module)
         config = setup.bed.master.config_dir / "master"
         options = yaml.safe_load(config.read_text())
-        # the default is the machine's own folder, wherever the cache is
-        options["extension_modules"] = str(setup.bed.master.cache_dir / "extmods")
         options["rate_limiting"] = {"criteria": name.removesuffix(".py"), "calm_jobs": CALM}
         config.write_text(yaml.safe_dump(options))
         setup.bed.restart_master()

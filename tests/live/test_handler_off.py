@@ -95,8 +95,7 @@ def subscribe(subscriber: zmq.Socket[bytes], address: str) -> None:
 
 
 def watch(tree: Path, folder: Path, keys: Path) -> Seen:
-    """Run a master of this tree, ask for the jobs, and return what was seen."""
-    shutil.copytree(keys, folder / "pki")
+    """Run a master of this tree, and return what was seen of it."""
     wanted = BedSettings(
         tree=tree,
         folder=folder,
@@ -104,7 +103,6 @@ def watch(tree: Path, folder: Path, keys: Path) -> Seen:
         postgres="none",
         api=False,
         master_options={
-            "pki_dir": str(folder / "pki"),
             "nodegroups": {"ours": "web-1 or db-1"},
             "gather_job_timeout": 1,
         },
@@ -114,7 +112,17 @@ def watch(tree: Path, folder: Path, keys: Path) -> Seen:
     calls.touch()
     bed.environment["PYTHONPATH"] += os.pathsep + str(FIXED)
     bed.environment["SALTBED_CALLS"] = str(calls)
-    with bed, Client(bed) as client, zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
+    with bed:
+        # with these keys, and with nothing that a master has only at its first start
+        shutil.rmtree(bed.master.pki_dir)
+        shutil.copytree(keys, bed.master.pki_dir)
+        bed.restart_master()
+        return observe(bed, calls)
+
+
+def observe(bed: Bed, calls: Path) -> Seen:
+    """Ask a master for the jobs, and return what was seen."""
+    with Client(bed) as client, zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
         subscriber.setsockopt(zmq.SUBSCRIBE, b"")
         subscriber.setsockopt(zmq.RCVTIMEO, ARRIVE_MS)
         subscriber.setsockopt(zmq.LINGER, 0)
