@@ -159,13 +159,19 @@ def test_new_key_of_publications_with_a_queue(setup: HandlerBed) -> None:
     assert len(set(setup.executions(jids))) == len(jids)
 
 
+def fire(setup: HandlerBed, minion: str, data: dict[str, Any], tag: str) -> None:
+    """Have a minion fire an event, one after the other: a minion at its limit would be left out."""
+    jids = setup.submit(minion, "event.fire_master", [data, tag])
+    until(lambda: setup.executions(jids), Deadline(30), lambda: f"{tag} is not fired")
+
+
 @pytest.mark.long
 def test_forged_events(setup: HandlerBed) -> None:
     """What a minion fires under the tags of others queues nothing, and frees what is charged at most."""
     forger, victim, sleeper = "minion-00030", "minion-00031", "minion-00032"
-    setup.idle()
     (running,) = setup.submit(sleeper, "test.sleep", ["600"])
     until(lambda: setup.arrivals([running]) == [running], Deadline(30), lambda: "the job does not arrive")
+    # the jobs of the busy minion may be charged as well
     before = setup.ask("status")
     job: dict[str, Any] = {
         "fun": "test.echo",
@@ -179,24 +185,22 @@ def test_forged_events(setup: HandlerBed) -> None:
     tags = [f"salt/job/{job['jid']}/{kind}" for kind in ("new", "publish", "queued", "dispatched")]
     tags += [f"salt/job/{job['jid']}/ret/{victim}" for _ in range(5)]
     tags += [f"salt/minion/{sleeper}/start", "salt/job_handler/submit", "salt/job_handler/unavailable"]
-    forged = [jid for tag in tags for jid in setup.submit(forger, "event.fire_master", [job, tag])]
-    until(lambda: len(setup.executions(forged)) == len(forged), Deadline(60), lambda: "events are missing")
+    for tag in tags:
+        fire(setup, forger, job, tag)
     after = setup.ask("status")
     assert after["submitted"] == before["submitted"] + len(tags)
-    assert after["capacity"]["used"] == 1
+    assert after["capacity"]["used"] == before["capacity"]["used"]
     assert setup.ask("show", jid=running)["running_on"] == [sleeper]
     assert setup.executions([FORGED]) == []
     # a forged return gives back what was charged, and no more however often it comes
     for _ in range(3):
-        setup.submit(
-            forger, "event.fire_master", [{"jid": running, "id": sleeper}, f"salt/job/{running}/ret/{sleeper}"]
-        )
+        fire(setup, forger, {"jid": running, "id": sleeper}, f"salt/job/{running}/ret/{sleeper}")
     until(
-        lambda: setup.ask("status")["capacity"]["used"] == 0,
+        lambda: setup.ask("status")["capacity"]["used"] < before["capacity"]["used"],
         Deadline(30),
         lambda: f"what is charged: {setup.ask('status')['capacity']}",
     )
-    assert setup.ask("status")["capacity"]["charges"] == 0
+    assert setup.ask("status")["capacity"]["charges"] == before["capacity"]["charges"] - 1
     setup.bed.salt([sleeper, "saltutil.kill_job", running])
 
 
