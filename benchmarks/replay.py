@@ -56,7 +56,9 @@ def run(options: Options) -> Outcome:
             fleet = bed.start_fleet(extra=["--recording", str(folder / "real.json"), "--jitter", "0"])
             fleet.wait_ready(START_LIMIT_S)
             argv = [sys.executable, str(WAVES), str(bed.master.config_dir / "master"), str(options.minions), str(WAVE)]
-            done = subprocess.run(argv, env=bed.environment, capture_output=True, text=True, check=True)
+            done = subprocess.run(argv, env=bed.environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise BenchmarkError(f"The waves ended too soon; what they said last: {done.stderr[-2000:].strip()}")
             replayed: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
             return _outcome(options, recorded, replayed, _wire(fleet))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evil_minions.control import Status
     from harness.bed.settings import Transport
 
-RAMP_UP_LIMIT_S = 150
+RAMP_UP_LIMIT_S = 300
 PATIENCE_S = 30
 
 

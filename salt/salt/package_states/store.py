@@ -15,7 +15,7 @@ from typing import NamedTuple
 import salt.package_states.item as item
 import salt.package_states.names as names
 import salt.utils.postgres
-from salt.package_states.errors import NotThere, Outdated, PackageStateError
+from salt.package_states.errors import InvalidInput, NotThere, Outdated, PackageStateError
 
 try:
     import psycopg2
@@ -152,6 +152,12 @@ def _told():
         ) from exc
 
 
+def _has_nul(value):
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\0" in value
+
+
 def ask(connection, query, *values):
     """
     Return the rows of a query
@@ -159,7 +165,12 @@ def ask(connection, query, *values):
     :param connection: see :func:`reading`
     :param str query: with a ``%s`` for each value
     :param values: the values
+    :raises InvalidInput: if one holds a NUL character, which PostgreSQL can't store
     """
+    if _has_nul(values):
+        raise InvalidInput(
+            "A NUL character can't be stored; leave it out and try again."
+        )
     connection.execute(query, values)
     return connection.fetchall()
 
@@ -291,10 +302,12 @@ def check(connection, where, seen):
 
     :param State where: the state
     :param seen: the number of the revision that they saw, or None not to check
+    :raises NotThere: if there is no revision of that number
     :raises Outdated: names who saved what
     """
     current = newest(connection, [where.id])[where.id]
-    if seen is not None and int(seen) != current.number:
+    if seen is not None and str(seen) != str(current.number):
+        revision(connection, where, seen)
         raise Outdated(
             f"{where.name} is at revision {current.number} of {current.author or 'nobody'}, and you"
             f" saw {seen}; look at package_states.diff {where.name} {seen} {current.number}, then"
