@@ -119,3 +119,5 @@ def package_bed(
             yield found
         finally:
             bus.close()
+            if found.minion:
+                found.stop()
