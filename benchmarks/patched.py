@@ -42,8 +42,8 @@ class Salt:
         answer: dict[str, Any] = self.act("run", options(postgres, []), name, arguments)
         return answer
 
-    def act(self, action: str, *args: object) -> Any:  # noqa: ANN401 - see benchmarks.tasks.salt
-        """Do one action of `benchmarks.tasks.salt`."""
+    def act(self, action: str, *args: object) -> Any:  # noqa: ANN401 - see benchmarks.tasks.compiler
+        """Do one action of `benchmarks.tasks.compiler`."""
         return self.process.run(action, *args)[1]
 
 
@@ -55,5 +55,5 @@ def options(postgres: Postgres, source: list[dict[str, Any]], **more: object) ->
 @contextmanager
 def patched(folder: Path) -> Iterator[Salt]:
     """Start the patched Salt."""
-    with Contender("patched", "salt", {"folder": str(folder)}) as process:
+    with Contender("patched", "compiler", {"folder": str(folder)}) as process:
         yield Salt(process)

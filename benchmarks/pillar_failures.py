@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 CONNECT_S, STATEMENT_S = 2, 1
 SLEEP = "SELECT pg_sleep(60)"
-KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND state = 'active'"
+KILL = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE query LIKE '%pg_sleep(60)%' AND state = 'active' AND pid <> pg_backend_pid()"
+)
 
 
 @dataclass
