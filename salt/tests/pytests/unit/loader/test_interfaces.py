@@ -468,6 +468,42 @@ def test_two_files_of_one_virtual_name(modules, loader):
         assert "by door_handles, wooden_door," in str(exc.value)
 
 
+@pytest.mark.parametrize("smi", ["off", "report", "warn", "enforce"])
+def test_a_provider_of_the_configuration_is_never_hidden(modules, minion_opts, smi):
+    """
+    What the option ``providers`` brings in goes before any stub, for states too
+    """
+    modules(
+        "steel_gate",
+        """
+        def open(name):
+            return "steel"
+
+        def salute_fireworks(name):
+            return "sparks"
+        """,
+    )
+    minion_opts.update(
+        smi=smi,
+        grains={},
+        module_dirs=[modules.dir],
+        providers={"door": "steel_gate"},
+        optimization_order=[0, 1, 2],
+    )
+    outer = salt.loader.minion_mods(minion_opts)
+    for functions in (outer, outer._dunder_salt):
+        assert functions["door.open"]("front") == "steel"
+        assert functions["door.salute_fireworks"]("front") == "sparks"
+        assert functions["door.paint"]("front") == "front"
+        assert "door.reload" not in functions
+        if smi == "off":
+            with pytest.raises(KeyError):
+                functions["door.reload"]
+        else:
+            with pytest.raises(CommandExecutionError, match="door.reload"):
+                functions["door.reload"]("front")
+
+
 def test_a_refresh_forgets_what_was_missing(modules, loader):
     doors = loader()
     for _ in range(3):
