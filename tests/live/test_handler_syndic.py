@@ -46,6 +46,8 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
             home = below.temporary / "syndic"
             minion = {"id": "syndic-1", "transport": TRANSPORT, "root_dir": str(home), "sock_dir": str(home / "run")}
             minion |= {"pki_dir": str(home / "pki"), "cachedir": str(home / "cache"), "user": "root"}
+            # a syndic subscribes where its own master publishes, unless that is the port of always
+            minion |= {"publish_port": above.master.publish_port}
             (below.master.config_dir / "minion").write_text(yaml.safe_dump(minion))
             below.spawn("salt-syndic", below.command("salt-syndic"), env=below.environment)
             key = above.master.pki_dir / "minions" / "syndic-1"
