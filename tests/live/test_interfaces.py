@@ -135,7 +135,7 @@ def ask(bed: Bed, minion: str, *arguments: str) -> Any:  # noqa: ANN401 - JSON
 
 @pytest.mark.long
 def test_modes_give_the_same_results(bed: Bed, apt_root: AptRoot) -> None:
-    """A real minion lists packages and services and applies states alike in all modes, and warns of nothing."""
+    """A real minion lists packages and services and applies states alike in all modes."""
     found: dict[str, list[object]] = {}
     doors: dict[str, list[object]] = {}
     for mode in MODES:
@@ -160,7 +160,10 @@ def test_modes_give_the_same_results(bed: Bed, apt_root: AptRoot) -> None:
         finally:
             minion.stop()
         assert "another structure" not in minion.log
-        assert "is deprecated" not in minion.log
+        # its interface doesn't have `open`, and says so once; Salt's own modules are called without a warning
+        warned = [line for line in minion.log.splitlines() if "is deprecated" in line]
+        assert len(warned) == (mode in {"warn", "enforce"})
+        assert all("'door.open'" in line for line in warned)
         found[mode] = [plain(one) for one in results]
         for states in (results[2], results[7]):
             assert len(states) == len(UP)

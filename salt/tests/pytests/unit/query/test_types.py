@@ -285,6 +285,26 @@ def test_os(master, connected):
     ask(master, "os", list(salt.query.item_type("os").fields))
 
 
+def test_os_only_what_is_needed_is_read(master, opened):
+    """
+    The grains of each accepted minion are read once, whatever the fields, and nothing else.
+    """
+    for number in range(3):
+        master.minion(f"web{number}", **GRAINS)
+        master.put("mine", f"web{number}", {"test.ping": True})
+    master.key("web3", "pending")
+    master.put("grains", "web3", GRAINS)
+    cache = master.opts["cachedir"]
+    opened(cache)
+    needed = [f"grains/web{number}.p" for number in range(3)]
+    for names in (["name"], ["name", "node_cnt", "family", "releases", "mtotal"]):
+        ask(master, "os", names)
+        assert opened(cache) == needed
+    with pytest.raises(salt.query.QueryError):
+        ask(master, "os", ["name"], ["=", "node_cnt", "x"])
+    assert opened(cache) == []
+
+
 # ----------------------------------------------------------------------
 # Jobs
 # ----------------------------------------------------------------------
@@ -696,3 +716,29 @@ def test_a_query_makes_no_files(master):
         ask(master, what, ["name"])
     ask(master, "node", ["vinst_cnt"])
     assert sorted(os.walk(master.opts["cachedir"])) == before
+
+
+def test_instance_only_what_is_needed_is_read(master, opened):
+    """
+    What accepted minions have put into the mine says which instances there are; grains are
+    read for the fields that come out of them, and only those of the instances meant.
+    """
+    master.minion("kvm1", ipv4=["10.0.0.1"])
+    master.minion("vm1", **GRAINS)
+    master.minion("vm2", **GRAINS)
+    info = {"state": "running", "cpu": 2}
+    master.put("mine", "kvm1", {"virt.vm_info": {"vm1": info, "vm2": info}})
+    master.key("kvm2", "pending")
+    master.put("mine", "kvm2", {"virt.vm_info": {"vm3": info}})
+    cache = master.opts["cachedir"]
+    mines = [f"mine/{name}.p" for name in ("kvm1", "vm1", "vm2")]
+    opened(cache)
+    ask(master, "instance", ["name", "pnode", "type", "nope"])
+    assert opened(cache) == mines
+    ask(master, "instance", ["name", "os"], ["=", "name", "virt:vm2"])
+    assert opened(cache) == ["grains/vm2.p", *mines]
+    ask(master, "instance", ["name", "os"], limit=1)
+    assert opened(cache) == ["grains/vm1.p", *mines]
+    with pytest.raises(salt.query.QueryError):
+        ask(master, "instance", ["os"], ["=", "os", 1])
+    assert opened(cache) == []
