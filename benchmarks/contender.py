@@ -37,9 +37,11 @@ class Contender:
         """Start the process and let it prepare itself; raises BenchmarkError when it can't."""
         self.tree = tree
         paths = [str(TREES[tree]), str(ROOT)]
+        # byte code is kept, as where Salt is installed, whatever the one who runs this has set
+        own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache")}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.contender", module],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, **own, "PYTHONDONTWRITEBYTECODE": ""},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -33,6 +33,9 @@ def run(options: Options) -> Outcome:
     found: dict[str, dict[str, list[float]]] = {
         what: {name: [] for name in VARIANTS} for what in ("pkg", "calls", "all")
     }
+    for name in VARIANTS:
+        # writes the byte code
+        _sample(name, {what: {name: []} for what in found})
     for turn in range(options.rounds):
         names = list(VARIANTS)
         # who comes first changes with each turn

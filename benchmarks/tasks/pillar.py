@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import salt.config
@@ -18,6 +19,8 @@ def prepare(settings: dict[str, Any]) -> Callable[[str], Callable[[], str]]:
     opts = salt.config.master_config(None)
     opts.update({"postgres": settings["postgres"], "optimization_order": [0]})
     fetch = salt.loader.pillars(opts, {})["postgres"]
+    # as a master has it; before, Salt keeps every line that it may have to log
+    logging.getLogger().setLevel(logging.WARNING)
 
     def compile_one(minion_id: str) -> Callable[[], str]:
         """Fetch, and return what gives the digest of the pillar in canonical JSON."""

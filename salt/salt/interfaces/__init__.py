@@ -38,7 +38,6 @@ See :ref:`module-interfaces`.
 
 import importlib
 import importlib.util
-import pkgutil
 
 from salt.interfaces.errors import (
     DeclarationError,
@@ -104,6 +103,9 @@ def names():
 
     :rtype: list
     """
+    # asked for by tools alone, while a minion imports this module for every interface
+    import pkgutil  # pylint: disable=import-outside-toplevel
+
     return sorted(
         found.name[: -len(_SUFFIX)]
         for found in pkgutil.iter_modules(__path__)
