@@ -67,14 +67,13 @@ def test_runner(bed: tuple[Bed, int], expected: list[list[list[Any]]]) -> None:
 
 @pytest.mark.parametrize("server", ["rest_cherrypy", "rest_tornado"])
 def test_api(bed: tuple[Bed, int], expected: list[list[list[Any]]], server: str) -> None:
-    """So does each server of salt-api."""
+    """So does each server of salt-api; there a page is as long as one asks for."""
     setup, tornado = bed
     port = tornado if server == "rest_tornado" else setup.api.port
     token = api.login(replace(setup.api, port=port))
     headers = {"X-Auth-Token": token, "Accept": "application/json", "Content-Type": "application/json"}
     rows: list[list[list[Any]]] = []
     offset: int | None = 0
-    pages = 0
     while offset is not None:
         connection = http.client.HTTPConnection(HOST, port, timeout=240)
         body = {"fields": FIELDS, "offset": offset}
@@ -85,6 +84,4 @@ def test_api(bed: tuple[Bed, int], expected: list[list[list[Any]]], server: str)
         connection.close()
         rows += answer["data"]
         offset = answer.get("next")
-        pages += 1
     assert rows == expected
-    assert pages > 1

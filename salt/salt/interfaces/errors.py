@@ -28,16 +28,25 @@ class DeclarationError(InterfaceError):
     """
 
 
-class FunctionNotImplementedError(InterfaceError):
+class FunctionNotImplementedError(InterfaceError, KeyError):
     """
     The interface has the function, and the module that was loaded lacks it
+
+    It is a KeyError as well: whoever is prepared for a function that is not there is
+    prepared for this.
     """
 
+    __str__ = Exception.__str__
 
-class FunctionNotSupportedError(InterfaceError):
+
+class FunctionNotSupportedError(InterfaceError, KeyError):
     """
     The interface has the function for other platforms only, and the module lacks it
+
+    It is a KeyError as well, see :class:`FunctionNotImplementedError`.
     """
+
+    __str__ = Exception.__str__
 
 
 class ReturnStructureError(InterfaceError):

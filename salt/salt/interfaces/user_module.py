@@ -46,13 +46,14 @@ class UserInterface(Interface):
         return False
 
     # not promised: remove, which win_useradd does not take
-    @Interface.returns(bool)
+    @Interface.returns((bool, str))
     def delete(self, name, force=False):
         """
         Delete a user
 
-        Returns whether the user was deleted. Whether the home goes too is decided
-        by ``remove`` on Unix and by ``purge`` on Windows.
+        Returns whether the user was deleted; Windows may return its error as a string.
+        Whether the home goes too is decided by ``remove`` on Unix and by ``purge`` on
+        Windows.
         """
         return False
 

@@ -29,6 +29,8 @@ MODES = (OFF, REPORT, WARN, ENFORCE)
 # What was warned about in this process: a warning with each of 100 calls helps nobody
 _WARNED = set()
 
+_NONE = object()
+
 
 def mode(opts):
     """
@@ -119,6 +121,11 @@ class Watch:
             self.deprecation = function.deprecation
 
     @property
+    def _names(self):
+        # a module that is loaded anew brings a new class of its own interface
+        return self.interface.__name__, self.interface.__version__, self.name
+
+    @property
     def needed(self):
         """
         Whether there is anything to say or to look at
@@ -134,7 +141,7 @@ class Watch:
         if self.deprecation is not None:
             _once(
                 logging.WARNING,
-                (self.interface, self.name, "deprecated"),
+                (*self._names, "deprecated"),
                 "The function '%s' is %s.",
                 self.name,
                 self.deprecation,
@@ -158,7 +165,7 @@ class Watch:
         )
         if self.enforce:
             raise salt.interfaces.ReturnStructureError(message)
-        _once(logging.WARNING, (self.interface, self.name, "returns"), "%s", message)
+        _once(logging.WARNING, (*self._names, "returns"), "%s", message)
 
 
 class InterfaceLoader(LazyLoader):
@@ -170,7 +177,7 @@ class InterfaceLoader(LazyLoader):
         self._interfaces = {}
         self._watches = {}
         super().__init__(*args, **kwargs)
-        self.smi = mode(self.opts)
+        self._smi = mode(self.opts)
 
     def clear(self):
         """
@@ -188,7 +195,7 @@ class InterfaceLoader(LazyLoader):
             self._interfaces[str(declared)] = declared.interface
         return ret
 
-    def interface(self, mod_name):
+    def _interface_of(self, mod_name):
         """
         Return the interface of a virtual name, or None if it has none
 
@@ -208,7 +215,7 @@ class InterfaceLoader(LazyLoader):
         self._interfaces[mod_name] = found
         return found
 
-    def providers(self, mod_name):
+    def _providers_of(self, mod_name):
         """
         Return the names of the files whose functions a virtual name has so far, sorted
 
@@ -231,11 +238,11 @@ class InterfaceLoader(LazyLoader):
         if not isinstance(key, str) or key in self._dict:
             return None
         mod_name, _, name = key.partition(".")
-        providers = self.providers(mod_name) if name else None
+        providers = self._providers_of(mod_name) if name else None
         # without any module, why there is none says more than an interface can
         if not providers:
             return None
-        interface = self.interface(mod_name)
+        interface = self._interface_of(mod_name)
         if interface is None:
             return None
         function = salt.interfaces.functions(interface).get(name)
@@ -264,7 +271,7 @@ class InterfaceLoader(LazyLoader):
             return super().missing_fun_string(function_name)
         return self._answer(function_name, *found)[1]
 
-    def stub(self, key):
+    def _smi_stub(self, key):
         """
         Return what a call of a missing function of an interface runs, or None
 
@@ -298,11 +305,11 @@ class InterfaceLoader(LazyLoader):
         except KeyError:
             pass
         mod_name, _, name = key.partition(".")
-        interface = self.interface(mod_name)
+        interface = self._interface_of(mod_name)
         watch = None
         if interface is not None:
             function = salt.interfaces.functions(interface).get(name)
-            watch = Watch(key, interface, function, self.smi == ENFORCE)
+            watch = Watch(key, interface, function, self._smi == ENFORCE)
             if not watch.needed:
                 watch = None
         self._watches[key] = watch
@@ -312,11 +319,11 @@ class InterfaceLoader(LazyLoader):
         try:
             func = super().__getitem__(item)
         except KeyError:
-            stub = self.stub(item)
+            stub = self._smi_stub(item)
             if stub is None:
                 raise
             return stub
-        if self.smi != REPORT and not isinstance(func, LoadedCoro):
+        if self._smi != REPORT and not isinstance(func, LoadedCoro):
             watch = self._watch(item)
             if watch is not None:
                 return WatchedFunc(item, self, watch)
@@ -341,17 +348,18 @@ class InterfaceLoader(LazyLoader):
         """
         Return the function, and set it first if it is not there
         """
-        if key not in self:
-            self[key] = default
-        return self[key]
+        if key in self:
+            return self[key]
+        self[key] = default
+        return default
 
-    def pop(self, key, *default):
+    def pop(self, key, default=_NONE):
         """
         Remove the function and return it, or the default if it is not there
         """
         if key not in self:
-            if default:
-                return default[0]
+            if default is not _NONE:
+                return default
             raise KeyError(key)
         func = self[key]
         del self[key]

@@ -504,6 +504,39 @@ def test_a_provider_of_the_configuration_is_never_hidden(modules, minion_opts, s
                 functions["door.reload"]("front")
 
 
+@pytest.mark.parametrize("smi", ["report", "warn", "enforce"])
+def test_who_expects_a_key_error_goes_on(loader, smi):
+    """
+    Code of Salt's own tries a function and goes on without it
+    """
+    doors = loader(smi)
+    for missing in ("door.reload", "door.salute_fireworks"):
+        with pytest.raises(KeyError) as exc:
+            doors[missing]("front")
+        assert str(exc.value).startswith(f"'{missing}' of the interface")
+
+
+def test_no_name_hides_a_module(loader):
+    """
+    Attributes of a loader are the names of modules
+    """
+    public = {name for name in dir(loader()) if not name.startswith("_")}
+    known = {
+        name
+        for name in dir(salt.loader.lazy.LazyLoader([], {"optimization_order": [0]}))
+        if not name.startswith("_")
+    }
+    assert public - known == set()
+
+
+def test_pop_and_setdefault_are_those_of_a_dictionary(loader):
+    doors = loader()
+    assert doors.setdefault("door.nothing", len) is len
+    assert doors.pop("door.none", default=1) == 1
+    with pytest.raises(KeyError):
+        doors.pop("door.none")
+
+
 def test_a_refresh_forgets_what_was_missing(modules, loader):
     doors = loader()
     for _ in range(3):
