@@ -26,6 +26,7 @@ from benchmarks.pillar_rounds import Round, Run
 from harness.bed import Bed, BedSettings
 from harness.database import forms, schema, scratch
 from harness.processes import monitor
+from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 REAL = "real"
 RAMP_UP_S, ROUND_S, SAMPLE_S = 600, 600, 0.05
 # a thousand compiles at once take longer than a minion waits for one: what it asks again would be measured too
-BATCH = 50
+WAVE = 100
 WORKERS = (8, 28)
 FEW = 200
 CATEGORIES = ["custom-info", "group-memberships"]
@@ -161,26 +162,35 @@ def _round(bed: Bed, expected: Sequence[str], method: Method) -> Round:
     """Ask everybody for its pillar, then for a ping."""
     before = _worker_cpu(bed)
     start = time.monotonic()
-    wanted = ["*", "pillar.items", "unmask=True", "--out=json", "--static", f"--batch-size={BATCH}"]
-    items = bed.salt(wanted, timeout=ROUND_S)
+    jids = [_taken(bed, expected[first : first + WAVE]) for first in range(0, len(expected), WAVE)]
     items_s = time.monotonic() - start
     cpu = _worker_cpu(bed) - before
     start = time.monotonic()
     bed.salt(["*", "test.ping", "--out=json", "--static"], timeout=ROUND_S)
     ping_s = time.monotonic() - start
-    answers = _merged(items.stdout)
+    answers: dict[str, Any] = {}
+    for jid in jids:
+        found = bed.salt_run(["jobs.lookup_jid", jid, "--out=json"], timeout=ROUND_S)
+        answers |= json.loads(found.stdout)
     short = sum(not _complete(answers.get(minion), minion, method) for minion in expected)
     return Round(items_s, ping_s, cpu * 1000 / len(expected), short)
 
 
-def _merged(text: str) -> dict[str, Any]:
-    """Return what a command prints with `--out=json` for each batch, in one dictionary."""
-    decoder, found, rest = json.JSONDecoder(), {}, text.strip()
-    while rest:
-        part, end = decoder.raw_decode(rest)
-        found.update(part)
-        rest = rest[end:].strip()
-    return found
+def _taken(bed: Bed, minions: Sequence[str]) -> str:
+    """Ask minions for their pillars, wait until the master has taken all of them, and return the job's id.
+
+    Nobody waits for the answers on the event bus, which drops large ones for a client that is slower than the master.
+    """
+    done = bed.salt(["-L", ",".join(minions), "--async", "pillar.items", "unmask=True"], timeout=ROUND_S)
+    jid = done.stdout.split()[-1]
+
+    def arrived() -> bool:
+        folders = (found.parent for found in bed.master.job_cache.glob(f"*/*/{minions[-1]}"))
+        folder = next((found for found in folders if (found / "jid").read_text() == jid), None)
+        return folder is not None and len(list(folder.glob("*/return.p"))) >= len(minions)
+
+    until(arrived, Deadline(ROUND_S), lambda: f"Not all of {len(minions)} minions answered {jid}.")
+    return jid
 
 
 def _complete(pillar: object, minion: str, method: Method) -> bool:
