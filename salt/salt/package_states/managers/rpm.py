@@ -21,6 +21,8 @@ from salt.utils.pkg.rpm import get_osarch
 
 RECORD = "/var/lib/salt/package_states.json"
 LOCKING = (*ABSENT, INSTALLED, KEPT)
+# one of these is in what dnf says if it came to a result
+ENDS = ("Transaction Summary", "Nothing to do")
 
 
 class Rpm(Manager):
@@ -264,6 +266,13 @@ class Dnf(Rpm):
             env={"LC_ALL": "C", "SALT_RUNNING": "1"},
             ignore_retcode=True,
         )
+        said = f"{answer['stdout']}\n{answer['stderr']}"
+        if not any(end in said for end in ENDS):
+            problem = (answer["stderr"] or answer["stdout"]).strip()[-300:]
+            raise PackageStateError(
+                f"dnf can't say what would go along with {key}: {problem}; mend that on"
+                " the minion, see 'dnf makecache', then apply the state again."
+            )
         gone = (
             re.split(
                 r"^(?:Installing|Upgrading|Downgrading|Transaction Summary)",

@@ -7,7 +7,7 @@ import salt.package_states.managers as managers
 import salt.package_states.managers.apt as apt
 import salt.package_states.managers.rpm as rpm
 import salt.states.package_state as package_state
-from salt.package_states.errors import Unsupported
+from salt.package_states.errors import PackageStateError, Unsupported
 
 DPKG = """\
 foo\tamd64\tii \t1.0\tno\tno
@@ -218,6 +218,43 @@ def test_zypper_and_dnf_name_what_goes_too(record):
         also, refusal = manager.losses(entry, manager.decide(entry), wanted={"app"})
         assert also == ["app"]
         assert "app would go too" in refusal
+
+
+@pytest.mark.parametrize(
+    "stdout,stderr",
+    (
+        ("", "Error: Failed to download metadata for repo 'r': Cannot download"),
+        ("Error: Unable to find a match: foo\n", ""),
+        ("", ""),
+    ),
+)
+def test_dnf_that_fails_is_no_dnf_that_removes_nothing(record, stdout, stderr):
+    class Out(Commands):
+        def run(self, command, **_):
+            return {"retcode": 1, "stdout": stdout, "stderr": stderr}
+
+    commands = Out(
+        pkg_list_pkgs={"foo": ["1-1"]}, pkg_list_repo_pkgs={}, pkg_list_holds=[]
+    )
+    manager = rpm.Dnf(commands, {}, {})
+    entry = items.make("foo", "removed")
+    with pytest.raises(PackageStateError, match="(?s)foo.*makecache") as found:
+        manager.losses(entry, manager.decide(entry))
+    assert (stdout or stderr).strip() in str(found.value)
+
+
+def test_dnf_that_has_nothing_to_do_removes_nothing(record):
+    class Out(Commands):
+        def run(self, command, **_):
+            out = "Dependencies resolved.\nNothing to do.\nComplete!\n"
+            return {"retcode": 0, "stdout": out, "stderr": ""}
+
+    commands = Out(
+        pkg_list_pkgs={"foo": ["1-1"]}, pkg_list_repo_pkgs={}, pkg_list_holds=[]
+    )
+    manager = rpm.Dnf(commands, {}, {})
+    entry = items.make("foo", "removed")
+    assert manager.losses(entry, manager.decide(entry)) == ([], "")
 
 
 def test_dnf_keeps_what_is_removed_away(record):
