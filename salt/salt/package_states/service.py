@@ -89,9 +89,8 @@ class Service:
                 connection, where, current, items, author, comment, parent
             )
             fleet = Fleet(self.opts, connection)
-            texts = self._checked(fleet, where, {where.id: revision})
-            minions = texts if where.own else set(texts) - {name}
-            result.update(revision=revision.number, minions=sorted(minions))
+            minions, texts = self._checked(fleet, where, {where.id: revision})
+            result.update(revision=revision.number, minions=minions)
         if dry_run:
             return {**result, "dry_run": True}
         return {**result, "files": self._write(texts)}
@@ -120,17 +119,19 @@ class Service:
                 store.unassign(connection, where, kind, target)
             else:
                 store.assign(connection, where, kind, target, priority, author)
-            texts = self._checked(Fleet(self.opts, connection), where, {}, before)
+            fleet = Fleet(self.opts, connection)
+            minions, texts = self._checked(fleet, where, {}, before)
         return {
             "state": name,
             kind: target,
-            "minions": sorted(set(texts) - {name}),
+            "minions": minions,
             "files": self._write(texts),
         }
 
     def _checked(self, fleet, where, revisions, more=None):
         """
-        Return the texts of the files that depend on a state, by name
+        Return the ids of the minions to which a state applies, and the texts of the
+        files that depend on it, by name
 
         :param Fleet fleet: the minions
         :param State where: the state
@@ -144,9 +145,11 @@ class Service:
         texts, problems = self._texts(fleet, minions, revisions)
         if problems:
             raise next(iter(problems.values()))
-        if not where.own:
-            texts.setdefault(where.name, self._alone(fleet, where, revisions))
-        return texts
+        # a minion that was registered after the state was made may have its name: the
+        # file is the minion's then, whether the state applies to it or not
+        if not where.own and not fleet.minions([where.name]):
+            texts[where.name] = self._alone(fleet, where, revisions)
+        return sorted(minions), texts
 
     def _texts(self, fleet, minions, revisions=None):
         """
