@@ -7,6 +7,7 @@ import salt.package_states.managers as managers
 import salt.package_states.managers.apt as apt
 import salt.package_states.managers.rpm as rpm
 import salt.states.package_state as package_state
+import salt.utils.pkgset
 from salt.package_states.errors import PackageStateError, Unsupported
 
 DPKG = """\
@@ -158,6 +159,58 @@ def test_apt_leaves_the_holds_of_others(place):
     decision = manager.decide(items.make("bar", "removed"))
     assert decision.action == "impossible"
     assert "held" in decision.reason
+
+
+def test_apt_does_not_take_over_the_holds_of_others(place):
+    commands = Commands()
+    manager = apt.Apt(commands, {}, {})
+    wanted = [items.make("bar", "kept"), items.make("foo", "kept")]
+    manager.locks(wanted)
+    text = place.read_text()
+    assert "state, kept\nPackage: bar\nPin: version 1:0.5\n" in text
+    assert "held by Salt\nPackage: foo\n" in text
+    marks = [call[1] for call in commands.calls if call[1][0] == "apt-mark"]
+    assert marks == [["apt-mark", "hold", "foo"]]
+    assert manager.held("bar") and not manager.facts("bar").recorded
+    # nor does it release them
+    manager.locks([])
+    assert ["apt-mark", "unhold", "bar"] not in [call[1] for call in commands.calls]
+    assert manager.held("bar")
+
+
+def test_apt_releases_its_own_holds(place):
+    commands = Commands()
+    place.write_text(
+        f"Explanation: package state, kept, {apt.HELD}\nPackage: bar\n"
+        "Pin: version 1:0.5\nPin-Priority: 1001\n"
+    )
+    manager = apt.Apt(commands, {}, {})
+    assert not manager.held("bar")
+    assert manager.locks([items.make("bar", "kept")]) == {}
+    manager.locks([])
+    assert ("run", ["apt-mark", "unhold", "bar"]) in commands.calls
+
+
+def test_holds_of_salt_are_its_own_changes(place, tmp_path, monkeypatch):
+    status = tmp_path / "status"
+    status.write_text("before")
+    monkeypatch.setattr(apt, "STATUS", str(status))
+
+    class Marks(Commands):
+        def run(self, command, **kwargs):
+            if command[0] == "apt-mark":
+                status.write_text(command[1])
+            return super().run(command, **kwargs)
+
+    opts = {"cachedir": str(tmp_path)}
+    before = salt.utils.pkgset.digest(str(status))[0]
+    with salt.utils.pkgset.own_changes(opts):
+        pass
+    manager = apt.Apt(Marks(), opts, {})
+    manager.locks([items.make("foo", "kept")])
+    after = salt.utils.pkgset.digest(str(status))[0]
+    with salt.utils.pkgset.own_changes(opts) as pairs:
+        assert pairs == [(before, after)]
 
 
 @pytest.fixture
