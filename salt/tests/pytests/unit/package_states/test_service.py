@@ -6,6 +6,7 @@ import salt.package_states.files as files
 import salt.package_states.item as items
 import salt.package_states.service as service
 import salt.package_states.store as store
+import salt.utils.postgres
 from salt.package_states.fleet import Fleet, Minion
 
 
@@ -41,14 +42,22 @@ class Tables:
         yield None
 
     @contextlib.contextmanager
-    def writing(self, opts, commit=True):
+    def writing(self, opts, commit=True, after=None):
+        self.done.append("lock")
         yield None
+        self.done.append("commit" if commit else "rollback")
+        if after:
+            after()
+        self.done.append("unlock")
+
+    def assign(self, *_):
+        self.done.append("assign")
 
 
 @pytest.fixture
 def tables(monkeypatch):
     found = Tables()
-    for name in ("state", "newest", "check", "save", "reading", "writing"):
+    for name in ("state", "newest", "check", "save", "reading", "writing", "assign"):
         monkeypatch.setattr(store, name, getattr(found, name))
     monkeypatch.setattr(store, "states", lambda _: list(found.states.values()))
 
@@ -99,3 +108,62 @@ def test_a_state_does_not_take_the_file_of_a_minion_with_its_name(
     found = put(states, "web", "foo", "latest")
     assert (found["minions"], found["files"]) == ([], [])
     assert not list(tmp_path.rglob("packages-*"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    (
+        lambda states: put(states, "web", "foo", "latest"),
+        lambda states: states.assign("web", "group", "a", 0, "me"),
+        lambda states: states.compile(),
+    ),
+    ids=("change", "assign", "compile"),
+)
+def test_files_are_written_after_the_end_and_before_the_next_one(states, tables, call):
+    tables.states["web"] = store.State(1, "web", False)
+    assert call(states)["files"] == ["web"]
+    done = [what for what in tables.done if what != "assign"]
+    assert done == ["lock", "commit", "ship", "unlock"]
+
+
+def test_a_dry_run_writes_no_files(states, tables, tmp_path):
+    tables.states["web"] = store.State(1, "web", False)
+    entries = (items.make("foo", "latest"),)
+    found = states.change("web", lambda *_: entries, "me", dry_run=True)
+    assert found["dry_run"] and "files" not in found
+    assert tables.done == ["lock", "rollback", "unlock"]
+    assert not list(tmp_path.rglob("packages-*"))
+
+
+class Connection:
+    """
+    A connection that writes down what it is asked
+    """
+
+    def __init__(self, **_):
+        self.asked = []
+
+    def execute(self, query, values=()):
+        self.asked.append(query.partition("(")[0])
+
+    def close(self):
+        self.asked.append("close")
+
+
+@pytest.mark.skipif(not store.HAS_PSYCOPG2, reason="needs psycopg2")
+def test_the_lock_outlasts_the_transaction(monkeypatch):
+    monkeypatch.setattr(salt.utils.postgres, "Connection", Connection)
+    monkeypatch.setattr(salt.utils.postgres, "get_params", lambda opts: {})
+    opts = {}
+    with store.writing(
+        opts, after=lambda: connection.asked.append("files")
+    ) as connection:
+        connection.execute("work")
+    begin = ["SELECT pg_advisory_lock", "BEGIN", "work"]
+    assert connection.asked == [*begin, "COMMIT", "files", "close"]
+    with pytest.raises(ValueError), store.writing(
+        opts, after=lambda: connection.asked.append("files")
+    ) as connection:
+        connection.execute("work")
+        raise ValueError
+    assert connection.asked == [*begin, "close"]

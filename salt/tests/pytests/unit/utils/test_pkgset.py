@@ -93,7 +93,9 @@ def test_change_of_someone_else_during_a_command_of_apt(tmp_path, args, changes)
     status = tmp_path / "status"
     status.write_text("before")
     run = MagicMock(
-        side_effect=lambda *args, **kwargs: status.write_text(os.environ["SALT_RUNNING"])
+        side_effect=lambda *args, **kwargs: status.write_text(
+            os.environ["SALT_RUNNING"]
+        )
         and {"retcode": 0, "stdout": "", "stderr": ""}
     )
     own_change = functools.partial(salt.utils.pkgset.own_change, path=str(status))
