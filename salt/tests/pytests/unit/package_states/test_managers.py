@@ -223,7 +223,7 @@ def test_zypper_locks_and_releases(record):
     locks = {"other": {}}
     commands = Commands(
         pkg_list_pkgs={"foo": ["1.0-1"], "old": ["1.0-1"], "other": ["1-1"]},
-        pkg_list_repo_pkgs={"foo": ["2.0-1", "1.0-1"], "old": ["2.0-1"]},
+        pkg_list_repo_pkgs={"r": {"foo": ["2.0-1", "1.0-1"], "old": ["2.0-1"]}},
         pkg_list_locks=lambda: locks,
         pkg_hold=lambda name: locks.update({name: {}}),
         pkg_unhold=locks.pop,
@@ -322,11 +322,20 @@ def test_dnf_keeps_what_is_removed_away(record):
 def test_inventory_of_rpm(record):
     commands = Commands(
         pkg_list_pkgs={"foo": ["1-1"], "lone": ["1-1"], "lib.i686": ["1-1"]},
-        pkg_list_repo_pkgs={"foo": ["1-1", "2-1"], "lib.i686": ["1-1"]},
+        pkg_list_repo_pkgs={
+            "r": {"foo": ["1-1"], "lib.i686": ["1-1"]},
+            "s": {"foo": ["10-1", "2-1", "1-1"]},
+            "(System Packages)": {"lone": ["1-1"]},
+            "@System": {"lone": ["1-1"], "foo": ["11-1"]},
+        },
         pkg_list_locks={"foo": {}},
     )
     found = rpm.Zypper(commands, {}, {}).inventory()
-    assert found["foo"]["candidate"] == "2-1" and found["foo"]["held"]
+    assert found["foo"]["candidate"] == "10-1" and found["foo"]["held"]
+    assert found["foo"]["available"] == ["10-1", "2-1", "1-1"]
+    assert found["lone"]["available"] == [] and found["lone"]["candidate"] == ""
+    facts = rpm.Zypper(commands, {}, {}).facts("lone")
+    assert facts.installed == ("1-1",) and facts.available == ()
     assert found["lone"]["orphan"] and not found["foo"]["orphan"]
     assert found["lib:i686"]["versions"] == ["1-1"]
 
