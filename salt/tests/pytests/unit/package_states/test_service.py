@@ -135,35 +135,27 @@ def test_a_dry_run_writes_no_files(states, tables, tmp_path):
     assert not list(tmp_path.rglob("packages-*"))
 
 
-class Connection:
-    """
-    A connection that writes down what it is asked
-    """
-
-    def __init__(self, **_):
-        self.asked = []
-
-    def execute(self, query, values=()):
-        self.asked.append(query.partition("(")[0])
-
-    def close(self):
-        self.asked.append("close")
-
-
 @pytest.mark.skipif(not store.HAS_PSYCOPG2, reason="needs psycopg2")
 def test_the_lock_outlasts_the_transaction(monkeypatch):
+    asked = []
+
+    class Connection:
+        def execute(self, query, values=()):
+            asked.append(query.partition("(")[0])
+
+        def close(self):
+            asked.append("close")
+
     monkeypatch.setattr(salt.utils.postgres, "Connection", Connection)
     monkeypatch.setattr(salt.utils.postgres, "get_params", lambda opts: {})
-    opts = {}
-    with store.writing(
-        opts, after=lambda: connection.asked.append("files")
-    ) as connection:
+    with store.writing({}, after=lambda: asked.append("files")) as connection:
         connection.execute("work")
     begin = ["SELECT pg_advisory_lock", "BEGIN", "work"]
-    assert connection.asked == [*begin, "COMMIT", "files", "close"]
+    assert asked == [*begin, "COMMIT", "files", "close"]
+    asked.clear()
     with pytest.raises(ValueError), store.writing(
-        opts, after=lambda: connection.asked.append("files")
+        {}, after=lambda: asked.append("files")
     ) as connection:
         connection.execute("work")
         raise ValueError
-    assert connection.asked == [*begin, "close"]
+    assert asked == [*begin, "close"]
