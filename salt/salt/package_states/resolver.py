@@ -18,6 +18,8 @@ GRAINS = "grains"
 MINION = "minion"
 OWN = "own"
 LEVELS = (ORGANIZATION, GROUP, GRAINS, MINION, OWN)
+# the architectures of packages that suit every system
+ANY = ("all", "noarch")
 _RANK = {level: number for number, level in enumerate(LEVELS)}
 
 
@@ -94,14 +96,14 @@ def resolve(sources, native=""):
 
     :param sources: the states that apply to it, an iterable of :class:`Source`
     :param str native: its architecture, as its package manager calls it;
-        ``name:native`` is ``name`` then
+        ``name:native`` is ``name`` then, as ``name:all`` and ``name:noarch`` always are
     :return: a tuple of :class:`Verdict`
     :raises Conflict: names each such package, and the states that disagree
     """
     found = {}
     for source in sources:
         for item in source.items:
-            if item.architecture and item.architecture == native:
+            if item.architecture and item.architecture in (native, *ANY):
                 item = item._replace(architecture="")
             found.setdefault(item[:2], []).append((source, item))
     verdicts, wrong = [], []

@@ -2,8 +2,8 @@
 Save, assign and compile package states: what the runner does.
 
 A state is saved in one transaction, after a look at each minion to which it
-applies. The files are written once it is committed: if that fails, the states
-are right and ``package_states.compile`` makes up for it.
+applies. The files are written once it is committed, before anybody else can save:
+if that fails, the states are right and ``package_states.compile`` makes up for it.
 """
 
 import os
@@ -73,7 +73,13 @@ class Service:
         :param parent: a function that returns the revision that a rollback brings back
         :raises PackageStateError: says what is wrong; nothing is saved then
         """
-        with store.writing(self.opts, commit=not dry_run) as connection:
+        texts, written = {}, []
+
+        def write():
+            if not dry_run:
+                written.extend(self._write(texts))
+
+        with store.writing(self.opts, commit=not dry_run, after=write) as connection:
             if create and not store.known(connection, name):
                 own = name in Fleet(self.opts, connection).minions([name])
                 store.create(connection, name, own)
@@ -89,12 +95,12 @@ class Service:
                 connection, where, current, items, author, comment, parent
             )
             fleet = Fleet(self.opts, connection)
-            texts = self._checked(fleet, where, {where.id: revision})
-            minions = texts if where.own else set(texts) - {name}
-            result.update(revision=revision.number, minions=sorted(minions))
+            minions, found = self._checked(fleet, where, {where.id: revision})
+            texts.update(found)
+            result.update(revision=revision.number, minions=minions)
         if dry_run:
             return {**result, "dry_run": True}
-        return {**result, "files": self._write(texts)}
+        return {**result, "files": written}
 
     def assign(self, name, kind, target, priority, author, away=False):
         """
@@ -108,7 +114,10 @@ class Service:
         :param bool away: take it away
         :raises PackageStateError: says what is wrong; nothing is changed then
         """
-        with store.writing(self.opts) as connection:
+        texts, written = {}, []
+        with store.writing(
+            self.opts, after=lambda: written.extend(self._write(texts))
+        ) as connection:
             where = store.state(connection, name)
             if where.own:
                 raise InvalidInput(
@@ -120,17 +129,20 @@ class Service:
                 store.unassign(connection, where, kind, target)
             else:
                 store.assign(connection, where, kind, target, priority, author)
-            texts = self._checked(Fleet(self.opts, connection), where, {}, before)
+            fleet = Fleet(self.opts, connection)
+            minions, found = self._checked(fleet, where, {}, before)
+            texts.update(found)
         return {
             "state": name,
             kind: target,
-            "minions": sorted(set(texts) - {name}),
-            "files": self._write(texts),
+            "minions": minions,
+            "files": written,
         }
 
     def _checked(self, fleet, where, revisions, more=None):
         """
-        Return the texts of the files that depend on a state, by name
+        Return the ids of the minions to which a state applies, and the texts of the
+        files that depend on it, by name
 
         :param Fleet fleet: the minions
         :param State where: the state
@@ -144,9 +156,11 @@ class Service:
         texts, problems = self._texts(fleet, minions, revisions)
         if problems:
             raise next(iter(problems.values()))
-        if not where.own:
-            texts.setdefault(where.name, self._alone(fleet, where, revisions))
-        return texts
+        # a minion that was registered after the state was made may have its name: the
+        # file is the minion's then, whether the state applies to it or not
+        if not where.own and not fleet.minions([where.name]):
+            texts[where.name] = self._alone(fleet, where, revisions)
+        return sorted(minions), texts
 
     def _texts(self, fleet, minions, revisions=None):
         """
@@ -196,23 +210,29 @@ class Service:
         :param str minion: its id, None for all
         :return: ``files`` that changed, and ``errors`` by minion
         """
-        with store.reading(self.opts) as connection:
+        texts, written = {}, []
+        # nothing is saved here, but a state must not be saved meanwhile
+        with store.writing(
+            self.opts, after=lambda: written.extend(self._write(texts))
+        ) as connection:
             fleet = Fleet(self.opts, connection)
             minions = {minion: fleet.minion(minion)} if minion else fleet.minions()
-            texts, problems = self._texts(fleet, minions)
+            found, problems = self._texts(fleet, minions)
+            texts.update(found)
             if not minion:
                 for where in store.states(connection):
                     if not where.own and where.name not in minions:
                         texts[where.name] = self._alone(fleet, where, {})
-        for name in list(texts):
-            # no file for a minion that never had a state; an empty one for a minion
-            # that had, so that its locks are released
-            if name in minions and "\n# revision: none\n" in texts[name]:
-                if not os.path.exists(files.path(self.root, name)):
+            for name in found:
+                # no file for a minion that never had a state; an empty one for a
+                # minion that had, so that its locks are released
+                if "\n# revision: none\n" in texts[name] and not os.path.exists(
+                    files.path(self.root, name)
+                ):
                     del texts[name]
         return {
             "compiled": len(texts),
-            "files": self._write(texts),
+            "files": written,
             "errors": {name: str(exc) for name, exc in sorted(problems.items())},
         }
 

@@ -15,7 +15,12 @@ from typing import NamedTuple
 import salt.package_states.item as item
 import salt.package_states.names as names
 import salt.utils.postgres
-from salt.package_states.errors import InvalidInput, NotThere, Outdated, PackageStateError
+from salt.package_states.errors import (
+    InvalidInput,
+    NotThere,
+    Outdated,
+    PackageStateError,
+)
 
 try:
     import psycopg2
@@ -25,7 +30,8 @@ except ImportError:
     HAS_PSYCOPG2 = False
 
 # Whoever writes holds this lock: a conflict of two states must not be saved by
-# two people at once, each of whom saw none.
+# two people at once, each of whom saw none. It is held until the files are written,
+# which would else be older than the states.
 LOCK = 0x706B677374
 
 # What a state can be assigned to: the column, the table, and how it is named
@@ -113,12 +119,14 @@ def reading(opts):
 
 
 @contextlib.contextmanager
-def writing(opts, commit=True):
+def writing(opts, commit=True, after=None):
     """
     Yield a connection in a transaction, which is the only one that writes states
 
     :param dict opts: the options of the master
     :param bool commit: False to roll back at the end
+    :param after: a function that is called without arguments after the end of the
+        transaction, while still nobody else writes; not if the transaction fails
     :raises PackageStateError: says what PostgreSQL says
     """
     with _told():
@@ -126,12 +134,15 @@ def writing(opts, commit=True):
             **salt.utils.postgres.get_params(opts)
         )
         try:
+            # before the transaction begins, so that it outlasts that
+            connection.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
             connection.execute("BEGIN")
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             yield connection
             connection.execute("COMMIT" if commit else "ROLLBACK")
+            if after:
+                after()
         finally:
-            # rolls back what was not committed
+            # rolls back what was not committed, and releases the lock
             connection.close()
 
 

@@ -82,16 +82,18 @@ def digest(path):
 
 
 @contextlib.contextmanager
-def own_change(opts, path=DPKG_STATUS):
+def own_change(opts, path=DPKG_STATUS, changes=True):
     """
     Tell the beacon that what changes inside is Salt's own doing
 
     For the plugins, ``SALT_RUNNING`` is in the environment. For the beacon, what
-    the file was before and after is written down if it ever ran on this minion.
+    the file was before and after is written down if it ever ran on this minion;
+    not so with ``changes=False``, for what can't change the file: if it is another
+    one afterwards, someone else has changed it meanwhile.
     """
     with _running():
         place = os.path.join(folder(opts), "own")
-        if fcntl is None or not os.path.exists(place):
+        if not changes or fcntl is None or not os.path.exists(place):
             yield
             return
         with salt.utils.files.fopen(place, "a") as fh_:

@@ -16,6 +16,7 @@ import salt.package_states.condition as condition
 import salt.package_states.version as versions
 import salt.utils.atomicfile
 import salt.utils.files
+import salt.utils.pkgset
 from salt.package_states.decision import IMPOSSIBLE, INSTALL, Facts
 from salt.package_states.item import ABSENT, INSTALLED, KEPT
 from salt.package_states.managers.base import Manager
@@ -247,13 +248,16 @@ class Apt(Manager):
 
     def _wanted(self, items):
         """
-        Return the text of the preferences file, and the packages to hold
+        Return the text of the preferences file, and the packages that Salt holds
+
+        What somebody else holds already is pinned only: the hold does as well, and
+        stays theirs.
         """
         stanzas, holds = [], []
         for item in items:
             pins = self._pins(item)
             mark = item.wanted
-            if item.wanted == KEPT and pins:
+            if item.wanted == KEPT and pins and not self.held(item.key):
                 mark = f"{KEPT}, {HELD}"
                 holds.append(item.key)
             stanzas.extend(
@@ -286,11 +290,18 @@ class Apt(Manager):
         if test or not (changes or text != old):
             return changes
         if release:
-            self.run("apt-mark", "unhold", *release)
+            self._mark("unhold", release)
         self._write(text)
         if hold:
-            self.run("apt-mark", "hold", *hold)
+            self._mark("hold", hold)
         return changes
+
+    def _mark(self, what, keys):
+        """
+        Hold or unhold packages, and tell the beacon ``pkgset`` that it was Salt
+        """
+        with salt.utils.pkgset.own_change(self.opts, STATUS):
+            self.run("apt-mark", what, *keys)
 
     def _write(self, text):
         if not text:

@@ -21,6 +21,10 @@ from salt.utils.pkg.rpm import get_osarch
 
 RECORD = "/var/lib/salt/package_states.json"
 LOCKING = (*ABSENT, INSTALLED, KEPT)
+# what zypper calls the repository of what is in none
+SYSTEM = ("(System Packages)", "@System")
+# one of these is in what dnf says if it came to a result
+ENDS = ("Transaction Summary", "Nothing to do")
 
 
 class Rpm(Manager):
@@ -49,7 +53,15 @@ class Rpm(Manager):
         if names:
             # an answer has all versions, or no key at all
             known.update({name: [] for name in names})
-            known.update(self.salt["pkg.list_repo_pkgs"](*names) or {})
+            known.update(self._repositories(*names))
+
+    def _repositories(self, *names):
+        """
+        Return the versions that the repositories have, by the name that ``pkg`` has
+
+        :param names: those of the packages, none for all
+        """
+        return self.salt["pkg.list_repo_pkgs"](*names) or {}
 
     def facts(self, key):
         """
@@ -168,7 +180,7 @@ class Rpm(Manager):
         Return all packages, see :mod:`salt.package_states.refresh`
         """
         installed, locked = self._installed(), self._locked()
-        repositories, found = self.salt["pkg.list_repo_pkgs"]() or {}, {}
+        repositories, found = self._repositories(), {}
         record = self._record()
         for alias in sorted({*installed, *locked}):
             name, dot, arch = alias.rpartition(".")
@@ -200,6 +212,23 @@ class Zypper(Rpm):
     """
 
     name = versions.ZYPPER
+
+    def _repositories(self, *names):
+        """
+        Return the versions that the repositories have, by the name that ``pkg`` has
+
+        zypper also names what is installed and in no repository.
+        """
+        found = {}
+        answer = self.salt["pkg.list_repo_pkgs"](*names, byrepo=True) or {}
+        for repository, packages in answer.items():
+            if repository not in SYSTEM:
+                for alias, there in packages.items():
+                    found.setdefault(alias, {}).update(dict.fromkeys(there))
+        return {
+            alias: versions.sort(self.name, there)[::-1]
+            for alias, there in found.items()
+        }
 
     def _locked(self):
         return set(self.salt["pkg.list_locks"]())
@@ -264,6 +293,13 @@ class Dnf(Rpm):
             env={"LC_ALL": "C", "SALT_RUNNING": "1"},
             ignore_retcode=True,
         )
+        said = f"{answer['stdout']}\n{answer['stderr']}"
+        if not any(end in said for end in ENDS):
+            problem = (answer["stderr"] or answer["stdout"]).strip()[-300:]
+            raise PackageStateError(
+                f"dnf can't say what would go along with {key}: {problem}; mend that on"
+                " the minion, see 'dnf makecache', then apply the state again."
+            )
         gone = (
             re.split(
                 r"^(?:Installing|Upgrading|Downgrading|Transaction Summary)",

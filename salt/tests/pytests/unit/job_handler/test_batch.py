@@ -30,6 +30,7 @@ def test_a_return_that_comes_to_another_iterator():
         second: {"minions": ["web2"], "active": True},
     }
     raw = {}
+    # pylint: disable-next=protected-access
     new, late = batch._poll_iterators([first, second], tracker, False, raw)
     assert (sorted(new), late) == (["web1", "web2"], [])
     assert not tracker[first]["active"]
@@ -42,5 +43,6 @@ def test_a_minion_that_nobody_heard_of_is_late():
     batch.quiet = True
     iterator = iter([returned("web1")])
     tracker = {iterator: {"minions": ["web1", "web2"], "active": True}}
+    # pylint: disable-next=protected-access
     new, late = batch._poll_iterators([iterator], tracker, False, {})
     assert (list(new), late) == (["web1"], ["web2"])

@@ -7,7 +7,8 @@ import salt.package_states.managers as managers
 import salt.package_states.managers.apt as apt
 import salt.package_states.managers.rpm as rpm
 import salt.states.package_state as package_state
-from salt.package_states.errors import Unsupported
+import salt.utils.pkgset
+from salt.package_states.errors import PackageStateError, Unsupported
 
 DPKG = """\
 foo\tamd64\tii \t1.0\tno\tno
@@ -160,6 +161,58 @@ def test_apt_leaves_the_holds_of_others(place):
     assert "held" in decision.reason
 
 
+def test_apt_does_not_take_over_the_holds_of_others(place):
+    commands = Commands()
+    manager = apt.Apt(commands, {}, {})
+    wanted = [items.make("bar", "kept"), items.make("foo", "kept")]
+    manager.locks(wanted)
+    text = place.read_text()
+    assert "state, kept\nPackage: bar\nPin: version 1:0.5\n" in text
+    assert "held by Salt\nPackage: foo\n" in text
+    marks = [call[1] for call in commands.calls if call[1][0] == "apt-mark"]
+    assert marks == [["apt-mark", "hold", "foo"]]
+    assert manager.held("bar") and not manager.facts("bar").recorded
+    # nor does it release them
+    manager.locks([])
+    assert ["apt-mark", "unhold", "bar"] not in [call[1] for call in commands.calls]
+    assert manager.held("bar")
+
+
+def test_apt_releases_its_own_holds(place):
+    commands = Commands()
+    place.write_text(
+        f"Explanation: package state, kept, {apt.HELD}\nPackage: bar\n"
+        "Pin: version 1:0.5\nPin-Priority: 1001\n"
+    )
+    manager = apt.Apt(commands, {}, {})
+    assert not manager.held("bar")
+    assert manager.locks([items.make("bar", "kept")]) == {}
+    manager.locks([])
+    assert ("run", ["apt-mark", "unhold", "bar"]) in commands.calls
+
+
+def test_holds_of_salt_are_its_own_changes(place, tmp_path, monkeypatch):
+    status = tmp_path / "status"
+    status.write_text("before")
+    monkeypatch.setattr(apt, "STATUS", str(status))
+
+    class Marks(Commands):
+        def run(self, command, **kwargs):
+            if command[0] == "apt-mark":
+                status.write_text(command[1])
+            return super().run(command, **kwargs)
+
+    opts = {"cachedir": str(tmp_path)}
+    before = salt.utils.pkgset.digest(str(status))[0]
+    with salt.utils.pkgset.own_changes(opts):
+        pass
+    manager = apt.Apt(Marks(), opts, {})
+    manager.locks([items.make("foo", "kept")])
+    after = salt.utils.pkgset.digest(str(status))[0]
+    with salt.utils.pkgset.own_changes(opts) as pairs:
+        assert pairs == [(before, after)]
+
+
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     monkeypatch.setattr(rpm, "RECORD", str(tmp_path / "lib" / "package_states.json"))
@@ -170,7 +223,7 @@ def test_zypper_locks_and_releases(record):
     locks = {"other": {}}
     commands = Commands(
         pkg_list_pkgs={"foo": ["1.0-1"], "old": ["1.0-1"], "other": ["1-1"]},
-        pkg_list_repo_pkgs={"foo": ["2.0-1", "1.0-1"], "old": ["2.0-1"]},
+        pkg_list_repo_pkgs={"r": {"foo": ["2.0-1", "1.0-1"], "old": ["2.0-1"]}},
         pkg_list_locks=lambda: locks,
         pkg_hold=lambda name: locks.update({name: {}}),
         pkg_unhold=locks.pop,
@@ -220,6 +273,43 @@ def test_zypper_and_dnf_name_what_goes_too(record):
         assert "app would go too" in refusal
 
 
+@pytest.mark.parametrize(
+    "stdout,stderr",
+    (
+        ("", "Error: Failed to download metadata for repo 'r': Cannot download"),
+        ("Error: Unable to find a match: foo\n", ""),
+        ("", ""),
+    ),
+)
+def test_dnf_that_fails_is_no_dnf_that_removes_nothing(record, stdout, stderr):
+    class Out(Commands):
+        def run(self, command, **_):
+            return {"retcode": 1, "stdout": stdout, "stderr": stderr}
+
+    commands = Out(
+        pkg_list_pkgs={"foo": ["1-1"]}, pkg_list_repo_pkgs={}, pkg_list_holds=[]
+    )
+    manager = rpm.Dnf(commands, {}, {})
+    entry = items.make("foo", "removed")
+    with pytest.raises(PackageStateError, match="(?s)foo.*makecache") as found:
+        manager.losses(entry, manager.decide(entry))
+    assert (stdout or stderr).strip() in str(found.value)
+
+
+def test_dnf_that_has_nothing_to_do_removes_nothing(record):
+    class Out(Commands):
+        def run(self, command, **_):
+            out = "Dependencies resolved.\nNothing to do.\nComplete!\n"
+            return {"retcode": 0, "stdout": out, "stderr": ""}
+
+    commands = Out(
+        pkg_list_pkgs={"foo": ["1-1"]}, pkg_list_repo_pkgs={}, pkg_list_holds=[]
+    )
+    manager = rpm.Dnf(commands, {}, {})
+    entry = items.make("foo", "removed")
+    assert manager.losses(entry, manager.decide(entry)) == ([], "")
+
+
 def test_dnf_keeps_what_is_removed_away(record):
     commands = Commands(
         pkg_list_pkgs={}, pkg_list_repo_pkgs={"foo": ["1-1"]}, pkg_list_holds=[]
@@ -232,11 +322,20 @@ def test_dnf_keeps_what_is_removed_away(record):
 def test_inventory_of_rpm(record):
     commands = Commands(
         pkg_list_pkgs={"foo": ["1-1"], "lone": ["1-1"], "lib.i686": ["1-1"]},
-        pkg_list_repo_pkgs={"foo": ["1-1", "2-1"], "lib.i686": ["1-1"]},
+        pkg_list_repo_pkgs={
+            "r": {"foo": ["1-1"], "lib.i686": ["1-1"]},
+            "s": {"foo": ["10-1", "2-1", "1-1"]},
+            "(System Packages)": {"lone": ["1-1"]},
+            "@System": {"lone": ["1-1"], "foo": ["11-1"]},
+        },
         pkg_list_locks={"foo": {}},
     )
     found = rpm.Zypper(commands, {}, {}).inventory()
-    assert found["foo"]["candidate"] == "2-1" and found["foo"]["held"]
+    assert found["foo"]["candidate"] == "10-1" and found["foo"]["held"]
+    assert found["foo"]["available"] == ["10-1", "2-1", "1-1"]
+    assert found["lone"]["available"] == [] and found["lone"]["candidate"] == ""
+    facts = rpm.Zypper(commands, {}, {}).facts("lone")
+    assert facts.installed == ("1-1",) and facts.available == ()
     assert found["lone"]["orphan"] and not found["foo"]["orphan"]
     assert found["lib:i686"]["versions"] == ["1-1"]
 

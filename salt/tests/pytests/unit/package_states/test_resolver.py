@@ -108,3 +108,16 @@ def test_the_minions_architecture_is_no_other_package(source):
         ("foo:i386", "latest"),
     ]
     assert len(resolver.resolve(sources, native="arm64")) == 3
+
+
+@pytest.mark.parametrize("native", ("", "amd64", "x86_64"))
+@pytest.mark.parametrize("architecture", ("all", "noarch"))
+def test_a_package_for_all_architectures_is_the_plain_one(source, architecture, native):
+    sources = [
+        source("low", "group", (f"foo:{architecture}", "latest")),
+        source("high", "minion", ("foo", "removed")),
+    ]
+    verdict = only(sources, native)
+    assert verdict.item.key == "foo" and verdict.item.wanted == "removed"
+    assert only(sources[:1], native).item.key == "foo"
+    assert only([source("x", "own", ("foo:i386", "latest"))], native).item.architecture

@@ -1,3 +1,4 @@
+import functools
 import os
 
 import pytest
@@ -64,6 +65,52 @@ def test_plugins_are_told_that_it_is_salt(call, seen):
     call()
     assert set(seen) == {"1"}
     assert "SALT_RUNNING" not in os.environ
+
+
+@pytest.mark.parametrize(
+    "args, changes",
+    [
+        (["apt-get", "-q", "-y", "install", "foo=1"], True),
+        (["apt-get", "-q", "-y", "-o", "A=b", "dist-upgrade"], True),
+        (["apt-get", "--assume-yes", "--purge", "autoremove"], True),
+        (["apt-get", "-y", "full-upgrade"], True),
+        (["apt-get", "-y", "build-dep", "foo"], True),
+        (["apt-mark", "unhold", "foo"], True),
+        (["dpkg", "--set-selections"], True),
+        (["dpkg", "--clear-selections"], True),
+        (["dpkg", "-i", "/foo.deb"], True),
+        (["apt-get", "-q", "update"], False),
+        (["apt-get", "-q", "clean"], False),
+        (["apt-get", "--just-print", "upgrade"], False),
+        (["apt-get", "--assume-no", "autoremove"], False),
+        (["apt-get", "-y", "install", "--download-only", "foo"], False),
+        (["apt-cache", "-q", "policy", "install"], False),
+        (["apt-key", "del", "install"], False),
+        (["dpkg", "-S", "/foo"], False),
+    ],
+)
+def test_change_of_someone_else_during_a_command_of_apt(tmp_path, args, changes):
+    status = tmp_path / "status"
+    status.write_text("before")
+    run = MagicMock(
+        side_effect=lambda *args, **kwargs: status.write_text(
+            os.environ["SALT_RUNNING"]
+        )
+        and {"retcode": 0, "stdout": "", "stderr": ""}
+    )
+    own_change = functools.partial(salt.utils.pkgset.own_change, path=str(status))
+    before = salt.utils.pkgset.digest(str(status))[0]
+    with salt.utils.pkgset.own_changes({"cachedir": str(tmp_path)}):
+        pass
+    salts = vars(aptpkg)["__salt__"]
+    with patch.dict(salts, {"cmd.run_all": run}), patch(
+        "salt.utils.pkgset.own_change", own_change
+    ):
+        aptpkg._call_apt(args)  # pylint: disable=protected-access
+    run.assert_called_once()
+    after = salt.utils.pkgset.digest(str(status))[0]
+    with salt.utils.pkgset.own_changes({"cachedir": str(tmp_path)}) as pairs:
+        assert pairs == ([(before, after)] if changes else [])
 
 
 def test_environment_is_as_before_with_changes_in_changes(tmp_path):
