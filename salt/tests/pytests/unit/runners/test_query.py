@@ -1,10 +1,15 @@
+import os
+
 import pytest
 
 import salt.payload
 import salt.query
+import salt.runner
 import salt.runners.query as query
+import salt.utils.files
 from salt.query.errors import QueryError
 from tests.pytests.unit.query.conftest import Master
+from tests.support.mock import MagicMock, patch
 
 
 @pytest.fixture
@@ -88,3 +93,27 @@ def test_wrong_requests():
         query.items("nodes", ["name"])
     with pytest.raises(QueryError):
         query.items("node", ["name"], "name =")
+
+
+def test_success(master_opts):
+    """
+    Rows are not taken for states, none of which would be a success.
+    """
+    folder = os.path.join(master_opts["pki_dir"], "minions")
+    os.makedirs(folder)
+    with salt.utils.files.fopen(os.path.join(folder, "web1"), "w") as handle:
+        handle.write("key")
+    os.makedirs(os.path.join(master_opts["cachedir"], "proc"))
+    client = salt.runner.RunnerClient(master_opts)
+    with patch("salt.utils.event.get_event", MagicMock()), patch(
+        "salt.utils.job.store_job"
+    ) as stored:
+        ret = client.cmd(
+            "query.items",
+            ["node", "name"],
+            print_event=False,
+            full_return=True,
+        )
+        assert ret["return"]["data"] == [[(0, "web1")]]
+        assert ret["success"] is True
+        assert stored.call_args[0][1]["return"]["success"] is True

@@ -1,0 +1,19 @@
+import pytest
+
+import salt.netapi.rest_tornado.saltnado as saltnado
+from tests.support.mock import MagicMock, patch
+
+
+@pytest.mark.parametrize("what", ("<b>x</b>", "node"))
+def test_what_is_wrong_is_no_page(app_mock, what):
+    """
+    The message has what was sent in it, so no browser may take it for HTML.
+    """
+    handler = saltnado.QuerySaltAPIHandler(app_mock, MagicMock())
+    handler.request_payload = {"fields": ["name"], "filter": ["<b>x</b>"]}
+    with patch.object(handler, "finish") as finish:
+        handler.disbatch_query(what, posted=True)
+    assert "<b>x</b>" in finish.call_args[0][0]
+    assert handler.get_status() == 400
+    assert handler._headers["Content-Type"] == "text/plain; charset=UTF-8"
+    assert handler._headers["X-Content-Type-Options"] == "nosniff"
