@@ -86,7 +86,8 @@ def _metadata(job):
     load = job.load() or {}
     if isinstance(load.get("metadata"), dict):
         return load["metadata"]
-    for one in (load.get("kwargs"), *(load.get("arg") or ())):
+    args = load.get("arg")
+    for one in (load.get("kwargs"), *(args if isinstance(args, list) else ())):
         if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
             return one["metadata"]
     return MISSING_UNAVAIL

@@ -71,7 +71,11 @@ class LocalJobs:
         """
         Return whether there is such a job.
         """
-        return os.path.isdir(self.folder(jid))
+        try:
+            return os.path.isdir(self.folder(jid))
+        except UnicodeError:
+            # no id has half of a surrogate pair
+            return False
 
     @staticmethod
     def _project(path, wanted):

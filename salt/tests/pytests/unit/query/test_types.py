@@ -206,6 +206,24 @@ def test_node_hostile_documents(master, tmp_path):
     ]
 
 
+def test_node_live_hostile_answers(master):
+    """
+    No amount of memory is infinite.
+    """
+    master.minion("web1")
+    meminfo = {"MemAvailable": {"value": float("inf")}, "MemFree": {"value": "2048"}}
+    live = salt.query.live.Live(
+        salt.query.live.FUNCTIONS, {"web1": {"status.meminfo": meminfo}}, JID
+    )
+    with patch("salt.query.live.ask", return_value=live):
+        assert ask(master, "node", ["mfree"]) == [[(0, 2)]]
+
+
+def test_os_hostile_documents(master):
+    master.minion("web1", **{**GRAINS, "osmajorrelease": "1" * 5000})
+    assert ask(master, "os", ["name", "major"]) == [[(0, "Debian-12"), (3, None)]]
+
+
 def test_node_names_lead_nowhere_else(master, tmp_path, opened):
     master.minion("web1", os="Debian")
     secret = tmp_path / "secret.p"
@@ -393,6 +411,12 @@ def test_job_of_no_such_id(master):
     job(master)
     for name in ("20261121093000000009", "../..", "x"):
         assert ask(master, "job", ["id"], ["=", "id", name]) == []
+
+
+def test_job_hostile_documents(master):
+    job(master, load={"arg": 5})
+    assert ask(master, "job", ["id", "metadata"]) == [[(0, JID), (3, None)]]
+    assert ask(master, "job", ["id"], ["=", "id", "\ud800"]) == []
 
 
 class Handler(threading.Thread):
