@@ -419,6 +419,24 @@ def test_job_hostile_documents(master):
     assert ask(master, "job", ["id"], ["=", "id", "\ud800"]) == []
 
 
+def test_job_returns_that_cannot_be_read(master):
+    """
+    They are neither successes nor failures, and a folder alone is no return.
+    """
+    fields = ["status", "success", "ret_list", "fail_cnt", "retcodes"]
+    folder = job(master, web1=0, web2=0)
+    path = os.path.join(folder, "web2", "return.p")
+    os.truncate(path, 5)
+    web1 = {"web1": 0}
+    assert ask(master, "job", fields) == [
+        [(2, None), (2, None), (0, ["web1", "web2"]), (0, 0), (0, web1)]
+    ]
+    os.remove(path)
+    assert ask(master, "job", fields) == [
+        [(0, "published"), (2, None), (0, ["web1"]), (0, 0), (0, web1)]
+    ]
+
+
 class Handler(threading.Thread):
     """
     Answers on the job handler's socket.
