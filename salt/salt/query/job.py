@@ -148,7 +148,9 @@ def has_failed(result):
 
 def _failed(job):
     return sum(
-        1 for result in job.results().values() if result is not None and has_failed(result)
+        1
+        for result in job.results().values()
+        if result is not None and has_failed(result)
     )
 
 

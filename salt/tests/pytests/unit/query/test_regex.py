@@ -144,7 +144,6 @@ def test_what_is_kept_is_bounded(monkeypatch):
             found = re.search(regex.pattern, text) is not None
             assert regex.search(text) == found
             assert budget.kept <= 500
-            assert sum(map(len, regex._steps.values())) <= 500
 
 
 @pytest.mark.parametrize(
