@@ -2,9 +2,13 @@
 What a field is: its definition, which clients get, and how to get its value.
 """
 
+import logging
 import re
 
 import salt.query.kinds
+from salt.query.errors import QueryError
+
+log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[a-z0-9/._]+")
 _TITLE = re.compile(r"\S+")
@@ -75,9 +79,17 @@ class Field:
 
     def cell(self, item):
         """
-        Return the cell of an item.
+        Return the cell of an item. Data that nobody thought of costs a cell, not the
+        whole answer.
         """
-        return salt.query.kinds.make_cell(self._check, self.get(item))
+        try:
+            value = self.get(item)
+        except QueryError:
+            raise
+        except Exception:  # pylint: disable=broad-except
+            log.debug("Could not get the field %s", self.name, exc_info=True)
+            value = salt.query.kinds.MISSING_UNAVAIL
+        return salt.query.kinds.make_cell(self._check, value)
 
     def definition(self):
         """

@@ -61,6 +61,7 @@ class Filter:
         self._terms = 0
         self._names = False
         self._test = None
+        self._budget = salt.query.regex.Budget()
         if rule is not None:
             self._names = simple_names(rule, fields) is not None
             self._test, _ = self._compile(rule, MAX_LEVELS)
@@ -103,7 +104,11 @@ class Filter:
             raise QueryError(f"Use one of the operators {known}, not {word!r:.80}.")
         _arity(word, operands, 2)
         field = self._field(operands[0])
-        return _leaf(field, _COMPARISONS[word](word, field, operands[1])), field.cost
+        if word == "=~":
+            compare = _found(word, field, operands[1], self._budget)
+        else:
+            compare = _COMPARISONS[word](word, field, operands[1])
+        return _leaf(field, compare), field.cost
 
     def _count(self):
         self._terms += 1
@@ -273,14 +278,14 @@ def _ordered(word, field, value):
     return lambda found: compare(found, value)
 
 
-def _found(word, field, value):
+def _found(word, field, value, budget=None):
     if field.kind != "text":
         raise QueryError(
             f"Use {word!r} with fields of the kind 'text' only: the field"
             f" {field.name!r} is of the kind {field.kind!r}."
         )
     _check_value(word, field, value)
-    return salt.query.regex.Regex(value).search
+    return salt.query.regex.Regex(value, budget).search
 
 
 def _contained(word, field, value):

@@ -10,7 +10,7 @@ import salt.query.node
 import salt.query.presence
 import salt.utils.resource_registry
 from salt.query.field import Field, alias
-from salt.query.item import Item, ItemType, grain
+from salt.query.item import Item, ItemType, grain, several
 from salt.query.kinds import MISSING_NODATA, MISSING_OFFLINE, MISSING_UNAVAIL
 
 #: Disks and interfaces that have fields of their own.
@@ -97,11 +97,7 @@ def _items(context, names):
             salt.query.natural.key(one.node),
         )
     )
-    if names is None:
-        yield from found
-        return
-    for name in dict.fromkeys(names):
-        yield from (one for one in found if one.name == name)
+    yield from found if names is None else several(found, names)
 
 
 def _info_field(name, title, kind, doc, convert):

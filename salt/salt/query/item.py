@@ -98,6 +98,21 @@ def named(found, wanted):
             yield name
 
 
+def several(found, wanted):
+    """
+    Yield those of the items that are wanted, where several may have one name: each in
+    the order of the names, and of the items for each of them.
+
+    :param list found: items
+    :param wanted: names
+    """
+    by_name = {}
+    for one in found:
+        by_name.setdefault(one.name, []).append(one)
+    for name in dict.fromkeys(wanted):
+        yield from by_name.get(name, ())
+
+
 def hosts(found, wanted):
     """
     Do the same for names of hosts, which need not be whole.

@@ -42,7 +42,7 @@ class Job(Item):
 
     def results(self):
         """
-        Return the results of the minions that have returned.
+        Return the results of the minions that have returned, None for what can't be read.
         """
         if self._results == ():
             self._results = self.source.results(self.name)
@@ -86,7 +86,8 @@ def _metadata(job):
     load = job.load() or {}
     if isinstance(load.get("metadata"), dict):
         return load["metadata"]
-    for one in (load.get("kwargs"), *(load.get("arg") or ())):
+    args = load.get("arg")
+    for one in (load.get("kwargs"), *(args if isinstance(args, list) else ())):
         if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
             return one["metadata"]
     return MISSING_UNAVAIL
@@ -146,11 +147,23 @@ def has_failed(result):
 
 
 def _failed(job):
-    return sum(1 for result in job.results().values() if has_failed(result))
+    return sum(
+        1
+        for result in job.results().values()
+        if result is not None and has_failed(result)
+    )
 
 
 def _retcodes(job):
-    return {minion: result.get("retcode") for minion, result in job.results().items()}
+    return {
+        minion: result.get("retcode")
+        for minion, result in job.results().items()
+        if result is not None
+    }
+
+
+def _unread(job):
+    return any(result is None for result in job.results().values())
 
 
 def _success(job):
@@ -159,7 +172,7 @@ def _success(job):
         return missing
     if _failed(job):
         return False
-    return MISSING_NODATA if missing else True
+    return MISSING_NODATA if missing or _unread(job) else True
 
 
 def _status(job):
@@ -175,7 +188,9 @@ def _status(job):
         return missing
     if missing:
         return "running" if job.context.queue.running_on(job.name) else "published"
-    return "failed" if _failed(job) else "success"
+    if _failed(job):
+        return "failed"
+    return MISSING_NODATA if _unread(job) else "success"
 
 
 def _line_field(name, title, kind, doc, key):

@@ -59,7 +59,7 @@ class LocalJobs:
                 folder = f"{self.root}/{top}/{final}"
                 jid = _content(folder + "/jid")
                 if not jid:
-                    jid = self._project(folder + "/.load.p", {"jid"}).get("jid")
+                    jid = (self._project(folder + "/.load.p", {"jid"}) or {}).get("jid")
                 else:
                     jid = jid.decode("utf-8", "replace")
                 if jid:
@@ -71,18 +71,22 @@ class LocalJobs:
         """
         Return whether there is such a job.
         """
-        return os.path.isdir(self.folder(jid))
+        try:
+            return os.path.isdir(self.folder(jid))
+        except UnicodeError:
+            # no id has half of a surrogate pair
+            return False
 
     @staticmethod
     def _project(path, wanted):
         packed = _content(path)
         if packed is None:
-            return {}
+            return None
         try:
             return salt.query.documents.project(packed, wanted)
         except ValueError as exc:
             log.debug("Could not read %s of the job cache: %s", path, exc)
-            return {}
+            return None
 
     def load(self, jid, wanted):
         """
@@ -114,21 +118,25 @@ class LocalJobs:
         """
         Return the minions that have returned.
         """
+        folder = self.folder(jid)
         try:
-            with os.scandir(self.folder(jid)) as entries:
+            with os.scandir(folder) as entries:
                 return sorted(
                     entry.name
                     for entry in entries
                     if entry.name[0] != "."
                     and entry.name not in _NO_MINIONS
                     and entry.is_dir(follow_symlinks=False)
+                    # the folder is made first
+                    and os.path.exists(f"{folder}/{entry.name}/return.p")
                 )
         except OSError:
             return []
 
     def results(self, jid):
         """
-        Return the return code and the success of each minion that has returned.
+        Return the return code and the success of each minion that has returned, or None
+        where they can't be read.
         """
         folder = self.folder(jid)
         return {
@@ -202,10 +210,11 @@ class ReturnerJobs:
 
     def results(self, jid):
         """
-        Return the return code and the success of each minion that has returned.
+        Return the return code and the success of each minion that has returned, or None
+        where there are none.
         """
         return {
-            minion: found if isinstance(found, dict) else {}
+            minion: found if isinstance(found, dict) else None
             for minion, found in self._call("get_jid", jid).items()
         }
 

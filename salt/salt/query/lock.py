@@ -7,7 +7,7 @@ import os
 import salt.query.locks
 import salt.query.natural
 from salt.query.field import Field, alias
-from salt.query.item import Item, ItemType
+from salt.query.item import Item, ItemType, several
 from salt.query.kinds import MISSING_PENDING, MISSING_UNAVAIL
 
 
@@ -50,9 +50,8 @@ def _items(context, names):
     if names is None:
         found.sort(key=lambda lock: salt.query.natural.key(lock.name))
         yield from found
-        return
-    for name in dict.fromkeys(names):
-        yield from (lock for lock in found if lock.name == name)
+    else:
+        yield from several(found, names)
 
 
 def _may_have(context, type_, names):

@@ -128,7 +128,7 @@ def _free(node):
     for key in ("MemAvailable", "MemFree"):
         try:
             return int(found[key]["value"]) // 1024
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, TypeError, ValueError):
             continue
     return MISSING_NODATA
 

@@ -121,7 +121,10 @@ def _all(key):
 
 def _major(system):
     value = _one("osmajorrelease")(system)
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
+    if isinstance(value, str) and value.isdecimal():
+        # int() refuses what is very long, and longer numbers can't be sent
+        return int(value) if len(value) < 19 else MISSING_UNAVAIL
+    return value
 
 
 def _agrees(system):

@@ -18,11 +18,16 @@ class Queue:
     def __init__(self, opts):
         self.opts = opts
         self.enabled = salt.job_handler.enabled(opts)
+        self._silent = False
 
     def _ask(self, **request):
+        if self._silent:
+            return None
         try:
             return salt.job_handler.ipc.ask_sync(self.opts, request)
-        except salt.job_handler.ipc.JobHandlerUnavailable:
+        except salt.job_handler.ipc.JobHandlerUnavailable as exc:
+            # waiting for it once is enough; what it refuses is about one request
+            self._silent = isinstance(exc.__cause__, OSError)
             return None
 
     @functools.cached_property

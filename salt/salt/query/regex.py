@@ -8,7 +8,8 @@ the usual one, but for what needs to go back: references to groups, lookahead an
 lookbehind, atomic groups and possessive repeats. These are refused.
 
 The automaton is made of the pattern as a list of nodes, and sets of nodes become states
-when a text first needs them. All work is charged to a budget.
+when a text first needs them. All work is charged to a budget, which the patterns of one filter
+share.
 """
 
 import importlib
@@ -34,8 +35,18 @@ MAX_NODES = 2000
 #: The longest text that is searched. What is beyond is not looked at.
 MAX_TEXT = 65536
 
-#: The most work of all searches with one pattern: visits of nodes. A few seconds.
+#: The most work of all searches with the patterns of one filter: visits of nodes, each of
+#: which counts as often as there is something to compare. A few seconds.
 MAX_WORK = 5_000_000
+
+#: How many characters of a text are charged like one visit.
+_CHARS = 2
+
+#: Nodes in the states that the patterns of one filter keep at the same time.
+_MAX_KEPT = 200_000
+
+#: What keeping a state takes besides its nodes.
+_KEEPING = 4
 
 #: States are thrown away when there are so many.
 _MAX_STATES = 4000
@@ -63,16 +74,54 @@ _CATEGORIES = {
 }
 
 
-class Regex:
+class Budget:
     """
-    :param str pattern: as of Python's ``re``, without what has to go back
-    :raises QueryError: if it can't be read, or needs to go back
-    :raises QueryTooDearError: if it is too large
+    What the searches with several patterns may take together.
 
     :ivar int work: what has been charged so far
     """
 
-    def __init__(self, pattern):
+    __slots__ = ("work", "kept", "users")
+
+    def __init__(self):
+        self.work = 0
+        self.kept = 0
+        self.users = []
+
+    def charge(self, work, pattern):
+        """
+        :raises QueryTooDearError: if all of it is used up
+        """
+        self.work += work
+        if self.work > MAX_WORK:
+            raise QueryTooDearError(
+                f"The regular expression {pattern!r} takes too long over this"
+                " data. Make it simpler, or look at fewer items."
+            )
+
+    def keep(self, size):
+        """
+        Return whether so much more may be kept. If not, nothing is kept any more: all
+        patterns have forgotten their states.
+        """
+        self.kept += size
+        if self.kept <= _MAX_KEPT:
+            return True
+        self.kept = 0
+        for regex in self.users:
+            regex.clear()
+        return False
+
+
+class Regex:
+    """
+    :param str pattern: as of Python's ``re``, without what has to go back
+    :param Budget budget: what its searches are charged to, by default one of its own
+    :raises QueryError: if it can't be read, or needs to go back
+    :raises QueryTooDearError: if it is too large
+    """
+
+    def __init__(self, pattern, budget=None):
         if len(pattern) > MAX_PATTERN:
             raise QueryTooDearError(
                 f"Give a regular expression of at most {MAX_PATTERN} characters."
@@ -90,8 +139,17 @@ class Regex:
         self._has_assertions = False
         accept = self._add(_ACCEPT, None)
         self._start = self._sequence(tree, tree.state.flags, accept)
-        self.work = 0
-        self._clear()
+        self._initial = frozenset((self._start,))
+        self.budget = Budget() if budget is None else budget
+        self.budget.users.append(self)
+        self.clear()
+
+    @property
+    def work(self):
+        """
+        What has been charged to the budget so far.
+        """
+        return self.budget.work
 
     # ------------------------------------------------------------------
     # From the pattern to nodes. They are made from the end to the start, so that each
@@ -160,30 +218,26 @@ class Regex:
     # Searching
     # ------------------------------------------------------------------
 
-    def _clear(self):
-        # (state, what is before, what is after) -> characters' nodes, whether accepted
+    def clear(self):
+        """
+        Forget the states.
+        """
+        # (state, what is before, what is after) -> number, characters' nodes, what visiting
+        # them takes, whether accepted
         self._closures = {}
         # (number of closure, character) -> state
         self._steps = {}
         self._numbers = {}
-        self._initial = frozenset((self._start,))
-
-    def _charge(self, work):
-        self.work += work
-        if self.work > MAX_WORK:
-            raise QueryTooDearError(
-                f"The regular expression {self.pattern!r} takes too long over this"
-                " data. Make it simpler, or look at fewer items."
-            )
 
     def search(self, text):
         """
         Return whether the pattern matches anywhere in ``text``.
 
-        :raises QueryTooDearError: if this pattern has taken too long, all in all
+        :raises QueryTooDearError: if the patterns of this budget have taken too long, all
+            in all
         """
         text = text[:MAX_TEXT]
-        self._charge(len(text) + 1)
+        self.budget.charge(len(text) // _CHARS + 1, self.pattern)
         end = len(text)
         state = self._initial
         before = _EDGE
@@ -196,14 +250,14 @@ class Regex:
             closure = self._closures.get(key)
             if closure is None:
                 closure = self._close(key)
-            number, nodes, accepted = closure
+            number, nodes, weight, accepted = closure
             if accepted:
                 return True
             if not char:
                 return False
             state = self._steps.get((number, char))
             if state is None:
-                state = self._step(number, nodes, char)
+                state = self._step(number, nodes, weight, char)
             if self._has_assertions:
                 before = _NEWLINE if after == _LAST_NEWLINE else after
         return False
@@ -216,37 +270,41 @@ class Regex:
         todo = list(state)
         seen = set(state)
         nodes = []
+        weight = 0
         accepted = False
         while todo:
             kind, what, out = self._nodes[todo.pop()]
             if kind == _ACCEPT:
                 accepted = True
             elif kind == _CHAR:
-                nodes.append((what, out[0]))
+                test, dear = what
+                nodes.append((test, out[0]))
+                weight += dear
             elif kind == _SPLIT or what(before, after):
                 for one in out:
                     if one not in seen:
                         seen.add(one)
                         todo.append(one)
-        self._charge(len(seen))
+        self.budget.charge(len(seen), self.pattern)
         if len(self._closures) > _MAX_STATES:
-            self._closures.clear()
-            self._steps.clear()
-            self._numbers.clear()
+            self.clear()
+        self.budget.keep(_KEEPING + 2 * len(seen))
         reached = frozenset(seen)
         number = self._numbers.setdefault((reached, accepted), len(self._numbers))
-        ret = self._closures[key] = (number, nodes, accepted)
+        ret = self._closures[key] = (number, nodes, weight, accepted)
         return ret
 
-    def _step(self, number, nodes, char):
+    def _step(self, number, nodes, weight, char):
         """
         Return the state after a character. The pattern may start at any place.
         """
-        self._charge(len(nodes))
+        self.budget.charge(weight, self.pattern)
         state = frozenset([out for test, out in nodes if test(char)] + [self._start])
         if len(self._steps) > _MAX_STATES:
             self._steps.clear()
-        self._steps[number, char] = state
+        # numbers are given anew if nothing is kept
+        if self.budget.keep(_KEEPING + len(state)):
+            self._steps[number, char] = state
         return state
 
 
@@ -298,13 +356,13 @@ def _assertion(where, flags):
 
 def _char_test(operator, operand, flags):
     """
-    Return a function that tells whether a character is meant, or None if this is about
-    something else than one character.
+    Return a function that tells whether a character is meant and how dear it is, or None
+    if this is about something else than one character.
     """
     if operator is _c.ANY:
         if flags & re.DOTALL:
-            return lambda char: True
-        return lambda char: char != "\n"
+            return (lambda char: True), 1
+        return (lambda char: char != "\n"), 1
     if operator is _c.LITERAL:
         test = _members([(_c.LITERAL, operand)], flags)
     elif operator is _c.NOT_LITERAL:
@@ -339,13 +397,14 @@ def _members(items, flags):
             or any(bool(one.match(char)) == is_in for one, is_in in categories)
         )
 
+    weight = 1 + len(ranges) + len(categories)
     if not flags & re.IGNORECASE:
-        return lambda char: has(char) != negate
+        return (lambda char: has(char) != negate), weight
     folded = {_fold(char) for char in chars}
     return (
         lambda char: (_fold(char) in folded or any(has(one) for one in _cases(char)))
         != negate
-    )
+    ), 3 * weight
 
 
 def _fold(char):

@@ -13,9 +13,13 @@ but no pillar.
 
 import salt.payload
 import salt.query
+from salt.query.errors import QueryError, QueryTooDearError
 
 #: How much of what an event may carry is used for rows.
 _SHARE = 0.8
+
+#: What is to be left of it for the answer, unless an event may carry even less.
+_LEAST = 65536
 
 
 def items(
@@ -47,11 +51,24 @@ def items(
         salt-run query.items node name 'mtotal < 4096 and os == "Debian"'
         salt-run query.items job id,fun '["=", "user", "root"]' limit=10
     """
+    most = _room([what, fields, filter])
     if isinstance(fields, str):
         fields = [one for one in fields.split(",") if one]
     ret = salt.query.items(__opts__, what, fields, filter, limit, offset)
-    most = int(__opts__.get("max_event_size", 1048576) * _SHARE)
     return _cut(ret, most, offset)
+
+
+def _room(request):
+    """
+    Return how large the answer to a request may be, which is in the same event.
+    """
+    share = int(__opts__.get("max_event_size", 1048576) * _SHARE)
+    ret = share - len(salt.payload.dumps(request))
+    if ret < min(_LEAST, share // 2):
+        raise QueryTooDearError(
+            "Give a shorter filter: it comes back with each answer."
+        )
+    return ret
 
 
 def _cut(response, most, offset):
@@ -66,8 +83,13 @@ def _cut(response, most, offset):
             break
     else:
         return response
+    if place == 0:
+        raise QueryError(
+            f"Ask for fewer fields: the item at the offset {offset} alone is larger than"
+            " what can be sent."
+        )
     total = response.get("total", len(rows))
-    del rows[max(place, 1) :]
+    del rows[place:]
     salt.query.page(response, total, offset)
     return response
 

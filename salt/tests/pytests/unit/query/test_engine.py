@@ -409,3 +409,14 @@ def test_documentation_is_made_of_the_definitions(what):
     page = RUNTIME_VARS.CODE_DIR + f"/doc/ref/query/{what}.rst"
     with salt.utils.files.fopen(page) as handle:
         assert handle.read() == salt.query.tables.rst(what)
+
+
+def test_a_field_that_fails_costs_a_cell(example, monkeypatch):
+    """
+    Neither the other cells nor a filter by it are lost.
+    """
+    field = Field("odd", "Odd", "number", "Odd one", lambda item: 1 / (item.name < "b"))
+    example.fields["odd"] = field
+    ret = salt.query.items({}, "node", ["name", "odd"])
+    assert ret["data"] == [[(0, name), (3, None)] for name in NODES]
+    assert salt.query.items({}, "node", ["name"], ["<", "odd", 5])["data"] == []

@@ -4,6 +4,7 @@ import random
 import pytest
 
 import salt.query.filters
+import salt.query.regex
 from salt.query.errors import QueryError, QueryTooDearError
 from salt.query.field import Field, alias, table
 from salt.query.filters import Filter
@@ -210,6 +211,14 @@ def test_many_comparisons_are_refused():
 def test_many_names_are_not():
     rule = ["|", *[["=", "name", "x"]] * 5000]
     assert holds(rule) is False
+
+
+def test_regular_expressions_of_a_filter_share_their_work(monkeypatch):
+    monkeypatch.setattr(salt.query.regex, "MAX_WORK", 1000)
+    item = {**ITEM, "text": "a" * 400}
+    assert holds(["|", *[["=~", "text", "b"]] * 2], item) is False
+    with pytest.raises(QueryTooDearError, match="takes too long"):
+        holds(["|", *[["=~", "text", "b"]] * 10], item)
 
 
 def test_cheap_fields_are_looked_at_first():

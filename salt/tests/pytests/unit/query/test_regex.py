@@ -6,7 +6,7 @@ import pytest
 
 import salt.query.regex
 from salt.query.errors import QueryError, QueryTooDearError
-from salt.query.regex import Regex
+from salt.query.regex import Budget, Regex
 
 ATOMS = [
     *["a", "b", "A", "1", ".", r"\d", r"\w", r"\W", r"\s", r"\S", "[ab]", "[^a]"],
@@ -105,3 +105,52 @@ def test_work_is_bounded(monkeypatch):
         for _ in range(100):
             regex.search("".join(rand.choices("ab", k=1000)))
     assert regex.work < 110_000
+
+
+def test_patterns_of_one_budget(monkeypatch):
+    """
+    Many patterns have together what one has.
+    """
+    monkeypatch.setattr(salt.query.regex, "MAX_WORK", 1000)
+    budget = Budget()
+    regexes = [Regex(f"{number}$", budget) for number in range(10)]
+    with pytest.raises(QueryTooDearError, match="takes too long"):
+        for regex in regexes:
+            regex.search("a" * 400)
+    assert budget.work == regexes[0].work < 1500
+
+
+@pytest.mark.parametrize("pattern", ("[ac-eg-ik-m]{300}x", "(?i)[a-c]{300}x"))
+def test_what_is_dear_counts_more(pattern):
+    cheap, dear = Regex("a{300}x"), Regex(pattern)
+    for regex in (cheap, dear):
+        for length in range(300):
+            regex.search("a" * length + "!")
+    assert dear.work > 2 * cheap.work
+
+
+def test_what_is_kept_is_bounded(monkeypatch):
+    """
+    States are forgotten in time, and what is found is the same.
+    """
+    monkeypatch.setattr(salt.query.regex, "_MAX_KEPT", 500)
+    budget = Budget()
+    patterns = ["(a|b)*a(a|b){9}c", r"\b(a|b|c)*a$", "a|bc"]
+    regexes = [Regex(pattern, budget) for pattern in patterns]
+    rand = random.Random(3)
+    for _ in range(300):
+        text = "".join(rand.choices("abc ", k=rand.randint(0, 30)))
+        for regex in regexes:
+            found = re.search(regex.pattern, text) is not None
+            assert regex.search(text) == found
+            assert budget.kept <= 500
+
+
+@pytest.mark.parametrize(
+    "pattern", ("^web", r"^web\d+\.dc1\.", "(?i)WEB[0-9a-f]+", r"[a-z0-9.-]+\.com$")
+)
+def test_ordinary_patterns_over_many_names(pattern):
+    regex = Regex(pattern)
+    names = [f"web{number:05}.dc{number % 2}.example.com" for number in range(10000)]
+    assert sum(map(regex.search, names)) == (5000 if "dc1" in pattern else 10000)
+    assert regex.work < salt.query.regex.MAX_WORK / 10

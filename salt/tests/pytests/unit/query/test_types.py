@@ -16,6 +16,7 @@ import salt.query.context
 import salt.query.live
 import salt.utils.files
 import salt.utils.jid
+from salt.query.item import several
 from salt.query.kinds import is_kind
 from tests.support.mock import patch
 
@@ -204,6 +205,24 @@ def test_node_hostile_documents(master, tmp_path):
         [(0, "web1"), (3, None), (3, None), (3, None)],
         *[[(0, name), *[(2, None)] * 3] for name in ("web2", "web3", "web4")],
     ]
+
+
+def test_node_live_hostile_answers(master):
+    """
+    No amount of memory is infinite.
+    """
+    master.minion("web1")
+    meminfo = {"MemAvailable": {"value": float("inf")}, "MemFree": {"value": "2048"}}
+    live = salt.query.live.Live(
+        salt.query.live.FUNCTIONS, {"web1": {"status.meminfo": meminfo}}, JID
+    )
+    with patch("salt.query.live.ask", return_value=live):
+        assert ask(master, "node", ["mfree"]) == [[(0, 2)]]
+
+
+def test_os_hostile_documents(master):
+    master.minion("web1", **{**GRAINS, "osmajorrelease": "1" * 5000})
+    assert ask(master, "os", ["name", "major"]) == [[(0, "Debian-12"), (3, None)]]
 
 
 def test_node_names_lead_nowhere_else(master, tmp_path, opened):
@@ -395,6 +414,30 @@ def test_job_of_no_such_id(master):
         assert ask(master, "job", ["id"], ["=", "id", name]) == []
 
 
+def test_job_hostile_documents(master):
+    job(master, load={"arg": 5})
+    assert ask(master, "job", ["id", "metadata"]) == [[(0, JID), (3, None)]]
+    assert ask(master, "job", ["id"], ["=", "id", "\ud800"]) == []
+
+
+def test_job_returns_that_cannot_be_read(master):
+    """
+    They are neither successes nor failures, and a folder alone is no return.
+    """
+    fields = ["status", "success", "ret_list", "fail_cnt", "retcodes"]
+    folder = job(master, web1=0, web2=0)
+    path = os.path.join(folder, "web2", "return.p")
+    os.truncate(path, 5)
+    web1 = {"web1": 0}
+    assert ask(master, "job", fields) == [
+        [(2, None), (2, None), (0, ["web1", "web2"]), (0, 0), (0, web1)]
+    ]
+    os.remove(path)
+    assert ask(master, "job", fields) == [
+        [(0, "published"), (2, None), (0, ["web1"]), (0, 0), (0, web1)]
+    ]
+
+
 class Handler(threading.Thread):
     """
     Answers on the job handler's socket.
@@ -492,6 +535,21 @@ def test_job_handler_that_does_not_answer(master, tmp_path):
     job(master, web1=0)
     fields = ["status", "queue_place", "running_list", "capacity"]
     assert ask(master, "job", fields) == [[(0, "published"), *[(2, None)] * 3]]
+
+
+@pytest.mark.parametrize("cause,count", ((socket.timeout(), 1), (None, 4)))
+def test_job_handler_that_is_silent_is_asked_once(master, cause, count):
+    """
+    Each question to it takes ten seconds. An error is the answer to one question.
+    """
+    master.opts["rate_limiting"] = {"criteria": "capacity"}
+    for number in range(3):
+        job(master, f"2026112109300000000{number}", web1=0)
+    error = salt.job_handler.ipc.JobHandlerUnavailable("x")
+    error.__cause__ = cause
+    with patch("salt.job_handler.ipc.ask_sync", side_effect=error) as asked:
+        assert ask(master, "job", ["status"]) == [[(0, "published")]] * 3
+    assert asked.call_count == count
 
 
 # ----------------------------------------------------------------------
@@ -642,6 +700,43 @@ def test_lock_pause(master, handler):
             (0, 1),
             (0, "The job handler's queue is paused"),
         ]
+    ]
+
+
+def test_items_of_many_names():
+    """
+    Each item is looked at once, however many names there are.
+    """
+    looked = []
+
+    class One:
+        def __init__(self, name, number):
+            self._name = name
+            self.number = number
+
+        @property
+        def name(self):
+            looked.append(self._name)
+            return self._name
+
+    found = [One(f"x{number // 2}", number) for number in range(2000)]
+    names = [f"x{number}" for number in range(1500, 0, -1)] + ["x1"]
+    ret = [one.number for one in several(found, names)]
+    assert ret[:4] == [1998, 1999, 1996, 1997]
+    assert ret[-2:] == [2, 3] and len(ret) == 1998
+    assert len(looked) == 2000
+
+
+def test_lock_and_instance_by_name(master, locks):
+    names = [row[0][1] for row in ask(master, "lock", ["name"])]
+    rule = ["|", *(["=", "name", name] for name in reversed(names))]
+    assert ask(master, "lock", ["name"], rule) == [[(0, name)] for name in names[::-1]]
+    info = {"vm1": {"state": "running"}, "vm2": {"state": "running"}}
+    for minion in ("web1", "web2"):
+        master.put("mine", minion, {"virt.vm_info": info})
+    rule = ["|", *(["=", "name", f"virt:{name}"] for name in ("vm2", "no", "vm1"))]
+    assert ask(master, "instance", ["id", "pnode"], rule) == [
+        [(0, vm), (0, node)] for vm in ("vm2", "vm1") for node in ("web1", "web2")
     ]
 
 

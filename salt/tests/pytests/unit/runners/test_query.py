@@ -1,10 +1,15 @@
+import os
+
 import pytest
 
 import salt.payload
 import salt.query
+import salt.runner
 import salt.runners.query as query
-from salt.query.errors import QueryError
+import salt.utils.files
+from salt.query.errors import QueryError, QueryTooDearError
 from tests.pytests.unit.query.conftest import Master
+from tests.support.mock import MagicMock, patch
 
 
 @pytest.fixture
@@ -65,15 +70,38 @@ def test_limit(master):
     assert (ret["total"], ret["offset"], ret["next"]) == (5, 1, 3)
 
 
-def test_a_row_that_is_too_large_still_counts(master):
+def test_a_row_that_is_too_large(master):
     """
-    No page is empty, or whoever follows them would never come to an end.
+    Nobody gets an event without its rows: the message says which item it is.
     """
     master.opts["max_event_size"] = 2000
     for number in range(3):
-        master.minion(f"web{number}", roles=["x" * 3000])
+        master.minion(f"web{number}", roles=["x" * 3000] if number else [])
     ret = query.items("node", ["roles"])
     assert (len(ret["data"]), ret["next"]) == (1, 1)
+    with pytest.raises(QueryError, match="the offset 1 alone"):
+        query.items("node", ["roles"], offset=1)
+
+
+def test_the_request_takes_room_as_well(master):
+    """
+    What is asked is in the event of the answer.
+    """
+    names = [f"web{number:05}" for number in range(20000)]
+    for name in names:
+        master.key(name)
+    for count in (20000, 25000):
+        rule = ["|", *(["=", "name", name] for name in names[:count])]
+        rule += [["=", "name", "x" * 100]] * (count - 20000)
+        request = ["node", ["name"] * 5, rule]
+        if count > 20000:
+            with pytest.raises(QueryTooDearError, match="shorter filter"):
+                query.items(*request)
+            continue
+        ret = query.items(*request)
+        assert ret["next"]
+        event = {"fun_args": request, "return": ret}
+        assert len(salt.payload.dumps(event)) < master.opts["max_event_size"]
 
 
 def test_fields():
@@ -88,3 +116,27 @@ def test_wrong_requests():
         query.items("nodes", ["name"])
     with pytest.raises(QueryError):
         query.items("node", ["name"], "name =")
+
+
+def test_success(master_opts):
+    """
+    Rows are not taken for states, none of which would be a success.
+    """
+    folder = os.path.join(master_opts["pki_dir"], "minions")
+    os.makedirs(folder)
+    with salt.utils.files.fopen(os.path.join(folder, "web1"), "w") as handle:
+        handle.write("key")
+    os.makedirs(os.path.join(master_opts["cachedir"], "proc"))
+    client = salt.runner.RunnerClient(master_opts)
+    with patch("salt.utils.event.get_event", MagicMock()), patch(
+        "salt.utils.job.store_job"
+    ) as stored:
+        ret = client.cmd(
+            "query.items",
+            ["node", "name"],
+            print_event=False,
+            full_return=True,
+        )
+        assert ret["return"]["data"] == [[(0, "web1")]]
+        assert ret["success"] is True
+        assert stored.call_args[0][1]["return"]["success"] is True
