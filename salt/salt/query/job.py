@@ -141,9 +141,16 @@ def _missing(job):
 
 def has_failed(result):
     """
-    Return whether a minion's result is a failure.
+    Return whether a minion's result is a failure. A job of several functions has a
+    dictionary with the outcome of each.
     """
-    return result.get("success") is False or result.get("retcode") not in (None, 0)
+    return any(one is False for one in _each(result.get("success"))) or any(
+        one not in (None, 0) for one in _each(result.get("retcode"))
+    )
+
+
+def _each(outcome):
+    return outcome.values() if isinstance(outcome, dict) else (outcome,)
 
 
 def _failed(job):

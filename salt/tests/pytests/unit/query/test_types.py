@@ -345,7 +345,11 @@ def job(master, jid=JID, minions=("web1", "web2"), load=(), **returns):
         documents[os.path.join(minion, "return.p")] = {
             "return": True,
             "retcode": retcode,
-            "success": retcode == 0,
+            "success": (
+                {name: code == 0 for name, code in retcode.items()}
+                if isinstance(retcode, dict)
+                else retcode == 0
+            ),
         }
     for name, document in documents.items():
         with salt.utils.files.fopen(os.path.join(folder, name), "wb") as handle:
@@ -391,6 +395,20 @@ def test_job_end(master):
     with salt.utils.files.fopen(os.path.join(folder, "endtime"), "w") as handle:
         handle.write("2026, Nov 21 09:30:01.500000")
     assert ask(master, "job", ["end_ts"]) == [[(0, START + 1.5)]]
+
+
+def test_job_of_several_functions(master):
+    """
+    Its retcodes are a dictionary; it has failed if one of them says so
+    """
+    one = ("web1",)
+    job(master, minions=one, web1={"test.ping": 0, "status.meminfo": 0})
+    later = "20261121093000000001"
+    job(master, later, minions=one, web1={"test.ping": 0, "test.false": 1})
+    assert ask(master, "job", ["status", "success", "fail_cnt"]) == [
+        [(0, "success"), (0, True), (0, 0)],
+        [(0, "failed"), (0, False), (0, 1)],
+    ]
 
 
 def test_job_only_what_is_needed_is_read(master, opened):
