@@ -54,6 +54,8 @@ class Endpoint:
         self.kind = kind
         self.counters = counters
         self.buffer = memoryview(bytearray(_BUFFER_SIZE))
+        # the bytes of the last publication and the message in them, which reach every minion alike
+        self.heard = b"", b""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self, owner: WireOwner) -> Wire:

@@ -53,7 +53,16 @@ class _ZmtpWire(Wire):
         ):
             self.answer(zmtp.HEARTBEAT_ANSWER)
             return
-        for event in self._decoder.feed(data):
+        self.take(self._decoder.feed(data))
+
+    def take(self, events: list[zmtp.Event]) -> None:
+        """Act on what came.
+
+        Raises:
+            WireError: if it has no place here.
+
+        """
+        for event in events:
             if isinstance(event, list):
                 if self.pending:
                     raise WireError("A message came before READY.")
@@ -107,6 +116,21 @@ class PublishWire(_ZmtpWire):
         """Subscribe."""
         self.write(zmtp.SUBSCRIBE_ALL)
         super().established()
+
+    def received(self, data: memoryview) -> None:
+        """Take bytes; those of the publication that another minion has just heard are not taken apart again."""
+        endpoint = self.endpoint
+        if self.pending or self._decoder.busy or len(data) <= _HEARTBEAT_SIZE:
+            super().received(data)
+            return
+        raw = bytes(data)
+        if raw == endpoint.heard[0]:
+            self.deliver(endpoint.heard[1])
+            return
+        events = self._decoder.feed(data)
+        if len(events) == 1 and isinstance(events[0], list) and not self._decoder.busy:
+            endpoint.heard = raw, events[0][-1]
+        self.take(events)
 
 
 class RequestChannel(channel.RequestChannel):

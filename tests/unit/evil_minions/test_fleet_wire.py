@@ -98,6 +98,32 @@ def test_subscription_to_a_publisher() -> None:
     run(scenario)
 
 
+def test_publication_to_many() -> None:
+    """Each of several connections of one endpoint hears every publication, whole, once and in order."""
+    jobs = [b"first" * 9, b"second" * 9, b"second" * 9, b"large" * 30_000, b"last" * 9]
+
+    async def scenario() -> None:
+        with zmq.asyncio.Context() as context, context.socket(SocketType.XPUB) as publisher:
+            publisher.setsockopt(SocketOption.XPUB_VERBOSE, 1)
+            shared = endpoint(publisher.bind_to_random_port("tcp://127.0.0.1"), zeromq.PublishWire)
+            owners = [Owner() for _ in range(3)]
+            wires = [shared.open(owner) for owner in owners]
+            for _ in owners:
+                assert await publisher.recv() == b"\x01"
+            for topic, job in enumerate(jobs):
+                await publisher.send_multipart([b"%d" % topic, job])
+                # as it comes, or with the next ones in one piece
+                if topic % 2:
+                    await asyncio.sleep(0.05)
+            for owner in owners:
+                assert [await owner.messages.get() for _ in jobs] == jobs
+                assert owner.messages.empty()
+            for wire in wires:
+                wire.close(reset=True)
+
+    run(scenario)
+
+
 def test_wrong_kind_of_socket() -> None:
     """A PUB where a ROUTER should be ends the connection."""
 

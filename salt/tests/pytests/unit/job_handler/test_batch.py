@@ -3,6 +3,7 @@ Tests for a batch whose parts wait in the queue of the job handler
 """
 
 from salt.cli.batch import Batch
+from salt.utils.batch_state import create_batch_state, progress_batch
 from tests.support.mock import Mock
 
 
@@ -46,3 +47,24 @@ def test_a_minion_that_nobody_heard_of_is_late():
     # pylint: disable-next=protected-access
     new, late = batch._poll_iterators([iterator], tracker, False, {})
     assert (list(new), late) == (["web1"], ["web2"])
+
+
+def test_minions_that_wait_in_the_queue_keep_their_slots():
+    """
+    A part that waits in the queue for longer than its minions may run holds its slots
+    until its iterator gives up
+    """
+    opts = {"fun": "test.ping", "batch": 1, "timeout": 3, "gather_job_timeout": 10}
+    state = create_batch_state(opts, ["web1", "web2"], "20261121000000000000", now=0)
+    assert progress_batch(state, {}, now=0).publish == ["web1"]
+    tracked = {"minions": ["web1"], "active": True}
+    for now in (10, 20, 30):
+        # pylint: disable-next=protected-access
+        Batch._renew_waiting(state, {object(): tracked}, now)
+        action = progress_batch(state, {}, now=now)
+        assert (action.publish, action.timed_out_minions) == ([], [])
+    tracked["active"] = False
+    # pylint: disable-next=protected-access
+    Batch._renew_waiting(state, {object(): tracked}, 43)
+    action = progress_batch(state, {}, now=43)
+    assert (action.publish, action.timed_out_minions) == (["web2"], ["web1"])
