@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from patches.state import State
 
 
-# exit codes of pytest: a conftest.py that can't be imported leaves no test to count, and another code than these
-PASSED = 0
-NOTHING_RUN = 5
-
-
 @dataclass(frozen=True)
 class Proof:
     """One test file of a topic, without the topic's changes and with them."""
@@ -43,7 +38,7 @@ class Proof:
     def findings(self) -> tuple[Finding, ...]:
         """What the two runs say against the test."""
         found = []
-        if not self.stock.failed and self.stock.code in (PASSED, NOTHING_RUN):
+        if not self.stock.failed and self.stock.code in (suite.PASSED, suite.NOTHING_RUN):
             found.append(Finding("tests", self.test, f"passes without {self.topic}: it does not test the change"))
         if self.patched.failed or not self.patched.passed or self.patched.code:
             found.append(Finding("tests", self.test, f"does not pass with {self.topic}: {self.patched}"))
@@ -90,13 +85,15 @@ def _prove(repository: Repository, series: Series, state: State, patch: Patch) -
             target = git.work_tree / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(layout.salt / name, target)
-        tests = [name for name in support if suite.is_test(name)]
+        # most of a run is waiting for pytest to start, so what shares a conftest.py shares one
+        folders: dict[str, list[str]] = {}
+        for name in filter(suite.is_test, support):
+            folders.setdefault(str(Path(name).parent), []).append(name)
 
-        def both(number: int, test: str) -> Proof:
-            stock = suite.count(layout, git.work_tree, test, Path(reports) / f"{number}-stock.xml")
-            ours = suite.count(layout, layout.salt, test, Path(reports) / f"{number}-ours.xml")
-            return Proof(patch.topic, test, stock, ours)
+        def both(number: int, tests: list[str]) -> list[Proof]:
+            stock = suite.counts(layout, git.work_tree, tests, Path(reports) / f"{number}-stock.xml")
+            ours = suite.counts(layout, layout.salt, tests, Path(reports) / f"{number}-ours.xml")
+            return [Proof(patch.topic, test, stock[test], ours[test]) for test in tests]
 
-        # most of it is waiting for pytest to start
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            return list(pool.map(both, range(len(tests)), tests))
+            return [proof for proofs in pool.map(both, range(len(folders)), folders.values()) for proof in proofs]

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 TESTS = PurePosixPath("tests/pytests")
+# exit codes of pytest: a conftest.py that can't be imported leaves no test to count, and another code than these
+PASSED, FAILED, NOTHING_RUN = 0, 1, 5
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How one run of tests ended."""
+    """How the tests of one file ended, with the exit code that pytest has for that."""
 
     code: int
     passed: int
@@ -63,23 +65,40 @@ def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: 
         return subprocess.run(command, cwd=tree, env=_environment(layout, tree), check=False).returncode
 
 
-def count(layout: Layout, tree: Path, test: str, report: Path) -> Counts:
-    """Run one test file quietly and count.
+def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path) -> dict[str, Counts]:
+    """Run test files quietly, all in one process, and count for each of them.
 
     :param report: where pytest writes its machine-readable report.
     """
-    command = [*_pytest(layout, tree), "-q", f"--junitxml={report}", test]
+    options = ["-q", f"--junitxml={report}", "--continue-on-collection-errors"]
+    command = [*_pytest(layout, tree), *options, *tests]
     done = subprocess.run(command, cwd=tree, env=_environment(layout, tree), capture_output=True, check=False)
-    if not report.exists():
-        return Counts(done.returncode, 0, 0, 0)
-    # pytest wrote this file a moment ago
-    suites = ET.parse(report).getroot().iter("testsuite")  # noqa: S314
-    total = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
-    for one in suites:
-        for key in total:
-            total[key] += int(one.get(key, "0"))
-    failed = total["failures"] + total["errors"]
-    return Counts(done.returncode, total["tests"] - failed - total["skipped"], failed, total["skipped"])
+    # pytest wrote this file a moment ago; without one nothing was collected
+    cases = list(ET.parse(report).getroot().iter("testcase")) if report.exists() else []  # noqa: S314
+    return {test: _counted(test, cases, done.returncode) for test in tests}
+
+
+def _counted(test: str, cases: Iterable[ET.Element], code: int) -> Counts:
+    """Count what a report says of one file; what could not be collected is a failure.
+
+    :param code: pytest's exit code for all files.
+    """
+    module = test.removesuffix(".py").replace("/", ".")
+    passed = failed = skipped = 0
+    for case in cases:
+        # a file that can't be imported is a case without a class
+        where = case.get("classname") or case.get("name") or ""
+        if where != module and not where.startswith(f"{module}."):
+            continue
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        elif case.find("skipped") is not None:
+            skipped += 1
+        else:
+            passed += 1
+    if passed or failed or skipped:
+        return Counts(FAILED if failed else PASSED, passed, failed, skipped)
+    return Counts(NOTHING_RUN if code in (PASSED, FAILED) else code, 0, 0, 0)
 
 
 def listed(layout: Layout, name: str) -> tuple[str, ...]:

@@ -26,3 +26,8 @@ def stock(root: Path) -> Path:
     tree = root / "build" / "stock"
     assert (tree / "salt" / "version.py").exists(), "run `nox -s apply` first"
     return tree
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that no worker is left alone with it at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("early") is None)

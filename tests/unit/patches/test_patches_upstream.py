@@ -282,6 +282,7 @@ def test_this_project_is_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check"]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.early
 def test_real_patches_move_between_releases(real: Project) -> None:
     """From the pinned release to 3008.3 and back: clean, the same patches and the same tree."""
     base = read_base(real.layout)
@@ -296,6 +297,7 @@ def test_real_patches_move_between_releases(real: Project) -> None:
     assert real.ids() == before
 
 
+@pytest.mark.early
 def test_real_topics_are_sent_whole(real: Project) -> None:
     """Each topic's mails make, of the pristine release, the tree that they were made from."""
     real.ids()

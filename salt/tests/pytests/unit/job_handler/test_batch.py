@@ -2,9 +2,50 @@
 Tests for a batch whose parts wait in the queue of the job handler
 """
 
+import pytest
+
 from salt.cli.batch import Batch
-from salt.utils.batch_state import create_batch_state, progress_batch
+from salt.utils.batch_manager import BatchManager
+from salt.utils.batch_state import (
+    create_batch_state,
+    progress_batch,
+    read_batch_state,
+    write_batch_state,
+)
 from tests.support.mock import Mock
+
+JID = "20261121000000000000"
+
+
+@pytest.fixture
+def manager(tmp_path):
+    """
+    What drives the batches of ``salt --async``, with one batch of size 1
+    """
+    opts = {"cachedir": str(tmp_path), "hash_type": "sha256"}
+    ret = BatchManager(opts)
+    ret.local = Mock()
+    batch = {"fun": "test.ping", "batch": 1, "timeout": 3, "gather_job_timeout": 10}
+    state = create_batch_state(batch, ["web1", "web2"], JID, "master", now=0)
+    assert progress_batch(state, {}, now=0).publish == ["web1"]
+    write_batch_state(JID, state, opts)
+    ret.active_batches.add(JID)
+    return ret
+
+
+def tell(manager, kind, **data):
+    """
+    Let the manager hear an event of the job handler
+    """
+    # pylint: disable-next=protected-access
+    manager._handle_event({"tag": f"salt/job/{JID}/{kind}", "data": data})
+
+
+def sent(manager):
+    """
+    Return to whom the manager has sent a part of the batch
+    """
+    return [call.kwargs["tgt"] for call in manager.local.run_job.call_args_list]
 
 
 def returned(minion):
@@ -55,7 +96,7 @@ def test_minions_that_wait_in_the_queue_keep_their_slots():
     until its iterator gives up
     """
     opts = {"fun": "test.ping", "batch": 1, "timeout": 3, "gather_job_timeout": 10}
-    state = create_batch_state(opts, ["web1", "web2"], "20261121000000000000", now=0)
+    state = create_batch_state(opts, ["web1", "web2"], JID, now=0)
     assert progress_batch(state, {}, now=0).publish == ["web1"]
     tracked = {"minions": ["web1"], "active": True}
     for now in (10, 20, 30):
@@ -68,3 +109,41 @@ def test_minions_that_wait_in_the_queue_keep_their_slots():
     Batch._renew_waiting(state, {object(): tracked}, 43)
     action = progress_batch(state, {}, now=43)
     assert (action.publish, action.timed_out_minions) == (["web2"], ["web1"])
+
+
+def test_a_batch_of_the_master_waits_for_its_part(manager):
+    """
+    While a part waits in the queue its minions are not late, and the next part is not
+    handed over
+    """
+    tell(manager, "queued", publication=1, waiting=1)
+    for now in (20, 40, 60):
+        # pylint: disable-next=protected-access
+        manager._tick(now=now)
+    assert sent(manager) == []
+    tell(manager, "dispatched", publication=1, waiting=0, targets=["web1"])
+    # pylint: disable-next=protected-access
+    manager._tick(now=72)
+    assert sent(manager) == []
+    # pylint: disable-next=protected-access
+    manager._tick(now=73)
+    assert sent(manager) == [["web2"]]
+    assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "timeout"}
+
+
+def test_a_batch_of_the_master_goes_on_without_whom_it_cannot_reach(manager):
+    tell(manager, "excluded", excluded={"web1": "the minion is at 10 of 10 points"})
+    # pylint: disable-next=protected-access
+    manager._tick(now=1)
+    assert sent(manager) == [["web2"]]
+    assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "failed"}
+
+
+def test_a_batch_of_the_master_forgets_its_queue_when_it_ends(manager):
+    tell(manager, "queued", publication=1, waiting=1)
+    assert list(manager.queued_jobs) == [JID]
+    # pylint: disable-next=protected-access
+    manager._retire(JID)
+    assert manager.queued_jobs == {}
+    tell(manager, "queued", publication=1, waiting=1)
+    assert manager.queued_jobs == {}
