@@ -279,9 +279,9 @@ def tests(session: nox.Session) -> None:
     _python(session, "-m", "patches", "style", "--quick")
     _types(session)
     _python(session, "-m", "patches", "check", "--tests")
-    _pytest(session, "-n", "2", "-m", "not live", "tests")
+    _pytest(session, "-n", "2", "--durations=5", "-m", "not live", "tests")
     # two beds at once keep both cores busy; a bed belongs to the tests of one file
-    _pytest(session, "-n", "2", "--dist", "loadfile", "-m", "live and not long", "tests")
+    _pytest(session, "-n", "2", "--dist", "loadfile", "--durations=12", "-m", "live and not long", "tests")
     _python(session, "-m", "patches", "suite", "--without-own", "touched")
 
 
