@@ -92,7 +92,8 @@ class Criteria:
 
         :return: whether that gave anything back
         """
-        self.silent.pop(minion, None)
+        if self.silent:
+            self.silent.pop(minion, None)
         return self.ledger.release(jid, minion)
 
     def on_minion_start(self, minion, now):

@@ -324,10 +324,13 @@ class QueueManager:
 
         :return: whether that gave anything back
         """
+        if self.criteria.on_return(jid, minion, now):
+            return True
         ledger = self.criteria.ledger
         if (jid, UNKNOWN) in ledger:
+            # one of those that the job went to without their being known
             ledger.renew(jid, UNKNOWN, now)
-        return self.criteria.on_return(jid, minion, now)
+        return False
 
     def started(self, minion, now):
         """
