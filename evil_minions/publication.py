@@ -29,7 +29,10 @@ _PAD: Final = salt.crypt.Crypticle.PICKLE_PAD
 # opened frames are remembered, so that each is opened once; a hostile master's must not fill the memory
 _FRAMES: Final = 256
 _FRAME_BYTES: Final = 1024 * 1024
+# a real minion remembers the last hundred jobs of its own (minion_jid_queue_hwm); here they are those of all minions
 _JOBS: Final = 100
+_MOST_JOBS: Final = 1000
+_JOB_BYTES: Final = 256 * 1024
 _NEEDED: Final = ("tgt", "jid", "fun", "arg")
 
 
@@ -152,7 +155,8 @@ class Publications:
             publication.lot, publication.nth = known.lot, known.nth
         else:
             self._jobs[publication.jid] = publication
-            if len(self._jobs) > _JOBS:
+            room = min(_MOST_JOBS, max(_JOBS, _JOB_BYTES // max(1, len(publication.seen))))
+            while len(self._jobs) > room:
                 self._jobs.popitem(last=False)
             self._counters.publications += 1
         self._on_new(publication)
