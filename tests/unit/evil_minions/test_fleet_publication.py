@@ -78,6 +78,16 @@ def test_same_job_again(master: Any, reader: Reader) -> None:  # noqa: ANN401 - 
     assert reader.counters.publications == 1
 
 
+def test_jobs_of_a_small_fleet_are_remembered(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """A job that comes again after hundreds of others is still known; after thousands it is not."""
+    first = reader.open(master.publish(LOAD, 5), master.aes)
+    for others, known in ((900, True), (1100, False)):
+        for number in range(others):
+            reader.open(master.publish({**LOAD, "jid": f"{others}-{number}"}, 6), master.aes)
+        again = reader.open(master.publish({**LOAD, "user": f"after {others}"}, 7), master.aes)
+        assert (again.seen is first.seen) is known
+
+
 def test_wrong_key(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
     """With another key a publication doesn't open, and opens once the key is there."""
     frame = master.publish(LOAD, 5)
