@@ -42,9 +42,12 @@ class Database:
 
     def run(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """Run statements in a transaction of their own and return the rows of the last."""
-        with closing(psycopg2.connect(self.server.dsn)) as connection, connection, connection.cursor() as cursor:
+        # leaving `with connection` would hide an error of a connection that broke behind one of its own
+        with closing(psycopg2.connect(self.server.dsn)) as connection, connection.cursor() as cursor:
             cursor.execute(text, values or None)
-            return list(cursor.fetchall()) if cursor.description else []
+            rows = list(cursor.fetchall()) if cursor.description else []
+            connection.commit()
+            return rows
 
     def alone(self, text: str) -> None:
         """Run a statement that can't be in a transaction."""
