@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pprint
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,8 @@ class Bench:
         """Apply the file once more."""
         found = self.salt.cmd("state.apply", "susemanager.packages-web", test=test)
         assert isinstance(found, dict), found
+        # pytest shows it with a test that fails
+        pprint.pp({state["__id__"]: (state["result"], state["comment"], state["changes"]) for state in found.values()})
         return Applied({name.split("_|-")[1].removeprefix("package_states "): state for name, state in found.items()})
 
     def version(self, package: str) -> str:

@@ -24,6 +24,7 @@ from salt.package_states.managers.base import Manager
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
+CACHE = "/var/cache/apt/pkgcache.bin"
 FIELDS = "${Package}\t${Architecture}\t${db:Status-Abbrev}\t${Version}\t${Essential}\t${Protected}\n"
 HELD = "held by Salt"
 _STANZA = re.compile(r"Package: (\S+)\nPin: version (\S+)\nPin-Priority: (-?\d+)\n")
@@ -119,16 +120,38 @@ class Apt(Manager):
         asked.update(dict.fromkeys(missing))
         keys = [key for key in asked if key not in known["policy"]] if missing else []
         for start in range(0, len(keys), 500):
-            known["policy"].update(self._policy(keys[start : start + 500]))
+            some = keys[start : start + 500]
+            found, installed = self._policy(some)
+            if self._outdated(installed):
+                with contextlib.suppress(OSError):
+                    os.unlink(CACHE)
+                found, installed = self._policy(some)
+            known["policy"].update(found)
+
+    def _outdated(self, installed):
+        """
+        Return whether apt takes other versions for installed than dpkg does
+
+        apt reads dpkg's status from its own cache as long as size and second of the
+        file are those of before, so it misses the second of two changes in a second.
+        """
+        dpkg = self._known()["dpkg"]
+        for key, version in installed.items():
+            there = dpkg.get(key, {})
+            status = there.get("status", "n")
+            if status in "inc" and version != (there["version"] if status == "i" else ""):
+                return True
+        return False
 
     def _policy(self, keys):
         """
-        Return the candidate and the available versions of packages
+        Return the candidate and the available versions of packages, and what apt
+        takes for installed
 
         The candidate is that without the pins of Salt: else a lock that is to be
         released would decide what is installed next.
         """
-        found = {key: ("", ()) for key in keys}
+        found, installed = {key: ("", ()) for key in keys}, {}
         key, candidate, version, available = None, "", None, []
         native = ":" + self._native()
         with _without_pins() as options:
@@ -139,6 +162,9 @@ class Apt(Manager):
                 key, candidate, available = line[:-1], "", []
                 if key.endswith(native):
                     key = key[: -len(native)]
+            elif line.startswith("  Installed: ") and key in found:
+                there = line[len("  Installed: ") :]
+                installed[key] = "" if there == "(none)" else there
             elif line.startswith("  Candidate: "):
                 candidate = line[len("  Candidate: ") :]
                 candidate = "" if candidate == "(none)" else candidate
@@ -148,7 +174,7 @@ class Apt(Manager):
                 available.append(version)
             if key in found:
                 found[key] = (candidate, tuple(dict.fromkeys(available)))
-        return found
+        return found, installed
 
     def facts(self, key):
         """

@@ -164,6 +164,9 @@ class Manager:
         :param Decision decision: what is to be done for it
         """
         alias = self.alias(item.key)
+        # the module compares with what it listed last, which an earlier job of this
+        # process may have done before somebody else changed the package
+        self.context.pop("pkg.list_pkgs", None)
         if decision.action == INSTALL:
             return self.salt["pkg.install"](
                 alias, version=decision.version, refresh=False

@@ -81,6 +81,7 @@ class Commands:
 def place(tmp_path, monkeypatch):
     monkeypatch.setattr(apt, "PREFERENCES", str(tmp_path / "00salt"))
     monkeypatch.setattr(apt, "STATUS", "/var/lib/dpkg/status")
+    monkeypatch.setattr(apt, "CACHE", str(tmp_path / "pkgcache.bin"))
     return tmp_path / "00salt"
 
 
@@ -109,6 +110,56 @@ def test_apt_asks_for_all_packages_at_once(place):
         manager.facts("foo")
         manager.facts("bar")
     assert [call[1][0] for call in commands.calls].count("apt-cache") == 1
+
+
+def test_apt_cache_that_missed_a_change(place, monkeypatch):
+    """
+    apt is asked again without its cache if dpkg knows better
+    """
+    cache = place.with_name("pkgcache.bin")
+    cache.touch()
+    commands = Commands()
+    asked = []
+
+    def run(command, **kwargs):
+        answer = Commands.run(commands, command, **kwargs)
+        if command[0] == "apt-cache":
+            asked.append(cache.exists())
+            if cache.exists():
+                answer["stdout"] = POLICY.replace("Installed: 1.0", "Installed: 0.9")
+        return answer
+
+    monkeypatch.setattr(commands, "run", run)
+    manager = apt.Apt(commands, {}, {})
+    manager.fetch(["foo", "bar", "gone"])
+    assert asked == [True, False]
+    assert manager.facts("foo").installed == ("1.0",)
+    manager.fetch(["lib:i386"])
+    assert asked == [True, False, False]
+
+
+def test_apt_cache_that_is_right_stays(place):
+    cache = place.with_name("pkgcache.bin")
+    cache.touch()
+    apt.Apt(Commands(), {}, {}).fetch(["foo", "bar", "lib:i386", "gone", "nosuch"])
+    assert cache.exists()
+
+
+@pytest.mark.parametrize("action", ["installed", "removed"])
+def test_pkg_does_not_trust_an_earlier_list(place, action):
+    """
+    What :mod:`pkg <salt.modules.aptpkg>` listed in an earlier job is forgotten
+    """
+    context = {"pkg.list_pkgs": {"installed": {}}}
+    commands = Commands(
+        pkg_install=lambda *args, **kwargs: dict(context),
+        pkg_remove=lambda *args, **kwargs: dict(context),
+    )
+    manager = apt.Apt(commands, {}, context)
+    item = items.make("foo", action, "=2.0" if action == "installed" else None)
+    seen = manager.apply(item, manager.decide(item))
+    assert "pkg.list_pkgs" not in seen
+    assert "package_state.apt" in seen
 
 
 def test_apt_locks_and_releases(place):
