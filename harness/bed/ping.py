@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 # {"enc": "clear", "load": {"cmd": "ping"}, "version": 3} as Salt's messages are encoded (msgpack)
 PING: Final = b"\x83\xa3enc\xa5clear\xa4load\x81\xa3cmd\xa4ping\xa7version\x03"
+# A stream's first look waits so long, each further one twice as long as the one before up to the last
 ANSWER_S: Final = 1.0
+LONGEST_ANSWER_S: Final = 16.0
 READ_BYTES: Final = 4096
 
 
@@ -76,6 +78,7 @@ class StreamPing:
     def __init__(self, port: int) -> None:
         """Ask the server on this port, as soon as there is one."""
         self._port = port
+        self._patience = ANSWER_S
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -87,13 +90,16 @@ class StreamPing:
         """Do nothing: each look ends its connection."""
 
     def answered(self) -> bool:
-        """Ask, and say whether an answer comes within a second."""
+        """Ask, and say whether an answer comes; a master that was late is given more time the next time."""
         data = b""
         with suppress(OSError), socket.create_connection((HOST, self._port), ANSWER_S) as connection:
-            connection.settimeout(ANSWER_S)
-            connection.sendall(self.question)
-            while not data.partition(self.end)[2] and (more := connection.recv(READ_BYTES)):
-                data += more
+            connection.settimeout(self._patience)
+            try:
+                connection.sendall(self.question)
+                while not data.partition(self.end)[2] and (more := connection.recv(READ_BYTES)):
+                    data += more
+            except TimeoutError:
+                self._patience = min(2 * self._patience, LONGEST_ANSWER_S)
         return bool(data.partition(self.end)[2])
 
 
