@@ -46,19 +46,6 @@ from salt.interfaces.errors import (
     InterfaceError,
     ReturnStructureError,
 )
-from salt.interfaces.function import (
-    CORE,
-    DEPRECATED,
-    FEATURE,
-    NOT_APPLICABLE,
-    NOT_IMPLEMENTED,
-    NOT_SUPPORTED,
-    OPTIONAL,
-    TIERS,
-    Deprecation,
-    Function,
-    NoSchema,
-)
 from salt.interfaces.interface import (
     Declaration,
     Interface,
@@ -68,23 +55,12 @@ from salt.interfaces.interface import (
 )
 
 __all__ = [
-    "CORE",
-    "DEPRECATED",
-    "FEATURE",
-    "NOT_APPLICABLE",
-    "NOT_IMPLEMENTED",
-    "NOT_SUPPORTED",
-    "OPTIONAL",
-    "TIERS",
     "Declaration",
     "DeclarationError",
-    "Deprecation",
-    "Function",
     "FunctionNotImplementedError",
     "FunctionNotSupportedError",
     "Interface",
     "InterfaceError",
-    "NoSchema",
     "ReturnStructureError",
     "features",
     "functions",

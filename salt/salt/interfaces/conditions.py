@@ -1,10 +1,8 @@
 """
-Conditions on grains, as ``supported`` and ``not_applicable`` take them
+Whether the grains of a minion meet what ``supported`` and ``not_applicable`` were given
 
 .. versionadded:: 3008.6
 """
-
-from salt.interfaces.errors import DeclarationError
 
 # How people write a grain, and how Salt calls it
 _SPELLINGS = {"osfamily": "os_family"}
@@ -20,22 +18,6 @@ def _folded(value):
     return str(value).casefold()
 
 
-def condition(decorator, grains):
-    """
-    Return the condition that a decorator was given
-
-    :param str decorator: The name of the decorator, for the message
-    :param dict grains: A grain's name to one value or a list of them
-    :rtype: dict
-    :raises DeclarationError: There is no grain in it
-    """
-    if not grains:
-        raise DeclarationError(
-            f"Give Interface.{decorator} at least one grain, for example os=['Debian']."
-        )
-    return {name: list(_values(values)) for name, values in grains.items()}
-
-
 def matches(wanted, grains):
     """
     Whether any of the grains has one of its listed values
@@ -43,7 +25,7 @@ def matches(wanted, grains):
     Case makes no difference. A grain that is a list matches with any of its items,
     a grain that the minion does not have never matches.
 
-    :param dict wanted: What :func:`condition` returned
+    :param dict wanted: What :func:`salt.interfaces.marks.condition` returned
     :param dict grains: The grains of the minion
     :rtype: bool
     """

@@ -8,6 +8,7 @@ import functools
 import inspect
 
 from salt.interfaces.conditions import matches
+from salt.interfaces.marks import MARKS
 from salt.interfaces.schema import empty
 
 # The tiers of functions
@@ -22,39 +23,11 @@ NOT_IMPLEMENTED = "not implemented"
 NOT_SUPPORTED = "not supported"
 NOT_APPLICABLE = "not applicable"
 
-# What the decorators leave on a method
-MARKS = "__smi__"
-
 
 class NoSchema:
     """
     The schema of a function that declares none: anything goes
     """
-
-
-class Deprecation:
-    """
-    Until when a function lives, and what takes its place
-
-    :param until: The release in which it goes, as a string, or None if that is open
-    :param successor: What to call instead, or None
-    """
-
-    __slots__ = ("successor", "until")
-
-    def __init__(self, until=None, successor=None):
-        self.until = until
-        self.successor = successor
-
-    def __str__(self):
-        text = "deprecated"
-        if self.until:
-            text += f" and will be removed in Salt {self.until}"
-        else:
-            text += " and is subject to be removed in the future"
-        if self.successor:
-            text += f"; use '{self.successor}' instead"
-        return text
 
 
 class Function:
@@ -64,8 +37,8 @@ class Function:
     The attributes are ``name``, ``tier`` (one of :data:`TIERS`), ``feature`` (the
     feature's name or None), ``method`` (the method as written in the class),
     ``supported`` and ``not_applicable`` (conditions or None), ``deprecation`` (a
-    :class:`Deprecation` or None), ``schema`` (see :mod:`salt.interfaces.schema`, or
-    :class:`NoSchema`), ``doc`` and ``signature``.
+    :class:`~salt.interfaces.marks.Deprecation` or None), ``schema`` (see
+    :mod:`salt.interfaces.schema`, or :class:`NoSchema`), ``doc`` and ``signature``.
     """
 
     def __init__(self, name, method, feature=None):

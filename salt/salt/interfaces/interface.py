@@ -6,10 +6,8 @@ The base class of interfaces, its decorators, and what an instance is
 
 import inspect
 
-from salt.interfaces.conditions import condition
 from salt.interfaces.errors import DeclarationError
-from salt.interfaces.function import MARKS, Deprecation, Function
-from salt.interfaces.schema import check_schema
+from salt.interfaces.marks import MARKS, Deprecation, check_schema, condition
 
 
 class Declaration(str):
@@ -216,6 +214,11 @@ def functions(interface):
     :return: A dictionary of :class:`salt.interfaces.function.Function`
     :rtype: dict
     """
+    # a module that only declares its interface needs no more than the marks
+    from salt.interfaces.function import (  # pylint: disable=import-outside-toplevel
+        Function,
+    )
+
     # by the class itself, not by a parent of it
     if "__functions__" not in vars(interface):
         of_feature = {

@@ -18,36 +18,8 @@ on top is its own business. A value is checked and never changed.
 .. versionadded:: 3008.6
 """
 
-from salt.interfaces.errors import DeclarationError
-
 # A dictionary of thousands of packages that are all wrong needs no thousand lines
 MOST_PROBLEMS = 5
-
-
-def check_schema(schema):
-    """
-    Raise DeclarationError unless the schema is one
-
-    :param schema: See the table above
-    """
-    if schema is None or isinstance(schema, type):
-        return
-    if isinstance(schema, tuple) and schema:
-        for part in schema:
-            check_schema(part)
-        return
-    if isinstance(schema, list) and len(schema) == 1:
-        check_schema(schema[0])
-        return
-    if isinstance(schema, dict):
-        if all(isinstance(key, (str, type)) for key in schema):
-            for part in schema.values():
-                check_schema(part)
-            return
-    raise DeclarationError(
-        f"{schema!r} is not a schema; use a type, None, a tuple of alternatives, "
-        "a list of one schema, or a dictionary with strings or types as keys."
-    )
 
 
 def describe(schema):

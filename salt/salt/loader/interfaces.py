@@ -15,6 +15,8 @@ same virtual name, an alias or ``providers`` brings in are never hidden.
 import logging
 
 import salt.interfaces
+import salt.interfaces.function
+import salt.interfaces.marks
 from salt.interfaces.schema import problems
 from salt.loader.lazy import LazyLoader, LoadedCoro, LoadedFunc, LoadedMod
 
@@ -106,7 +108,7 @@ class Watch:
 
     :param str name: The function with its module, for example ``pkg.install``
     :param interface: The interface of the module
-    :param function: The :class:`salt.interfaces.Function`, or None if it has none
+    :param function: The :class:`salt.interfaces.function.Function`, or None if it has none
     :param bool enforce: Whether a wrong return is an error
     """
 
@@ -114,8 +116,8 @@ class Watch:
         self.name = name
         self.interface = interface
         self.enforce = enforce
-        self.schema = salt.interfaces.NoSchema
-        self.deprecation = salt.interfaces.Deprecation()
+        self.schema = salt.interfaces.function.NoSchema
+        self.deprecation = salt.interfaces.marks.Deprecation()
         if function is not None:
             self.schema = function.schema
             self.deprecation = function.deprecation
@@ -131,7 +133,8 @@ class Watch:
         Whether there is anything to say or to look at
         """
         return (
-            self.deprecation is not None or self.schema is not salt.interfaces.NoSchema
+            self.deprecation is not None
+            or self.schema is not salt.interfaces.function.NoSchema
         )
 
     def before(self):
@@ -153,7 +156,7 @@ class Watch:
 
         :raises ReturnStructureError: In mode enforce
         """
-        if self.schema is salt.interfaces.NoSchema:
+        if self.schema is salt.interfaces.function.NoSchema:
             return
         found = problems(self.schema, ret)
         if not found:
@@ -255,7 +258,11 @@ class InterfaceLoader(LazyLoader):
         Return what is the matter with an absent function, and a sentence about it
         """
         absent = function.absent(self.pack["__grains__"])
-        where = "platform" if absent != salt.interfaces.NOT_IMPLEMENTED else "minion"
+        where = (
+            "platform"
+            if absent != salt.interfaces.function.NOT_IMPLEMENTED
+            else "minion"
+        )
         return absent, (
             f"'{key}' of the interface {interface.__name__} {interface.__version__} is "
             f"{absent} by {', '.join(providers)}, which is '{interface.__modulename__}' "
@@ -285,10 +292,10 @@ class InterfaceLoader(LazyLoader):
         def answer(*args, **kwargs):
             # grains may have changed since the function was looked up
             absent, message = self._answer(key, *found)
-            if absent == salt.interfaces.NOT_APPLICABLE:
+            if absent == salt.interfaces.function.NOT_APPLICABLE:
                 log.debug("%s Its declared structure is returned.", message)
                 return function.default()
-            if absent == salt.interfaces.NOT_SUPPORTED:
+            if absent == salt.interfaces.function.NOT_SUPPORTED:
                 raise salt.interfaces.FunctionNotSupportedError(message)
             raise salt.interfaces.FunctionNotImplementedError(message)
 

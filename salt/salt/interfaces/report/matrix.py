@@ -87,7 +87,7 @@ def _function(function):
     }
     if function.deprecation is not None:
         described["deprecated"] = str(function.deprecation)
-    if function.schema is not salt.interfaces.NoSchema:
+    if function.schema is not salt.interfaces.function.NoSchema:
         described["returns"] = salt.interfaces.schema.describe(function.schema)
     return described
 

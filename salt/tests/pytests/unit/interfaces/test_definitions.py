@@ -5,6 +5,7 @@ The interfaces that Salt has
 import pytest
 
 import salt.interfaces
+import salt.interfaces.function
 from salt.interfaces import schema
 
 FULL_DEPTH = (
@@ -41,7 +42,7 @@ def test_every_function_says_what_it_does(name):
     for function in salt.interfaces.functions(interface).values():
         assert function.doc, function.name
         value = function.default()
-        if function.schema is not salt.interfaces.NoSchema:
+        if function.schema is not salt.interfaces.function.NoSchema:
             assert schema.problems(function.schema, value) == [], function.name
 
 
@@ -53,7 +54,7 @@ def test_every_module_has_something_in_common(name):
     functions = salt.interfaces.functions(salt.interfaces.get(name)).values()
     core = [function for function in functions if function.tier == "core"]
     assert core
-    returning = [one for one in core if one.schema is not salt.interfaces.NoSchema]
+    returning = [one for one in core if one.schema is not salt.interfaces.function.NoSchema]
     assert len(returning) * 2 >= len(core)
 
 

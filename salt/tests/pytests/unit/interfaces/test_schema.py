@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from salt.interfaces import schema
+from salt.interfaces import marks, schema
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from salt.interfaces import schema
     ],
 )
 def test_what_fits(wanted, value):
-    schema.check_schema(wanted)
+    marks.check_schema(wanted)
     assert schema.problems(wanted, value) == []
 
 
