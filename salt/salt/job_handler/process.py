@@ -17,6 +17,7 @@ import salt.channel.server
 import salt.job_handler.claims
 import salt.job_handler.config
 import salt.job_handler.feed
+import salt.job_handler.flight
 import salt.job_handler.gate
 import salt.job_handler.ipc
 import salt.job_handler.job
@@ -43,10 +44,6 @@ RECONNECT_SECONDS = 25
 
 COLLECT_SECONDS = 60
 CLEAN_SECONDS = 30
-
-#: A wave is on its way for so long. What publishes it may be killed with it, so it only
-#: counts as sent after that, or when all of its minions have returned.
-FLIGHT_SECONDS = 3
 
 #: How long a submission waits for what others have set in motion.
 PATIENCE_SECONDS = 0.25
@@ -124,8 +121,7 @@ class Handler:
         self._pump_lock = None
         # waves that the last job handler may not have published any more
         self._unsent = []
-        # waves that are on their way: {wave: (job id, until when, whether it is charged)}
-        self._flying = {}
+        self.flights = salt.job_handler.flight.Flights()
         self._heartbeats = collections.OrderedDict()
 
     # ------------------------------------------------------------------
@@ -212,11 +208,11 @@ class Handler:
                 if job.sync:
                     self._heartbeats[job.seq] = job
         self.manager.paused = bool(self.store.get_snapshot("paused"))
-        if self.store.get_snapshot("master") not in (None, self.master) and (
-            self._unsent or len(self.manager.queue)
-        ):
-            self.manager.held_until = now + RECONNECT_SECONDS
-            log.info("Jobs wait %d s for minions to connect", RECONNECT_SECONDS)
+        if self.store.get_snapshot("master") not in (None, self.master):
+            self.flights.connected_at = now + RECONNECT_SECONDS
+            if self._unsent or len(self.manager.queue):
+                self.manager.held_until = now + RECONNECT_SECONDS
+                log.info("Jobs wait %d s for minions to connect", RECONNECT_SECONDS)
         self.store.put_snapshot("master", self.master)
         for job in forced:
             await self._do(self.manager.force(job, now))
@@ -236,15 +232,23 @@ class Handler:
             wave, load = self._unsent[0]
             log.info("Publishing job %s, which may not have been sent", load["jid"])
             await self._publish(load)
-            self._fly(wave, load["jid"])
+            self._launch(wave, load["jid"])
             self._unsent.pop(0)
 
-    def _fly(self, wave, jid):
+    async def _send_again(self):
+        """
+        Publish for minions that had not found a new master yet.
+        """
+        for load in self.flights.again(self.clock()):
+            log.info("Publishing job %s to minions that are late", load["jid"])
+            await self._publish(load)
+
+    def _launch(self, wave, jid, load=None, minions=()):
         """
         A wave was published just now.
         """
-        until = self.clock() + FLIGHT_SECONDS
-        self._flying[wave] = (jid, until, self.criteria.ledger.owes(jid))
+        owed = self.criteria.ledger.owes(jid)
+        self.flights.launch(wave, jid, self.clock(), owed, load, minions)
 
     async def _every(self, seconds, function):
         while True:
@@ -400,6 +404,7 @@ class Handler:
         """
         A minion has returned a job.
         """
+        self.flights.returned(jid, minion)
         if self.manager.returned(jid, minion, self.clock()):
             self._wake.set()
 
@@ -509,7 +514,13 @@ class Handler:
                 self.manager.abort(action, now)
                 self.store.failed(wave, f"again-{wave}-{self.master}", job)
                 return
-            self._fly(wave, job.jid)
+            # whoever waits for a synchronous job has gone when its minions are there
+            self._launch(
+                wave,
+                job.jid,
+                None if job.sync else load,
+                () if job.fixed else action.minions,
+            )
             self.report.dispatched(action, now)
         if action.last:
             self._heartbeats.pop(job.seq, None)
@@ -560,6 +571,7 @@ class Handler:
         now = self.clock()
         if self._unsent:
             await self._send_unsent()
+        await self._send_again()
         if self.manager.held_until is None:
             for question in self.rounds.tick(now):
                 await self._ask(question, now)
@@ -597,19 +609,12 @@ class Handler:
         """
         Forget the waves of which everything has come back.
         """
-        now = self.clock()
         charged = self.criteria.ledger.jobs()
         waiting = {job.jid for job in self.manager.queue}
-        landed = [
-            wave
-            for wave, (jid, until, owed) in self._flying.items()
-            if until <= now or (owed and jid not in charged)
-        ]
-        for wave in landed:
-            del self._flying[wave]
+        landed = self.flights.landed(self.clock(), charged)
         if landed:
             self.store.sent(landed)
-        waiting.update(jid for jid, _, _ in self._flying.values())
+        waiting |= self.flights.jids()
         done = [
             jid for jid in self.open_jids if jid not in charged and jid not in waiting
         ]

@@ -10,6 +10,7 @@ import stat
 import pytest
 
 import salt.job_handler.claims
+import salt.job_handler.flight
 import salt.job_handler.gate
 import salt.job_handler.ipc
 import salt.job_handler.process
@@ -54,7 +55,7 @@ async def _land(setup, handler):
     """
     Let time pass until what was published is certain to be on its way.
     """
-    setup.clock.now += salt.job_handler.process.FLIGHT_SECONDS
+    setup.clock.now += salt.job_handler.flight.FLIGHT_SECONDS
     await handler.tick()
 
 
@@ -450,6 +451,103 @@ def test_restart_of_the_master(setup):
 
     asyncio.run(run())
     assert setup.bus.jids() == ["0", "1"]
+
+
+async def _restarted(setup):
+    """
+    Return the job handler of a master that was just started again, with nothing to do.
+    """
+    await setup.start()
+    await setup.stop()
+    return await setup.start(master="another")
+
+
+def test_job_in_the_first_seconds_of_a_master(setup):
+    """
+    It goes out at once, and later to those that were not connected yet.
+    """
+
+    async def run():
+        handler = await _restarted(setup)
+        await _publish(setup, "1", ["m0", "m1", "m2"])
+        _return(setup, "1", "m1")
+        await _land(setup, handler)
+        assert setup.bus.jids() == ["1"]
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        await handler.tick()
+        await handler.tick()
+        assert not handler.flights.jids()
+
+    asyncio.run(run())
+    first, second = (load for load in setup.bus.published if load["jid"] == "1")
+    assert second == {**first, "tgt": ["m0", "m2"], "tgt_type": "list"}
+
+
+def test_job_in_the_first_seconds_that_all_have_returned(setup):
+    async def run():
+        handler = await _restarted(setup)
+        await _publish(setup, "1", ["m0", "m1"])
+        _return(setup, "1", "m0", "m1")
+        await handler.tick()
+        assert not handler.flights.jids()
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1"]
+
+
+def test_synchronous_job_in_the_first_seconds_is_sent_once(setup):
+    """
+    Its client has gone when the late minions are there.
+    """
+
+    async def run():
+        handler = await _restarted(setup)
+        await _publish(setup, "1", ["m0"], _request(sync=True))
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1"]
+
+
+def test_master_that_is_killed_again_in_its_first_seconds(setup):
+    """
+    The next one knows that the job may not have reached all.
+    """
+
+    async def run():
+        handler = await _restarted(setup)
+        await _publish(setup, "1", ["m0", "m1"])
+        await _land(setup, handler)
+        await setup.stop()
+        handler = await setup.start(master="a third")
+        assert setup.bus.jids() == ["1"]
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "1"]
+
+
+def test_publisher_that_fails_when_a_job_is_sent_again(setup):
+    """
+    It is tried until it works.
+    """
+
+    async def run():
+        handler = await _restarted(setup)
+        await _publish(setup, "1", ["m0"])
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        setup.bus.broken = True
+        with pytest.raises(OSError):
+            await handler.tick()
+        setup.bus.broken = False
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "1"]
 
 
 def test_publisher_that_fails(setup):

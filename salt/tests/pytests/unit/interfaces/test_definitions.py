@@ -54,7 +54,9 @@ def test_every_module_has_something_in_common(name):
     functions = salt.interfaces.functions(salt.interfaces.get(name)).values()
     core = [function for function in functions if function.tier == "core"]
     assert core
-    returning = [one for one in core if one.schema is not salt.interfaces.function.NoSchema]
+    returning = [
+        one for one in core if one.schema is not salt.interfaces.function.NoSchema
+    ]
     assert len(returning) * 2 >= len(core)
 
 
