@@ -139,7 +139,9 @@ class Apt(Manager):
         for key, version in installed.items():
             there = dpkg.get(key, {})
             status = there.get("status", "n")
-            if status in "inc" and version != (there["version"] if status == "i" else ""):
+            if status in "inc" and version != (
+                there["version"] if status == "i" else ""
+            ):
                 return True
         return False
 
