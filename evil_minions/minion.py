@@ -8,6 +8,7 @@ Source: salt/minion.py of Salt 3008.5.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -147,9 +148,7 @@ class Minion(Session):
         del pillar
         pillar_time = context.loop.time()
         self.stage = Stage.TUNED
-        held, self._held = self._held, None
-        for frame in held or ():
-            self.on_publication(frame)
+        self._release()
         done: asyncio.Future[None] = context.loop.create_future()
 
         def finish(_request: Request, _answer: object) -> None:
@@ -203,29 +202,41 @@ class Minion(Session):
     # jobs
 
     def on_publication(self, frame: bytes) -> None:
-        """Run a published job if it is for this minion; until the pillar is there it waits."""
-        if self.stage < Stage.TUNED:
+        """Run a published job if it is for this minion.
+
+        It waits until the pillar is there, and for those before it: a master numbers its publications, and one that is
+        opened before an earlier one makes that one look old.
+        """
+        if self.stage < Stage.TUNED or self._held is not None:
             self._held = self._held or []
             if len(self._held) < _MAX_HELD:
                 self._held.append(frame)
             return
         publication = self.context.publications.open(frame, self.aes)
         if publication is None:
+            self._held = []
             self.context.spawn(self._reopen(frame))
         else:
             self._accept(publication)
 
     async def _reopen(self, frame: bytes) -> None:
         """Sign in anew for the key of a publication that doesn't open, as after the master has changed it."""
-        try:
+        life = self.life
+        with suppress(ExchangeError):
             await self.authenticated()
-        except ExchangeError:
-            return
-        publication = self.context.publications.open(frame, self.aes)
-        if publication is None:
-            self.context.counters.bad_frames += 1
-        else:
-            self._accept(publication)
+            publication = self.context.publications.open(frame, self.aes)
+            if publication is None:
+                self.context.counters.bad_frames += 1
+            elif self.life == life:
+                self._accept(publication)
+        if self.life == life:
+            self._release()
+
+    def _release(self) -> None:
+        """Take the publications that had to wait."""
+        held, self._held = self._held, None
+        for frame in held or ():
+            self.on_publication(frame)
 
     def _accept(self, publication: Publication) -> None:
         """Start the job of a publication unless it is old, for others, or known."""

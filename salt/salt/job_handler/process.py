@@ -40,7 +40,7 @@ TICK_SECONDS = 0.5
 #: before is lost for them. With the defaults of ``recon_default``, ``recon_max`` and
 #: ``recon_randomize``, one that tried just before the master was there waits for 11
 #: seconds, and for up to 11 more at random.
-RECONNECT_SECONDS = 25
+RECONNECT_SECONDS = 30
 
 COLLECT_SECONDS = 60
 CLEAN_SECONDS = 30

@@ -232,6 +232,29 @@ def test_new_key_of_publications(town: Callable[..., None]) -> None:
     town(scenario, minions=2)
 
 
+def test_new_key_keeps_the_order(town: Callable[..., None]) -> None:
+    """What comes in the moment in which the new key is there does not overtake what waits for it."""
+
+    async def scenario(place: Town) -> None:
+        await place.start()
+        secret = salt.master.SMaster.secrets["aes"]["secret"]
+        secret.value = salt.crypt.Crypticle.generate_key_string().encode()
+        minion = place.minions[0]
+        old = minion.aes
+        place.publish(1)
+        place.publish(2, jid="2")
+        await asyncio.sleep(0)
+        assert minion._signing is not None
+        # before the ones that wait are told
+        minion._signing.add_done_callback(lambda _: place.publish(3, jid="3"))
+        await place.until(lambda: place.context.counters.returns_acked == 3)
+        assert minion.aes != old
+        assert [load["jid"] for load in place.loads("_return")] == ["1", "2", "3"]
+        assert minion._held is None
+
+    town(scenario)
+
+
 def test_session_that_the_master_forgot(town: Callable[..., None]) -> None:
     """A return that the master calls a bad load is sent again after signing in."""
 

@@ -1,0 +1,86 @@
+"""The job handler on a master of masters: it counts jobs, and leaves the targets alone that only the syndic knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from harness.bed import Bed, BedSettings
+from harness.errors import StartError
+from harness.processes.deadline import Deadline, until
+from harness.processes.ports import HOST
+from tests.live.handler_bed import TRANSPORT, Client, HandlerBed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(600)]
+
+MINIONS = 10
+WAIT_S = 180
+
+
+@pytest.fixture(scope="module")
+def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HandlerBed]:
+    """Yield a patched master of masters with room for one job, whose minions are another master's."""
+    limits = {"criteria": "capacity", "max_master_jobs": 1, "long_running": 5, "reconcile_interval": 2}
+    bare = {"pillar": "none", "postgres": "none", "api": False, "tree": root / "salt", "transport": TRANSPORT}
+    upper = BedSettings(
+        folder=tmp_path_factory.mktemp("upper"),
+        master_options={"rate_limiting": limits, "order_masters": True},
+        **bare,  # type: ignore[arg-type]
+    )
+    with Bed(upper) as above, Client(above) as client:
+        lower = BedSettings(
+            folder=tmp_path_factory.mktemp("lower"),
+            minions=MINIONS,
+            master_options={"syndic_master": HOST, "syndic_master_port": above.master.request_port},
+            **bare,  # type: ignore[arg-type]
+        )
+        with Bed(lower) as below:
+            fleet = below.start_fleet()
+            fleet.wait_ready(WAIT_S)
+            home = below.temporary / "syndic"
+            minion: dict[str, object] = {"id": "syndic-1", "transport": TRANSPORT, "user": "root"}
+            minion |= {name: str(home / name) for name in ("root_dir", "sock_dir", "pki_dir", "cachedir")}
+            # 3008.5 sends the events of a syndic's start before it can: each try costs it a minute without a job
+            minion |= {"return_retry_tries": 1, "enable_legacy_startup_events": False}
+            # a syndic subscribes where its own master publishes, unless that is the port of always
+            minion |= {"publish_port": above.master.publish_port}
+            (below.master.config_dir / "minion").write_text(yaml.safe_dump(minion))
+            below.spawn("salt-syndic", below.command("salt-syndic"), env=below.environment)
+            key = above.master.pki_dir / "minions" / "syndic-1"
+            until(key.exists, Deadline(WAIT_S), lambda: "the syndic does not come")
+            found = HandlerBed(above, fleet, client)
+
+            def reached() -> bool:
+                (jid,) = found.submit("minion-*", "test.ping")
+                try:
+                    until(lambda: found.arrivals([jid]), Deadline(10), lambda: "the job does not arrive")
+                except StartError:
+                    return False
+                return True
+
+            until(reached, Deadline(WAIT_S), lambda: "the syndic takes no jobs")
+            yield found
+
+
+@pytest.mark.parametrize("target", ["minion-*", "*"])
+def test_jobs_go_one_after_the_other(setup: HandlerBed, target: str) -> None:
+    """The second job waits for the first one, and both reach everybody behind the syndic once."""
+    setup.idle()
+    setup.ask("pause", paused=True)
+    jids = setup.submit(target, "test.sleep", ["1"], 2)
+    assert [job["jid"] for job in setup.ask("list")["jobs"]] == jids
+    setup.ask("pause", paused=False)
+    until(lambda: setup.arrivals(jids) == jids[:1], Deadline(WAIT_S), lambda: "the first job does not arrive")
+    assert setup.ask("show", jid=jids[1])["state"] == "queued"
+    ids = [f"minion-{number:05d}" for number in range(MINIONS)]
+    expected = Counter((jid, minion) for jid in jids for minion in ids)
+    until(lambda: len(setup.executions(jids)) >= len(expected), Deadline(WAIT_S), lambda: "executions are missing")
+    assert Counter(setup.executions(jids)) == expected
+    assert setup.arrivals(jids) == jids
