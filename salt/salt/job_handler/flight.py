@@ -80,6 +80,14 @@ class Flights:
                 if not flight.missing:
                     flight.load = None
 
+    def cancel(self, jid):
+        """
+        Send nothing of a job once more.
+        """
+        for flight in self._flights.values():
+            if flight.jid == jid:
+                flight.load = None
+
     def again(self, now):
         """
         Give out what has to be sent once more, as a generator of loads. What it has

@@ -39,7 +39,7 @@ TICK_SECONDS = 0.5
 #: After a restart of the master its minions have to find it again. What is published
 #: before is lost for them. With the defaults of ``recon_default``, ``recon_max`` and
 #: ``recon_randomize``, one that tried just before the master was there waits for 11
-#: seconds, and for up to 11 more at random.
+#: seconds, and for up to 11 more at random. Then it signs in.
 RECONNECT_SECONDS = 30
 
 COLLECT_SECONDS = 60
@@ -380,6 +380,7 @@ class Handler:
         return self.report.show(request["jid"], self.clock())
 
     async def _cmd_cancel(self, request):
+        self.flights.cancel(request["jid"])
         actions = self.manager.cancel(request["jid"])
         for action in actions:
             await self._do(action)

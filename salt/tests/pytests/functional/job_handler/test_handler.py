@@ -512,6 +512,18 @@ def test_synchronous_job_in_the_first_seconds_is_sent_once(setup):
     assert setup.bus.jids() == ["1"]
 
 
+def test_cancelled_job_of_the_first_seconds_is_not_sent_again(setup):
+    async def run():
+        handler = await _restarted(setup)
+        await _publish(setup, "1", ["m0"])
+        await handler.handle({"cmd": "cancel", "jid": "1"})
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1"]
+
+
 def test_master_that_is_killed_again_in_its_first_seconds(setup):
     """
     The next one knows that the job may not have reached all.
