@@ -87,5 +87,13 @@ def test_capacities_are_whole_again(setup: HandlerBed) -> None:
         status = setup.ask("status")
         assert status["capacity"]["used"] == len(kept)
         assert [setup.ask("show", jid=jid)["running_on"] for jid in kept] == [[FULL]] * 3 + [[LASTING]]
-        assert status["silent_minions"] == killed
+        # of those alive, some may have lost two answers in a row: they count again as soon as they are heard of
+        assert status["silent_minions"] >= killed
+        proxy.lossy = 0
+        setup.submit(others[len(ids) // 10 :], "test.echo", ["x"])
+        until(
+            lambda: setup.ask("status")["silent_minions"] == killed,
+            Deadline(BUSY_S),
+            lambda: f"other minions than the dead count as such: {setup.ask('status')}",
+        )
     assert len(set(setup.executions(jobs))) == len(setup.executions(jobs)) == living
