@@ -222,15 +222,17 @@ class Minion(Session):
     async def _reopen(self, frame: bytes) -> None:
         """Sign in anew for the key of a publication that doesn't open, as after the master has changed it."""
         life = self.life
-        with suppress(ExchangeError):
-            await self.authenticated()
-            publication = self.context.publications.open(frame, self.aes)
-            if publication is None:
-                self.context.counters.bad_frames += 1
-            elif self.life == life:
-                self._accept(publication)
-        if self.life == life:
-            self._release()
+        try:
+            with suppress(ExchangeError):
+                await self.authenticated()
+                publication = self.context.publications.open(frame, self.aes)
+                if publication is None:
+                    self.context.counters.bad_frames += 1
+                elif self.life == life:
+                    self._accept(publication)
+        finally:
+            if self.life == life:
+                self._release()
 
     def _release(self) -> None:
         """Take the publications that had to wait."""

@@ -150,6 +150,7 @@ class Pressure:
 def check(setup: HandlerBed, pressure: Pressure) -> None:
     """Check that every accepted job was executed exactly once, and none that was not accepted more than once."""
     jids = list(pressure.accepted)
+    setup.idle()
     with suppress(StartError):
         setup.complete(jids, len(jids))
     found = Counter(setup.executions(jids))

@@ -190,7 +190,7 @@ class QueueManager:
         if action.last:
             self.counters["dispatched"] -= 1
             self.queue.put(job, job.flow, first=True)
-        self.held_until = now + HOLD_SECONDS
+        self.held_until = max(now + HOLD_SECONDS, self.held_until or 0)
         self.counters["aborted"] += 1
 
     def _choose(self, now):

@@ -17,7 +17,6 @@ import salt.channel.server
 import salt.job_handler.claims
 import salt.job_handler.config
 import salt.job_handler.feed
-import salt.job_handler.flight
 import salt.job_handler.gate
 import salt.job_handler.ipc
 import salt.job_handler.job
@@ -44,6 +43,10 @@ RECONNECT_SECONDS = 30
 
 COLLECT_SECONDS = 60
 CLEAN_SECONDS = 30
+
+#: A wave is on its way for so long. What publishes it may be killed with it, so it only
+#: counts as sent after that, or when all of its minions have returned.
+FLIGHT_SECONDS = 3
 
 #: How long a submission waits for what others have set in motion.
 PATIENCE_SECONDS = 0.25
@@ -117,11 +120,14 @@ class Handler:
         self.pending = {}
         # job ids with waves in the database, of which something may still be charged
         self.open_jids = set()
+        # when the minions of a restarted master have found it
+        self.connected_at = 0
         self._wake = None
         self._pump_lock = None
         # waves that the last job handler may not have published any more
         self._unsent = []
-        self.flights = salt.job_handler.flight.Flights()
+        # waves that are on their way: {wave: (job id, until when, whether it is charged)}
+        self._flying = {}
         self._heartbeats = collections.OrderedDict()
 
     # ------------------------------------------------------------------
@@ -209,15 +215,24 @@ class Handler:
                     self._heartbeats[job.seq] = job
         self.manager.paused = bool(self.store.get_snapshot("paused"))
         if self.store.get_snapshot("master") not in (None, self.master):
-            self.flights.connected_at = now + RECONNECT_SECONDS
-            if self._unsent or len(self.manager.queue):
-                self.manager.held_until = now + RECONNECT_SECONDS
-                log.info("Jobs wait %d s for minions to connect", RECONNECT_SECONDS)
+            self.store.put_snapshot("connected_at", now + RECONNECT_SECONDS)
         self.store.put_snapshot("master", self.master)
+        # this may be another job handler of the same master
+        self.connected_at = self.store.get_snapshot("connected_at") or 0
+        if self._unsent or len(self.manager.queue):
+            self._wait_for_minions(now)
         for job in forced:
             await self._do(self.manager.force(job, now))
         await self._send_unsent()
         self._wake.set()
+
+    def _wait_for_minions(self, now):
+        """
+        Hold jobs back if a restarted master does not have its minions yet.
+        """
+        if now < self.connected_at and self.manager.held_until != self.connected_at:
+            self.manager.held_until = self.connected_at
+            log.info("Jobs wait %d s for minions to connect", self.connected_at - now)
 
     async def _send_unsent(self):
         """
@@ -232,23 +247,15 @@ class Handler:
             wave, load = self._unsent[0]
             log.info("Publishing job %s, which may not have been sent", load["jid"])
             await self._publish(load)
-            self._launch(wave, load["jid"])
+            self._fly(wave, load["jid"])
             self._unsent.pop(0)
 
-    async def _send_again(self):
-        """
-        Publish for minions that had not found a new master yet.
-        """
-        for load in self.flights.again(self.clock()):
-            log.info("Publishing job %s to minions that are late", load["jid"])
-            await self._publish(load)
-
-    def _launch(self, wave, jid, load=None, minions=()):
+    def _fly(self, wave, jid):
         """
         A wave was published just now.
         """
-        owed = self.criteria.ledger.owes(jid)
-        self.flights.launch(wave, jid, self.clock(), owed, load, minions)
+        until = self.clock() + FLIGHT_SECONDS
+        self._flying[wave] = (jid, until, self.criteria.ledger.owes(jid))
 
     async def _every(self, seconds, function):
         while True:
@@ -348,6 +355,9 @@ class Handler:
             job.minions = self.store.minions_of(job)
             await self._do(self.manager.force(job, now))
         else:
+            if not job.sync:
+                # who waits for a synchronous job rather has the answers that there are
+                self._wait_for_minions(now)
             self.manager.submit(job, token)
             await self._pump(PATIENCE_SECONDS)
         # from here on the caller hears of everything that becomes of it
@@ -380,7 +390,6 @@ class Handler:
         return self.report.show(request["jid"], self.clock())
 
     async def _cmd_cancel(self, request):
-        self.flights.cancel(request["jid"])
         actions = self.manager.cancel(request["jid"])
         for action in actions:
             await self._do(action)
@@ -405,7 +414,6 @@ class Handler:
         """
         A minion has returned a job.
         """
-        self.flights.returned(jid, minion)
         if self.manager.returned(jid, minion, self.clock()):
             self._wake.set()
 
@@ -515,13 +523,7 @@ class Handler:
                 self.manager.abort(action, now)
                 self.store.failed(wave, f"again-{wave}-{self.master}", job)
                 return
-            # whoever waits for a synchronous job has gone when its minions are there
-            self._launch(
-                wave,
-                job.jid,
-                None if job.sync else load,
-                () if job.fixed else action.minions,
-            )
+            self._fly(wave, job.jid)
             self.report.dispatched(action, now)
         if action.last:
             self._heartbeats.pop(job.seq, None)
@@ -572,7 +574,6 @@ class Handler:
         now = self.clock()
         if self._unsent:
             await self._send_unsent()
-        await self._send_again()
         if self.manager.held_until is None:
             for question in self.rounds.tick(now):
                 await self._ask(question, now)
@@ -610,12 +611,19 @@ class Handler:
         """
         Forget the waves of which everything has come back.
         """
+        now = self.clock()
         charged = self.criteria.ledger.jobs()
         waiting = {job.jid for job in self.manager.queue}
-        landed = self.flights.landed(self.clock(), charged)
+        landed = [
+            wave
+            for wave, (jid, until, owed) in self._flying.items()
+            if until <= now or (owed and jid not in charged)
+        ]
+        for wave in landed:
+            del self._flying[wave]
         if landed:
             self.store.sent(landed)
-        waiting |= self.flights.jids()
+        waiting.update(jid for jid, _, _ in self._flying.values())
         done = [
             jid for jid in self.open_jids if jid not in charged and jid not in waiting
         ]

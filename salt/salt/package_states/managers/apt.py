@@ -153,7 +153,8 @@ class Apt(Manager):
         The candidate is that without the pins of Salt: else a lock that is to be
         released would decide what is installed next.
         """
-        found, installed = {key: ("", ()) for key in keys}, {}
+        found = {key: ("", ()) for key in keys}
+        installed = dict.fromkeys(keys, "")
         key, candidate, version, available = None, "", None, []
         native = ":" + self._native()
         with _without_pins() as options:

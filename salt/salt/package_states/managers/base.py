@@ -156,6 +156,14 @@ class Manager:
             )
         return others, ""
 
+    def forget(self):
+        """
+        Let the module ``pkg`` forget what it has listed, maybe in an earlier job of this
+        process
+        """
+        for key in [key for key in self.context if key.startswith("pkg.list_pkgs")]:
+            del self.context[key]
+
     def apply(self, item, decision):
         """
         Do what was decided, and return the changes
@@ -164,9 +172,8 @@ class Manager:
         :param Decision decision: what is to be done for it
         """
         alias = self.alias(item.key)
-        # the module compares with what it listed last, which an earlier job of this
-        # process may have done before somebody else changed the package
-        self.context.pop("pkg.list_pkgs", None)
+        # it compares with what is there, which somebody else may have changed since
+        self.forget()
         if decision.action == INSTALL:
             return self.salt["pkg.install"](
                 alias, version=decision.version, refresh=False

@@ -139,6 +139,7 @@ class Rpm(Manager):
         """
         Lock what is right already, unlock what is to be changed or is not wanted
         """
+        self.forget()
         self.fetch([item.key for item in items])
         record, locked, changes = self._record(), self._locked(), {}
         wanted = {}
@@ -179,6 +180,7 @@ class Rpm(Manager):
         """
         Return all packages, see :mod:`salt.package_states.refresh`
         """
+        self.forget()
         installed, locked = self._installed(), self._locked()
         repositories, found = self._repositories(), {}
         record = self._record()

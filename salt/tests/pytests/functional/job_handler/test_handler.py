@@ -10,7 +10,6 @@ import stat
 import pytest
 
 import salt.job_handler.claims
-import salt.job_handler.flight
 import salt.job_handler.gate
 import salt.job_handler.ipc
 import salt.job_handler.process
@@ -55,7 +54,7 @@ async def _land(setup, handler):
     """
     Let time pass until what was published is certain to be on its way.
     """
-    setup.clock.now += salt.job_handler.flight.FLIGHT_SECONDS
+    setup.clock.now += salt.job_handler.process.FLIGHT_SECONDS
     await handler.tick()
 
 
@@ -462,104 +461,63 @@ async def _restarted(setup):
     return await setup.start(master="another")
 
 
-def test_job_in_the_first_seconds_of_a_master(setup):
+def test_job_in_the_first_seconds_of_a_restarted_master(setup):
     """
-    It goes out at once, and later to those that were not connected yet.
-    """
-
-    async def run():
-        handler = await _restarted(setup)
-        await _publish(setup, "1", ["m0", "m1", "m2"])
-        _return(setup, "1", "m1")
-        await _land(setup, handler)
-        assert setup.bus.jids() == ["1"]
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
-        await handler.tick()
-        await handler.tick()
-        assert not handler.flights.jids()
-
-    asyncio.run(run())
-    first, second = (load for load in setup.bus.published if load["jid"] == "1")
-    assert second == {**first, "tgt": ["m0", "m2"], "tgt_type": "list"}
-
-
-def test_job_in_the_first_seconds_that_all_have_returned(setup):
-    async def run():
-        handler = await _restarted(setup)
-        await _publish(setup, "1", ["m0", "m1"])
-        _return(setup, "1", "m0", "m1")
-        await handler.tick()
-        assert not handler.flights.jids()
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
-        await handler.tick()
-
-    asyncio.run(run())
-    assert setup.bus.jids() == ["1"]
-
-
-def test_synchronous_job_in_the_first_seconds_is_sent_once(setup):
-    """
-    Its client has gone when the late minions are there.
+    It waits for minions as well, also if the job handler is killed meanwhile.
     """
 
     async def run():
         handler = await _restarted(setup)
-        await _publish(setup, "1", ["m0"], _request(sync=True))
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        answer = await _publish(setup, "1", ["m0", "m1"])
+        assert answer["load"]["job_handler"]["state"] == "queued"
         await handler.tick()
-
-    asyncio.run(run())
-    assert setup.bus.jids() == ["1"]
-
-
-def test_cancelled_job_of_the_first_seconds_is_not_sent_again(setup):
-    async def run():
-        handler = await _restarted(setup)
-        await _publish(setup, "1", ["m0"])
-        await handler.handle({"cmd": "cancel", "jid": "1"})
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
-        await handler.tick()
-
-    asyncio.run(run())
-    assert setup.bus.jids() == ["1"]
-
-
-def test_master_that_is_killed_again_in_its_first_seconds(setup):
-    """
-    The next one knows that the job may not have reached all.
-    """
-
-    async def run():
-        handler = await _restarted(setup)
-        await _publish(setup, "1", ["m0", "m1"])
-        await _land(setup, handler)
         await setup.stop()
-        handler = await setup.start(master="a third")
-        assert setup.bus.jids() == ["1"]
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS - 1
+        handler = await setup.start(master="another")
+        await handler.tick()
+        assert setup.bus.jids() == []
+        setup.clock.now += 1
         await handler.tick()
 
     asyncio.run(run())
-    assert setup.bus.jids() == ["1", "1"]
+    assert setup.bus.jids() == ["1"]
 
 
-def test_publisher_that_fails_when_a_job_is_sent_again(setup):
+def test_synchronous_job_in_the_first_seconds_of_a_restarted_master(setup):
     """
-    It is tried until it works.
+    Its client would have gone when all minions are there, so those that are answer.
+    """
+
+    async def run():
+        await _restarted(setup)
+        await _publish(setup, "1", ["m0"], _request(sync=True))
+        assert setup.bus.jids() == ["1"]
+        await _publish(setup, "2", ["m0"])
+        await _publish(setup, "3", ["m0"], _request("3", sync=True))
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1"]
+
+
+def test_publisher_that_fails_while_jobs_wait_for_minions(setup):
+    """
+    They go on to wait.
     """
 
     async def run():
         handler = await _restarted(setup)
-        await _publish(setup, "1", ["m0"])
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
         setup.bus.broken = True
-        with pytest.raises(OSError):
-            await handler.tick()
+        await _publish(setup, "1", ["m0"], _request(sync=True, timeout=600))
         setup.bus.broken = False
+        await _publish(setup, "2", ["m0"])
+        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS - 1
+        await handler.tick()
+        assert setup.bus.jids() == []
+        setup.clock.now += 1
         await handler.tick()
 
     asyncio.run(run())
-    assert setup.bus.jids() == ["1", "1"]
+    assert setup.bus.jids() == ["1", "2"]
 
 
 def test_publisher_that_fails(setup):

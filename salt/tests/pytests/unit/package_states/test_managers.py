@@ -150,16 +150,41 @@ def test_pkg_does_not_trust_an_earlier_list(place, action):
     """
     What :mod:`pkg <salt.modules.aptpkg>` listed in an earlier job is forgotten
     """
-    context = {"pkg.list_pkgs": {"installed": {}}}
+    context = {"pkg.list_pkgs": {}, "pkg.list_pkgs_None_[]": {}, "pkg.other": 1}
+    seen = []
     commands = Commands(
-        pkg_install=lambda *args, **kwargs: dict(context),
-        pkg_remove=lambda *args, **kwargs: dict(context),
+        pkg_install=lambda *args, **kwargs: seen.append(set(context)),
+        pkg_remove=lambda *args, **kwargs: seen.append(set(context)),
     )
     manager = apt.Apt(commands, {}, context)
     item = items.make("foo", action, "=2.0" if action == "installed" else None)
-    seen = manager.apply(item, manager.decide(item))
-    assert "pkg.list_pkgs" not in seen
-    assert "package_state.apt" in seen
+    manager.apply(item, manager.decide(item))
+    (names,) = seen
+    assert not any(name.startswith("pkg.list_pkgs") for name in names)
+    assert "pkg.other" in names
+
+
+def test_apt_cache_that_has_never_heard_of_a_package(place, monkeypatch):
+    """
+    What is in no repository has no line in the answer of a cache that missed it
+    """
+    cache = place.with_name("pkgcache.bin")
+    cache.touch()
+    commands = Commands()
+    dpkg = DPKG + "local\tamd64\tii \t1.0\tno\tno\n"
+    run = commands.run
+
+    def local(command, **kwargs):
+        answer = run(command, **kwargs)
+        if command[0] == "dpkg-query":
+            answer["stdout"] = dpkg
+        elif command[0] == "apt-cache" and not cache.exists():
+            answer["stdout"] += "local:\n  Installed: 1.0\n  Candidate: 1.0\n"
+        return answer
+
+    monkeypatch.setattr(commands, "run", local)
+    apt.Apt(commands, {}, {}).fetch(["foo", "local"])
+    assert not cache.exists()
 
 
 def test_apt_locks_and_releases(place):
