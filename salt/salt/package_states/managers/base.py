@@ -161,8 +161,9 @@ class Manager:
         Let the module ``pkg`` forget what it has listed, maybe in an earlier job of this
         process
         """
-        for key in [key for key in self.context if key.startswith("pkg.list_pkgs")]:
-            del self.context[key]
+        for key in list(self.context):
+            if str(key).startswith("pkg.list_pkgs"):
+                del self.context[key]
 
     def apply(self, item, decision):
         """
