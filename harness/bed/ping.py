@@ -6,7 +6,6 @@ It goes through the master's queue to a worker and back, which an open port alon
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
 from zmq.constants import SocketType
@@ -19,10 +18,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 # {"enc": "clear", "load": {"cmd": "ping"}, "version": 3} as Salt's messages are encoded (msgpack)
-PING: Final = b"\x83\xa3enc\xa5clear\xa4load\x81\xa3cmd\xa4ping\xa7version\x03"
-# A stream's first look waits so long, each further one twice as long as the one before up to the last
-ANSWER_S: Final = 1.0
-LONGEST_ANSWER_S: Final = 16.0
+ANSWER: Final = b"\x81\xa3cmd\xa4ping"
+PING: Final = b"\x83\xa3enc\xa5clear\xa4load" + ANSWER + b"\xa7version\x03"
+# what is in the answer of a router that could not reach the workers, who send the load back
+ERROR: Final = b"error"
+CONNECT_S: Final = 1.0
 READ_BYTES: Final = 4096
 
 
@@ -70,7 +70,11 @@ class ZeromqPing:
 
 
 class StreamPing:
-    """A connection for each look: `question` is what is sent, and an answer is what follows `end`."""
+    """A connection that holds one question, for as long as its answer takes.
+
+    A second question while the first one waits is not harmless: the process that takes Salt's requests over streams
+    connects to the workers once for each question that finds it unconnected, and then listens to one of them only.
+    """
 
     question: ClassVar[bytes]
     end: ClassVar[bytes]
@@ -78,7 +82,8 @@ class StreamPing:
     def __init__(self, port: int) -> None:
         """Ask the server on this port, as soon as there is one."""
         self._port = port
-        self._patience = ANSWER_S
+        self._connection: socket.socket | None = None
+        self._data = b""
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -87,20 +92,36 @@ class StreamPing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Do nothing: each look ends its connection."""
+        """Close the connection, whether the question was answered or not."""
+        self._close()
 
     def answered(self) -> bool:
-        """Ask, and say whether an answer comes; a master that was late is given more time the next time."""
-        data = b""
-        with suppress(OSError), socket.create_connection((HOST, self._port), ANSWER_S) as connection:
-            connection.settimeout(self._patience)
-            try:
-                connection.sendall(self.question)
-                while not data.partition(self.end)[2] and (more := connection.recv(READ_BYTES)):
-                    data += more
-            except TimeoutError:
-                self._patience = min(2 * self._patience, LONGEST_ANSWER_S)
-        return bool(data.partition(self.end)[2])
+        """Say whether the answer has come; who refuses, hangs up or answers with an error is asked again."""
+        try:
+            if self._connection is None:
+                self._connection = socket.create_connection((HOST, self._port), CONNECT_S)
+                self._connection.sendall(self.question)
+                self._connection.setblocking(False)
+            more = self._connection.recv(READ_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._close()
+            return False
+        self._data += more
+        answer = self._data.partition(self.end)[2]
+        if ANSWER in answer:
+            return True
+        if ERROR in answer or not more:
+            self._close()
+        return False
+
+    def _close(self) -> None:
+        """End the connection and forget what came over it."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+        self._data = b""
 
 
 class TcpPing(StreamPing):

@@ -1,44 +1,83 @@
-"""The master's readiness over a stream: who is late is given more time."""
+"""The master's readiness over a stream: one question at a time, until a worker has answered it."""
 
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
-from threading import Thread
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.bed import ping
+from harness.processes.deadline import Deadline, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECONDS = 30.0
+KINDS = pytest.mark.parametrize("kind", [ping.TcpPing, ping.WsPing])
 
 
-@pytest.mark.parametrize("kind", [ping.TcpPing, ping.WsPing])
-def test_late_master_is_given_more_time(kind: type[ping.StreamPing], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks that time out wait twice as long each, until an answer comes."""
-    monkeypatch.setattr(ping, "ANSWER_S", 0.01)
-    with socket.create_server(("127.0.0.1", 0)) as server, kind(server.getsockname()[1]) as one:
-        assert [one.answered() for _ in range(3)] == [False] * 3
-        assert one._patience == 0.08
-        # from here on the machine may be as slow as it likes
-        one._patience = 30.0
-
-        def answer() -> None:
-            for _ in range(4):
-                connection, _ = server.accept()
-                # those of the looks that gave up are closed
-                with suppress(OSError), connection:
-                    connection.recv(1)
-                    connection.sendall(kind.end + b"x")
-
-        thread = Thread(target=answer)
-        thread.start()
-        assert one.answered()
-        thread.join()
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    """Yield a server that nobody serves yet."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(SECONDS)
+        yield server
 
 
-def test_master_that_refuses_is_asked_again_at_once() -> None:
-    """Nobody listens yet: that says nothing of how long an answer takes."""
+def question(one: ping.StreamPing, server: socket.socket) -> socket.socket:
+    """Return the connection over which the next question comes, once all of it is read."""
+    assert not one.answered()
+    connection, _ = server.accept()
+    connection.settimeout(SECONDS)
+    data = b""
+    while data != one.question:
+        more = connection.recv(ping.READ_BYTES)
+        assert more
+        data += more
+    return connection
+
+
+def wait(one: ping.StreamPing) -> None:
+    """Wait until the question is answered."""
+    until(one.answered, Deadline(SECONDS), lambda: "No answer")
+
+
+@KINDS
+def test_late_master_is_not_asked_twice(kind: type[ping.StreamPing], server: socket.socket) -> None:
+    """Who looks again and again has asked once, and gets the answer whenever it comes, in parts or not."""
+    with kind(server.getsockname()[1]) as one, question(one, server) as connection:
+        assert [one.answered() for _ in range(100)] == [False] * 100
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+        connection.sendall(b"x" + one.end)
+        assert not one.answered()
+        connection.sendall(ping.ANSWER)
+        wait(one)
+
+
+@KINDS
+@pytest.mark.parametrize("bad", [b"error: Internal routing error", b""])
+def test_master_that_fails_is_asked_again(kind: type[ping.StreamPing], server: socket.socket, bad: bytes) -> None:
+    """An error and a connection that ends are no answers, and neither is half of one before them."""
+    with kind(server.getsockname()[1]) as one, ExitStack() as stack:
+        first = stack.enter_context(question(one, server))
+        first.sendall(one.end + bad)
+        first.shutdown(socket.SHUT_WR)
+        until(lambda: not one.answered() and one._connection is None, Deadline(SECONDS), lambda: "Still connected")
+        second = stack.enter_context(question(one, server))
+        second.sendall(one.end + ping.ANSWER)
+        wait(one)
+
+
+def test_master_that_refuses_is_asked_again() -> None:
+    """Nobody listens yet."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with ping.TcpPing(port) as one:
         assert not one.answered()
-    assert one._patience == ping.ANSWER_S
+        with socket.create_server(("127.0.0.1", port)) as server, question(one, server) as connection:
+            connection.sendall(one.end + ping.ANSWER)
+            wait(one)
