@@ -83,6 +83,19 @@ class Master:
             return listens(socket.AF_INET, (HOST, self.event_port))
         return listens(socket.AF_UNIX, str(self.sock_dir / "master_event_pub.ipc"))
 
+    def lets_ask(self) -> bool:
+        """Say whether a question reaches the workers.
+
+        Over tcp and ws it goes through a router, which connects to the workers' sockets with the first question. When
+        they do not listen yet it fails, and connects again twice at once: what goes over one of the two connections
+        waits a minute for its answer. So nobody asks before they listen.
+        """
+        if self.transport == "zeromq":
+            return True
+        return listens(socket.AF_INET, (HOST, self.request_port)) and all(
+            listens(socket.AF_UNIX, str(path)) for path in self.sock_dir.glob("workers-*.ipc")
+        )
+
     def options(self) -> dict[str, Any]:
         """Return what the configuration needs for this to be a master apart from any other on the machine."""
         return {
@@ -163,7 +176,12 @@ def _wait_ready(master: Master, process: Process, seconds: float) -> None:
 
         def ready() -> bool:
             process.check(master.log)
-            return ping.answered() and listens(socket.AF_INET, (HOST, master.publish_port)) and master.lets_listen()
+            return (
+                listens(socket.AF_INET, (HOST, master.publish_port))
+                and master.lets_listen()
+                and master.lets_ask()
+                and ping.answered()
+            )
 
         until(
             ready,

@@ -72,8 +72,7 @@ class ZeromqPing:
 class StreamPing:
     """A connection that holds one question, for as long as its answer takes.
 
-    A second question while the first one waits is not harmless: the process that takes Salt's requests over streams
-    connects to the workers once for each question that finds it unconnected, and then listens to one of them only.
+    A second question while the first one waits is not harmless, see `harness.bed.master.Master.lets_ask`.
     """
 
     question: ClassVar[bytes]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.bed import ping
+from harness.bed import master, ping
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
@@ -81,3 +84,24 @@ def test_master_that_refuses_is_asked_again() -> None:
         with socket.create_server(("127.0.0.1", port)) as server, question(one, server) as connection:
             connection.sendall(one.end + ping.ANSWER)
             wait(one)
+
+
+def test_stream_is_asked_when_all_workers_listen(tmp_path: Path) -> None:
+    """A socket that is bound and not listened to is what a router would run into."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        # a Unix socket's path has little room
+        home = Path(stack.enter_context(TemporaryDirectory(prefix="saltbed-")))
+        one = master.Master(home, tmp_path / "log", server.getsockname()[1], 0, "tcp")
+        one.sock_dir.mkdir()
+        assert not one.lets_ask()
+        assert replace(one, transport="zeromq").lets_ask()
+        server.listen()
+        assert one.lets_ask()
+        for name in ("workers-default.ipc", "workers-auth.ipc"):
+            worker = stack.enter_context(socket.socket(socket.AF_UNIX))
+            worker.bind(str(one.sock_dir / name))
+            assert not one.lets_ask()
+            worker.listen()
+            assert one.lets_ask()
