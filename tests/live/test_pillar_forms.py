@@ -157,6 +157,15 @@ def test_groups_are_in_order_of_priority_then_id(empty: scratch.Database) -> Non
     assert ask(empty) == [{"v": 10}, {"v": 10}, {"v": 2}, {"v": 2}, {"v": 1}, {"v": 1}]
 
 
+def test_pillars_are_compressed_with_lz4(empty: scratch.Database) -> None:
+    """A large pillar is, if the server can; if it cannot, the form is installed all the same."""
+    algorithms = empty.run("SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'")
+    empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', jsonb_build_object('b', repeat('c', 3000)))")
+    if algorithms:
+        ((best,),) = empty.run("SELECT pg_column_compression(pillar) FROM suseSaltPillars")
+        assert best == ("lz4" if "lz4" in algorithms[0][0] else "pglz")
+
+
 def test_unknown_minion_gets_nothing(empty: scratch.Database) -> None:
     """Pillars of everyone are for everyone that is known."""
     empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{\"secret\": 1}')")

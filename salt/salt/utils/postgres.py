@@ -72,8 +72,7 @@ LIMIT = (
     " BETWEEN '1ms' AND '{0}ms'; "
 )
 
-# Needs no descriptor of its own, unlike the default, and this is used for one
-# socket and one time
+# Needs no descriptor of its own, unlike the default, and this is for one socket
 SELECTOR = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 # The kept connections by process id and parameters. A connection that is in
@@ -136,6 +135,7 @@ class Connection:
         self._late = float(connect_timeout or 0)
         self._limit = float(statement_timeout or 0)
         self._cursor = None
+        self._answers = None
         self._first = ""
         targets = _targets(host, port)
         for number, target in enumerate(targets, 1):
@@ -154,6 +154,9 @@ class Connection:
         except BaseException:
             self.close()
             raise
+        # From now on it stays the same socket
+        self._answers = SELECTOR()
+        self._answers.register(self._conn.fileno(), selectors.EVENT_READ)
 
     def _wait(self, seconds):
         """
@@ -164,16 +167,23 @@ class Connection:
             state = self._conn.poll()
             if state == psycopg2.extensions.POLL_OK:
                 return
-            event = (
-                selectors.EVENT_WRITE
-                if state == psycopg2.extensions.POLL_WRITE
-                else selectors.EVENT_READ
-            )
             left = max(0, end - time.monotonic()) if seconds else None
-            if not _ready(self._conn, event, left):
+            if not self._ready(state == psycopg2.extensions.POLL_WRITE, left):
                 raise psycopg2.OperationalError(
                     f"no answer from the server in {seconds:g} seconds"
                 )
+
+    def _ready(self, writable, seconds):
+        """
+        Return whether the socket is ready within seconds, None is no limit
+        """
+        if self._answers is not None and not writable:
+            return bool(self._answers.select(seconds))
+        # While connecting, the socket changes with each address that is tried.
+        event = selectors.EVENT_WRITE if writable else selectors.EVENT_READ
+        with SELECTOR() as selector:
+            selector.register(self._conn.fileno(), event)
+            return bool(selector.select(seconds))
 
     def begin(self, transaction):
         """
@@ -241,7 +251,7 @@ class Connection:
             return False
         # A server has nothing to say to an idle connection, except that it
         # goes.
-        return not _ready(self._conn, selectors.EVENT_READ, 0)
+        return not self._ready(False, 0)
 
     @property
     def closed(self):
@@ -260,16 +270,6 @@ class Connection:
         if self.pid == os.getpid():
             self._cursor = None
             self._conn.close()
-
-
-def _ready(sock, event, seconds):
-    """
-    Return whether a socket is ready within seconds, None is no limit
-    """
-    # While connecting, the socket changes with each address that is tried.
-    with SELECTOR() as selector:
-        selector.register(sock.fileno(), event)
-        return bool(selector.select(seconds))
 
 
 def get_params(opts):

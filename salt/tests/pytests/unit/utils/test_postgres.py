@@ -419,7 +419,7 @@ def test_kept_connections_may_change_while_they_are_looked_through(server, param
 def test_interrupted_query_is_not_left_to_the_next(server, params):
     server.answers["hang"] = lambda session: None
     with salt.utils.postgres.get_connection(**params) as connection:
-        with patch("salt.utils.postgres.SELECTOR", side_effect=KeyboardInterrupt):
+        with patch.object(connection, "_ready", side_effect=KeyboardInterrupt):
             with pytest.raises(KeyboardInterrupt):
                 connection.execute("hang")
     ask(params)
