@@ -1,18 +1,21 @@
 """One TCP connection to a port of the master: connecting, reading, writing, and nothing that a wire doesn't need.
 
-The same as a transport of asyncio at a third of the cost in CPU and memory, see `evil_minions.poller`.
+What a transport of asyncio does for a wire, with less memory and less code on the way; see `evil_minions.poller`.
 """
 
 from __future__ import annotations
 
+import errno
 import socket
 from select import EPOLLIN, EPOLLOUT
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     import asyncio
 
     from evil_minions.poller import Poller
+
+_UNDER_WAY: Final = (0, errno.EINPROGRESS)
 
 
 class Reader(Protocol):
@@ -50,10 +53,13 @@ class Connection:
             self._socket = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_STREAM)
             self._socket.setblocking(False)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.connect_ex(address)
-            self._want(EPOLLOUT)
-        except OSError:
-            self._lose()
+            error = self._socket.connect_ex(address)
+            if error in _UNDER_WAY:
+                self._want(EPOLLOUT)
+        except OSError as problem:
+            error = problem.errno or errno.EIO
+        if error not in _UNDER_WAY:
+            self.lose()
 
     def handle(self, events: int) -> None:
         """Read and write as far as that goes; what has failed shows at that."""
@@ -73,14 +79,14 @@ class Connection:
         if count:
             self._reader.received_bytes(count)
         else:
-            self._lose()
+            self.lose()
 
     def _connected(self) -> None:
         """Take the end of connecting, good or bad."""
         if self._socket is None:
             return
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self._lose()
+            self.lose()
             return
         self._made = True
         self._want(EPOLLIN)
@@ -99,7 +105,7 @@ class Connection:
             sent = 0
         except OSError:
             # whoever writes isn't prepared to lose the connection over it
-            self._loop.call_soon(self._lose)
+            self._loop.call_soon(self.lose)
             return
         if sent < len(data):
             self._backlog = bytearray(data[sent:])
@@ -114,7 +120,7 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self._lose()
+            self.lose()
             return
         if not self._backlog:
             self._backlog = None
@@ -142,8 +148,8 @@ class Connection:
         self._socket.close()
         self._socket = self._backlog = None
 
-    def _lose(self) -> None:
-        """Close because of the peer or the system, and tell the reader."""
+    def lose(self) -> None:
+        """Close because of the peer, the system or the reader's own failure, and tell the reader, unless it knows."""
         if self._made and self._socket is None:
             return
         self.abort()

@@ -19,6 +19,9 @@ class Polled(Protocol):
     def handle(self, events: int) -> None:
         """Hear what has happened, in the bits of epoll."""
 
+    def lose(self) -> None:
+        """End, as `handle` has failed."""
+
 
 class Poller:
     """The connections of one endpoint, by their descriptors."""
@@ -65,3 +68,4 @@ class Poller:
                     found.handle(events)
                 except Exception as error:  # noqa: BLE001 - one connection must not silence the others
                     self._loop.call_exception_handler({"message": "A connection failed.", "exception": error})
+                    found.lose()

@@ -228,8 +228,23 @@ def test_no_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     run(scenario)
 
 
+def test_no_way_there() -> None:
+    """An address that the system knows no way to is a loss at once, not a connection."""
+
+    async def scenario() -> None:
+        place = Place()
+        with place.listener:
+            # a multicast address takes no TCP
+            place.address = ("224.0.0.1", 9)
+            _, note = place.open()
+            await note.lost.wait()
+        assert (note.losses, note.made.is_set()) == (1, False)
+
+    run(scenario)
+
+
 def test_failure_of_one_leaves_the_others() -> None:
-    """An exception of one reader is reported to the loop; those that have something to read beside it still hear it."""
+    """An exception of one reader is reported to the loop, and ends its connection; the others hear what is theirs."""
 
     async def scenario() -> None:
         place = Place()
@@ -251,6 +266,7 @@ def test_failure_of_one_leaves_the_others() -> None:
                 peer.close()
         assert [str(error) for error in reported] == ["told to"]
         assert [note.bytes for _, note, _ in pairs] == [b"hello"] * 5
+        assert [note.losses for _, note, _ in pairs] == [0, 1, 0, 0, 0]
 
     run(scenario)
 
