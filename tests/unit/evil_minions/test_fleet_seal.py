@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import salt.crypt
 import salt.payload
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evil_minions import envelope, packing, seal
@@ -21,7 +21,11 @@ VALUES = st.recursive(
     SCALARS | st.binary(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20
 )
 
+# a busy machine takes its time
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
+
+@PATIENT
 @given(VALUES)
 def test_packs_what_salt_packs(value: Any) -> None:  # noqa: ANN401 - any value
     """Bytes and values are those of Salt, whatever is packed."""
@@ -55,6 +59,7 @@ def test_blob(size: int) -> None:
     assert packing.blob(b"") == packing.blob(salt.payload.dumps({"a": b"\xff" * 200})) == b""
 
 
+@PATIENT
 @given(st.binary(max_size=100))
 def test_seals_what_salt_opens(plain: bytes) -> None:
     """A Crypticle opens what is sealed here, and the other way round."""

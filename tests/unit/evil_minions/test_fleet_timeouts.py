@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evil_minions.timeouts import Timeout, Timeouts
@@ -16,6 +16,7 @@ STEPS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_fires_as_the_loop_would(steps: list[tuple[float, float, bool]]) -> None:
     """Whatever is begun and cancelled when: each of the others calls back once, at the time that it was to."""
