@@ -19,6 +19,7 @@ _MASK: Final = (1 << 64) - 1
 _GAMMA: Final = 0x9E3779B97F4A7C15
 _MIX_1: Final = 0xBF58476D1CE4E5B9
 _MIX_2: Final = 0x94D049BB133111EB
+_UNIT: Final = 2.0**-53
 # how far apart two minions' places are: odd, and another step than the generator's own
 _MINION: Final = 0xD1342543DE82EF95
 
@@ -56,8 +57,11 @@ class Dice(random.Random):
         """Do nothing: `at` is how this generator is seeded."""
 
     def random(self) -> float:
-        """Return the next number from 0 up to 1."""
-        return self.getrandbits(53) * 2.0**-53
+        """Return the next number from 0 up to 1: that of `getrandbits(53)`, written out, as most draws are these."""
+        self._state = state = (self._state + _GAMMA) & _MASK
+        state = (state ^ (state >> 30)) * _MIX_1 & _MASK
+        state = (state ^ (state >> 27)) * _MIX_2 & _MASK
+        return ((state ^ (state >> 31)) >> 11) * _UNIT
 
     def getrandbits(self, k: int) -> int:
         """Return `k` random bits."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evil_minions.chance import Chance
+    from evil_minions.timeouts import Timeout
     from evil_minions.wire import Endpoint
 
 
@@ -40,7 +41,7 @@ class RequestChannel(Link):
         self._current: Request | None = None
         # a list: deques start at 600 bytes, and most queues have one request or none
         self._queue: list[Request] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timeout | None = None
         self._pending: bytes | None = None
         self._reauthenticated = False
         self._waiting = False
@@ -141,7 +142,7 @@ class RequestChannel(Link):
     def start_timer(self) -> None:
         """Give the current try its time."""
         if self._current is not None:
-            self._timer = self.endpoint.loop.call_later(self._current.timeout, self._timed_out)
+            self._timer = self.endpoint.timeouts.after(self._current.timeout, self._timed_out)
 
     def on_linked(self) -> None:
         """Send what waited for the connection."""
@@ -149,7 +150,7 @@ class RequestChannel(Link):
             self.transmit(self._pending)
             self._pending = None
 
-    def on_message(self, message: bytes) -> None:
+    def wire_message(self, message: bytes) -> None:
         """Take the answer to the current request."""
         if not self.in_flight or self._current is None:
             self.endpoint.counters.bad_frames += 1

@@ -52,18 +52,21 @@ class Crowd:
     def counts(self) -> dict[str, int]:
         """Return how many minions are in which state."""
         here = self.here()
-        stages = [minion.stage for minion in here]
+        # those that are ready, mostly all, are looked at once
+        others = [minion for minion in here if minion.stage != Stage.READY]
+        ready = len(here) - len(others)
+        stages = [minion.stage for minion in others]
         return {
             "minions": len(here),
             "connected": sum(minion.connected for minion in here),
-            "authenticated": sum(stage >= Stage.AUTHENTICATED for stage in stages),
-            "ready": stages.count(Stage.READY),
+            "authenticated": ready + sum(stage >= Stage.AUTHENTICATED for stage in stages),
+            "ready": ready,
             "pending": stages.count(Stage.PENDING),
             "dead": stages.count(Stage.DEAD),
-            "rejected": sum(minion.stage == Stage.REFUSED and not self._is_denied(minion) for minion in here),
-            "denied": sum(minion.stage == Stage.REFUSED and self._is_denied(minion) for minion in here),
+            "rejected": sum(minion.stage == Stage.REFUSED and not self._is_denied(minion) for minion in others),
+            "denied": sum(minion.stage == Stage.REFUSED and self._is_denied(minion) for minion in others),
             "partitioned": len(self.context.partition.cut),
-            "expected": sum(map(self._is_expected, here)),
+            "expected": ready + sum(map(self._is_expected, others)),
         }
 
     def _is_denied(self, minion: Minion) -> bool:

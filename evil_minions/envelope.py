@@ -1,20 +1,22 @@
 """Messages of the request port as bytes: what is inside, and who may read it.
 
-Serialising, encrypting and verifying are Salt's own (salt.payload, salt.crypt); only the objects that Salt keeps for
-each minion are missing here, because ten thousand of them would be gigabytes.
+What every request needs, packing and sealing with the session key, is `evil_minions.packing` and `evil_minions.seal`;
+all else is Salt's own (salt.payload, salt.crypt). Objects that Salt keeps for each minion are missing here, because
+ten thousand of them would be gigabytes.
 Source: salt/channel/client.py of Salt 3008.5, AsyncReqChannel.
 """
 
 from __future__ import annotations
 
+import os
 import time
-import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 import salt.crypt
 import salt.exceptions
 import salt.payload
 
+from evil_minions import packing, seal
 from evil_minions.errors import SealError
 
 if TYPE_CHECKING:
@@ -25,11 +27,16 @@ Load = dict[str, Any]
 ENCRYPTION: Final = salt.crypt.OAEP_SHA1
 SIGNING: Final = salt.crypt.PKCS1v15_SHA1
 VERSION: Final = 3
+_NONCE_SIZE: Final = 32
+_NONCE_START: Final = len(seal.PAD)
+_NONCE_END: Final = _NONCE_START + _NONCE_SIZE
+# of sealed answers: initial vector, the blocks of a nonce, HMAC; what is shorter is a plain text
+_SHORTEST: Final = 16 + 48 + 32
 
 
 def nonce() -> str:
     """Return a new nonce of 32 hexadecimal digits."""
-    return uuid.uuid4().hex
+    return os.urandom(_NONCE_SIZE // 2).hex()
 
 
 def clear(load: Load) -> bytes:
@@ -40,17 +47,15 @@ def clear(load: Load) -> bytes:
 def sealed(load: Load, minion_id: str, key: MinionKey, session: str, number: str) -> bytes:
     """Return a request encrypted with the minion's session key; `number` is its nonce."""
     inner = {**load, "nonce": number, "ts": int(time.time()), "tok": key.token, "id": minion_id}
-    return bytes(
-        salt.payload.dumps(
-            {
-                "enc": "aes",
-                "load": salt.crypt.Crypticle(None, session).dumps(inner),
-                "version": VERSION,
-                "id": minion_id,
-                "enc_algo": ENCRYPTION,
-                "sig_algo": SIGNING,
-            }
-        )
+    return packing.dumps(
+        {
+            "enc": "aes",
+            "load": seal.sealed(seal.PAD + packing.dumps(inner), session),
+            "version": VERSION,
+            "id": minion_id,
+            "enc_algo": ENCRYPTION,
+            "sig_algo": SIGNING,
+        }
     )
 
 
@@ -82,15 +87,23 @@ def opened(data: bytes, session: str, number: str) -> Any:  # noqa: ANN401 - wha
             as "bad load" is what a master says to a session that it doesn't know.
 
     """
-    answer = reply(data)
+    answer = packing.blob(data) or reply(data)
     if not answer:
         return answer
-    if not isinstance(answer, bytes):
-        raise SealError(f"The master answered {str(answer)[:80]!r}.")
+    if not isinstance(answer, bytes) or len(answer) < _SHORTEST:
+        raise SealError(f"The master answered {str(reply(data))[:80]!r}.")
     try:
-        return salt.crypt.Crypticle(None, session).loads(answer, nonce=number)
+        plain = seal.unsealed(answer, session)
+        if not plain.startswith(seal.PAD):
+            return {}
+        if plain[_NONCE_START:_NONCE_END].decode() != number:
+            raise SealError("The answer doesn't authenticate: it is for another request.")
+        value = packing.loads(plain[_NONCE_END:])
     except (salt.exceptions.SaltException, ValueError, IndexError) as error:
         raise SealError("The master's answer doesn't authenticate.") from error
+    if isinstance(value, dict) and value.pop("serial", 1) <= 0:
+        return {}
+    return value
 
 
 def opened_private(data: bytes, key: MinionKey, master: MasterKey, number: str) -> Any:  # noqa: ANN401 - a pillar

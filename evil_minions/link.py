@@ -55,9 +55,6 @@ class Link:
     def on_linked(self) -> None:
         """Hear that messages may be sent."""
 
-    def on_message(self, message: bytes) -> None:
-        """Hear one message."""
-
     def on_unlinked(self, *, established: bool) -> None:
         """Hear that the connection has gone, or could not be had."""
 
@@ -111,8 +108,8 @@ class Link:
             self.on_linked()
 
     def wire_message(self, message: bytes) -> None:
-        """Pass a message on."""
-        self.on_message(message)
+        """Hear one message."""
+        raise NotImplementedError
 
     def wire_lost(self, wire: Wire) -> None:
         """Connect anew after a while."""

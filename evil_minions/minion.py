@@ -66,7 +66,8 @@ class Minion(Session):
     @property
     def connected(self) -> bool:
         """Whether both sockets are connected."""
-        return self.subscribed and self.channel is not None and self.channel.linked
+        subscription, channel = self.subscription, self.channel
+        return subscription is not None and subscription.linked and channel is not None and channel.linked
 
     def links(self) -> list[Link]:
         """Return the connections that there are."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 
 from evil_minions.errors import SampleError
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BUFFERED_ROWS: Final = 2000
-_SPECIAL: Final = re.compile('[,"\r\n]')
+_SPECIAL: Final = re.compile('["\r\n]')
+_QUOTED: Final = re.compile('[,"\r\n]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +103,19 @@ class SampleWriter:
 
         """
         self._path = folder / f"{_NAMES[kind]}.{worker}.csv"
-        self._names = tuple(field.name for field in fields(kind))
-        self._lines: list[str] = [",".join(self._names) + "\n"]
+        names = [field.name for field in fields(kind)]
+        self._values = attrgetter(*names)
+        self._lines: list[str] = [",".join(names) + "\n"]
         self._write("w")
 
     def add(self, row: JobRow | ReturnRow | StartRow | DecisionRow) -> None:
         """Keep a row for the next flush."""
-        cells = (_text(getattr(row, name)) for name in self._names)
-        self._lines.append(",".join(_quoted(cell) if _SPECIAL.search(cell) else cell for cell in cells) + "\n")
+        cells = [value if type(value) is str else _text(value) for value in self._values(row)]
+        line = ",".join(cells)
+        # next to no row needs quotes: one look at the line finds out
+        if line.count(",") >= len(cells) or _SPECIAL.search(line):
+            line = ",".join(_quoted(cell) if _QUOTED.search(cell) else cell for cell in cells)
+        self._lines.append(line + "\n")
         if len(self._lines) >= _BUFFERED_ROWS:
             self.flush()
 

@@ -43,6 +43,6 @@ class Subscription(Link):
         super().__init__(endpoint, rng)
         self.subscriber = subscriber
 
-    def on_message(self, message: bytes) -> None:
+    def wire_message(self, message: bytes) -> None:
         """Pass the publication on."""
         self.subscriber.on_publication(message)

@@ -1,4 +1,4 @@
-"""One TCP connection to the master, on asyncio: what the wires of every transport have in common.
+"""What the wires of every transport have in common: a connection to the master, its handshake and its end.
 
 A link asks an endpoint to `open` a wire and hears of it through `WireOwner`. What goes either way are whole messages,
 the payloads of Salt; how a transport frames them is known to its own kind of wire alone, see `evil_minions.transports`.
@@ -6,15 +6,16 @@ the payloads of Salt; how a transport frames them is known to its own kind of wi
 
 from __future__ import annotations
 
-import asyncio
-import socket
 import struct
 from typing import TYPE_CHECKING, Final, Protocol
 
+from evil_minions.connection import Connection
 from evil_minions.errors import WireError
+from evil_minions.poller import Poller
+from evil_minions.timeouts import Timeouts
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    import asyncio
 
     from evil_minions.counters import Counters
 
@@ -56,43 +57,34 @@ class Endpoint:
         self.buffer = memoryview(bytearray(_BUFFER_SIZE))
         # the bytes of the last publication and the message in them, which reach every minion alike
         self.heard = b"", b""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.timeouts = Timeouts(loop)
+        self._poller = Poller(loop)
 
     def open(self, owner: WireOwner) -> Wire:
         """Start to connect, and return the wire at once; the owner hears how it goes."""
         wire = self.kind(self, owner)
-        self._spawn(self._connect(wire))
+        self._connect(wire)
         return wire
 
-    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
-        """Run a coroutine and keep it alive: the loop itself holds tasks weakly."""
-        task = self.loop.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _connect(self, wire: Wire) -> None:
-        """Open the TCP connection of `wire`."""
-        host, port = self.address
-        try:
-            await self.loop.create_connection(lambda: wire, host, port)
-        except OSError:
-            wire.connection_lost(None)
+    def _connect(self, wire: Wire) -> None:
+        """Open the TCP connection of `wire`, as soon as whoever wants it knows the wire."""
+        self.loop.call_soon(Connection(self.loop, self._poller, self.buffer, wire).connect, self.address)
 
 
-class Wire(asyncio.BufferedProtocol):
+class Wire:
     """The protocol of one connection; a transport's kind of wire adds its handshake and its frames.
 
     `greet` begins the handshake and `received` takes bytes; they end it with `established`, then pass each message on
     with `deliver`. `send` frames a message. A WireError out of `received` ends the connection.
     """
 
-    __slots__ = ("_deadline", "_owner", "_transport", "endpoint")
+    __slots__ = ("_connection", "_deadline", "_owner", "endpoint")
 
     def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
         """Wait for the connection."""
         self.endpoint = endpoint
         self._owner: WireOwner | None = owner
-        self._transport: asyncio.Transport | None = None
+        self._connection: Connection | None = None
         self._deadline: asyncio.TimerHandle | None = None
 
     def greet(self) -> None:
@@ -134,57 +126,49 @@ class Wire(asyncio.BufferedProtocol):
 
     def write(self, data: bytes) -> None:
         """Write bytes as they are."""
-        if self._transport is not None:
-            self._transport.write(data)
+        if self._connection is not None:
+            self._connection.write(data)
 
     def answer(self, data: bytes) -> None:
         """Write what the connection itself owes the peer, unless the peer asks and asks without reading the answers."""
-        if self._transport is not None and self._transport.get_write_buffer_size() < _MAX_UNREAD:
-            self._transport.write(data)
+        if self._connection is not None and self._connection.unwritten() < _MAX_UNREAD:
+            self._connection.write(data)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, connection: Connection) -> None:
         """Greet, or hang up if nobody wants the connection any longer."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what asyncio promises, for the type checker
         if self._owner is None:
-            transport.abort()
+            connection.abort()
             return
-        self._transport = transport
+        self._connection = connection
         self._deadline = self.endpoint.loop.call_later(HANDSHAKE_SECONDS, self.fail)
         self.greet()
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Lend the shared buffer."""
-        return self.endpoint.buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Take what has arrived apart."""
+    def received_bytes(self, count: int) -> None:
+        """Take what is in the shared buffer apart."""
         try:
-            self.received(self.endpoint.buffer[:nbytes])
+            self.received(self.endpoint.buffer[:count])
         except WireError:
             self.drop()
             self.fail()
 
     def pause(self) -> None:
         """Hear nothing until `resume`: what arrives stays with the system."""
-        if self._transport is not None:
-            self._transport.pause_reading()
+        if self._connection is not None:
+            self._connection.pause_reading()
 
     def resume(self) -> bool:
         """Hear again; return whether the connection is still there."""
-        if self._transport is not None:
-            self._transport.resume_reading()
-        return self._transport is not None
+        if self._connection is not None:
+            self._connection.resume_reading()
+        return self._connection is not None
 
     def close(self, *, reset: bool = False) -> None:
         """Hang up; the owner hears no more. `reset` leaves no TIME_WAIT behind, for connections that come and go."""
         self._owner = None
         self._stop_deadline()
-        if self._transport is not None:
-            if reset:
-                sock = self._transport.get_extra_info("socket")
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTIVE)
-            self._transport.abort()
-            self._transport = None
+        if self._connection is not None:
+            self._connection.abort(linger=_ABORTIVE if reset else None)
+            self._connection = None
 
     def _stop_deadline(self) -> None:
         """Cancel the deadline of the handshake."""
@@ -199,7 +183,7 @@ class Wire(asyncio.BufferedProtocol):
         if owner is not None:
             owner.wire_lost(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+    def connection_lost(self) -> None:
         """Tell the owner that the peer hung up."""
-        self._transport = None
+        self._connection = None
         self.fail()

@@ -22,6 +22,8 @@ _LONG_HEADER: Final = 9
 _SHORT_LIMIT: Final = 255
 _PING_SIZE: Final = 2
 _CONTEXT_SIZE: Final = 16
+_DELIMITER: Final = bytes((_MORE, 0))
+_SHORTEST_REPLY: Final = len(_DELIMITER) + _SHORT_HEADER
 _VALUE_HEADER: Final = 4
 _VERSION: Final = 3
 
@@ -80,7 +82,17 @@ def ready(socket_type: bytes) -> bytes:
 
 def request(body: bytes) -> bytes:
     """Return a request as a REQ socket frames it: an empty delimiter, then `body`."""
-    return b"\x01\x00" + frame(body)
+    return _DELIMITER + frame(body)
+
+
+def reply(data: bytes) -> bytes:
+    """Return the body of `data` if that is nothing but a whole reply to a REQ socket, else nothing: `Decoder` knows."""
+    if data[:2] != _DELIMITER or len(data) < _SHORTEST_REPLY:
+        return b""
+    start = len(_DELIMITER) + (_LONG_HEADER if data[2] == _LONG else _SHORT_HEADER)
+    if data[2] & ~_LONG or int.from_bytes(data[3:start], "big") != len(data) - start:
+        return b""
+    return data[start:]
 
 
 def pong(ping_body: bytes) -> bytes:
@@ -131,24 +143,21 @@ def _command(content: bytes) -> Command:
 class Decoder:
     """Turns the bytes of one connection into events, whatever pieces they come in.
 
-    `limit` bounds a whole message in bytes, so that a peer can't make the process grow.
+    `limit` bounds a whole message in bytes, so that a peer can't make the process grow. `busy` says whether the
+    greeting, a frame or a message is incomplete, so that the next bytes belong to it.
     """
 
-    __slots__ = ("_greeted", "_held", "_need", "_parts", "_size", "limit")
+    __slots__ = ("_greeted", "_held", "_need", "_parts", "_size", "busy", "limit")
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         """Start before the greeting."""
         self.limit = limit
+        self.busy = True
         self._greeted = False
         self._held: bytearray | None = None
         self._need = 0
         self._parts: list[bytes] | None = None
         self._size = 0
-
-    @property
-    def busy(self) -> bool:
-        """Whether a frame or a message is incomplete, so that the next bytes belong to it."""
-        return self._held is not None or self._parts is not None or not self._greeted
 
     def feed(self, data: bytes | memoryview) -> list[Event]:
         """Return the events that `data` completes, in order.
@@ -174,6 +183,7 @@ class Decoder:
             position = after
         if position < len(data):
             self._held = bytearray(data[position:])
+        self.busy = self._held is not None or self._parts is not None or not self._greeted
         return events
 
     def _greet(self, data: memoryview, events: list[Event]) -> int:

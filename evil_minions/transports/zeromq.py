@@ -103,6 +103,15 @@ class RequestWire(_ZmtpWire):
         """Send a request."""
         self.write(zmtp.request(message))
 
+    def received(self, data: memoryview) -> None:
+        """Take bytes; a whole reply, as nearly all are, is not taken apart piece by piece."""
+        if len(data) > _HEARTBEAT_SIZE and not self.pending and not self._decoder.busy:
+            body = zmtp.reply(bytes(data))
+            if body:
+                self.deliver(body)
+                return
+        super().received(data)
+
 
 class PublishWire(_ZmtpWire):
     """A SUB socket that takes everything, as a minion's does without `zmq_filtering`."""
@@ -119,11 +128,11 @@ class PublishWire(_ZmtpWire):
 
     def received(self, data: memoryview) -> None:
         """Take bytes; those of the publication that another minion has just heard are not taken apart again."""
-        endpoint = self.endpoint
-        if self.pending or self._decoder.busy or len(data) <= _HEARTBEAT_SIZE:
+        if len(data) <= _HEARTBEAT_SIZE or self.pending or self._decoder.busy:
             super().received(data)
             return
         raw = bytes(data)
+        endpoint = self.endpoint
         if raw == endpoint.heard[0]:
             self.deliver(endpoint.heard[1])
             return

@@ -13,7 +13,7 @@ import multiprocessing
 import random
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", ImportWarning)
@@ -34,6 +34,7 @@ from evil_minions import job
 from evil_minions.counters import Counters
 from evil_minions.grains import GrainsFactory, load_template
 from evil_minions.keys import MasterKey, MinionKey, load_pool
+from evil_minions.timeouts import Timeouts
 from evil_minions.tree import load_states
 
 # what these tests provoke is no news
@@ -77,6 +78,10 @@ class Clock:
         heapq.heappush(self._timers, (self.now + delay, next(self._count), handle))
         return handle
 
+    def call_soon(self, callback: Callable[..., Any], *args: object) -> Handle:
+        """Call back when the test moves the time at all."""
+        return self.call_later(0.0, callback, *args)
+
     def advance(self, seconds: float) -> None:
         """Move the time, firing what is due on the way."""
         end = self.now + seconds
@@ -111,6 +116,7 @@ class FakeEndpoint:
     def __init__(self, clock: Clock) -> None:
         """Begin with nothing noted."""
         self.loop = clock
+        self.timeouts = Timeouts(cast("asyncio.AbstractEventLoop", clock))
         self.counters = Counters()
         self.wires: list[FakeWire] = []
 

@@ -105,7 +105,7 @@ class Telephone(Link):
         """Wait for a second."""
         return 1.0
 
-    def on_message(self, message: bytes) -> None:
+    def wire_message(self, message: bytes) -> None:
         """Keep a message."""
         self.heard = message
 
@@ -141,30 +141,17 @@ class Socket:
         """Hear again."""
         self.reading = True
 
-    def abort(self) -> None:
+    def abort(self, *, linger: bytes | None = None) -> None:  # noqa: ARG002 - a connection's signature
         """End."""
         self.ended = True
-
-    def get_extra_info(self, _name: str) -> Socket:
-        """Return the socket."""
-        return self
-
-    def setsockopt(self, *_option: object) -> None:
-        """Take an option."""
 
 
 class Road(Endpoint):
     """An endpoint whose wires connect at once to a socket of the test."""
 
-    def open(self, owner: Any) -> Any:  # noqa: ANN401 - a link
-        """Return a wire."""
-        wire = super().open(owner)
-        wire._transport = Socket()  # type: ignore[assignment]
-        return wire
-
-    def _spawn(self, coroutine: Any) -> None:  # noqa: ANN401 - a coroutine
-        """Connect to nothing."""
-        coroutine.close()
+    def _connect(self, wire: Any) -> None:  # noqa: ANN401 - a wire
+        """Connect to a socket of the test."""
+        wire._connection = Socket()
 
 
 @pytest.fixture
@@ -190,10 +177,10 @@ def test_partition_keeps_the_connection_silent(link: Telephone) -> None:
     network.cut.add(0)
     network.sever(0, link)
     link.transmit(b"hello")
-    assert (real._transport.reading, real._transport.written, link.linked) == (False, [], True)
+    assert (real._connection.reading, real._connection.written, link.linked) == (False, [], True)
     network.heal()
     network.rejoin(link)
-    assert (real._transport.reading, real._transport.written) == (True, [b"hello"])
+    assert (real._connection.reading, real._connection.written) == (True, [b"hello"])
     assert link._wire is real
 
 
@@ -201,7 +188,7 @@ def test_new_connections_hang_in_a_partition(link: Telephone, clock: Any) -> Non
     """A connection begun in the dark hangs; after healing it comes up when its next packet would be sent."""
     network = Partition()
     old: Any = link._wire
-    socket = old._transport
+    socket = old._connection
     network.cut.add(0)
     network.sever(0, link)
     link.reconnect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_full_disk() -> None:
     """A disk that is full says so in one sentence."""
     writer = object.__new__(SampleWriter)
     writer._path = Path("/dev/full")
-    writer._names = ("time", "jid", "fun", "targeted")
+    writer._values = attrgetter("time", "jid", "fun", "targeted")
     writer._lines = []
     writer.add(JOBS[0])
     with pytest.raises(SampleError, match="No space left on device"):

@@ -117,3 +117,21 @@ def test_any_bytes_at_all(data: bytes, sizes: list[int], greeted: bool) -> None:
     except WireError:
         return
     assert sum(len(part) for event in events if isinstance(event, list) for part in event) <= len(data)
+
+
+@given(st.binary(min_size=1, max_size=600), st.binary(max_size=20), st.integers(0, 30))
+def test_short_cut_of_replies(body: bytes, more: bytes, cut: int) -> None:
+    """The short cut finds the body of a whole reply, and leaves pieces and several at once to the decoder."""
+    data = zmtp.request(body)
+    assert zmtp.reply(data) == body
+    assert decode(PEER + data)[2:] == [[b"", body]]
+    assert zmtp.reply(data[: len(data) - 1 - cut]) == b""
+    assert not more or zmtp.reply(data + more) == b""
+
+
+@given(st.binary(max_size=40), st.booleans())
+def test_short_cut_takes_nothing_else(data: bytes, delimited: bool) -> None:  # noqa: FBT001 - hypothesis gives it
+    """Whatever comes, the short cut finds what the decoder would, or nothing."""
+    data = b"\x01\x00" + data if delimited else data
+    found = zmtp.reply(data)
+    assert not found or decode(PEER + data)[2:] == [[b"", found]]
