@@ -88,15 +88,22 @@ class Ledger:
         :return: whether there was such a charge
         """
         charges = self._jobs.get(jid)
-        charge = charges.pop(minion, None) if charges else None
-        if charge is None:
+        if charges is None:
             return False
-        left = self.points[minion] - charge[0]
-        if left > _NOTHING:
-            self.points[minion] = left
+        try:
+            points = charges[minion][0]
+        except KeyError:
+            # it was not charged, or returns once more
+            return False
+        del charges[minion]
+        of_minion = self.points
+        used = of_minion[minion]
+        # nearly always this is all that the minion was charged
+        if used == points or used - points <= _NOTHING:
+            del of_minion[minion]
         else:
-            del self.points[minion]
-        self.used -= charge[0]
+            of_minion[minion] = used - points
+        self.used -= points
         if not charges:
             del self._jobs[jid]
             if not self._jobs:

@@ -182,9 +182,7 @@ class QueueManager:
         first one, and publish nothing for a moment.
         """
         job = action.job
-        self.criteria.abort(job, action.minions, now)
-        job.minions = sorted([*job.minions, *action.minions])
-        job.count = len(job.minions)
+        self.take_back(job, action.minions, now)
         job.sent -= len(action.minions)
         job.reason = "it could not be published"
         if action.last:
@@ -192,6 +190,17 @@ class QueueManager:
             self.queue.put(job, job.flow, first=True)
         self.held_until = max(now + HOLD_SECONDS, self.held_until or 0)
         self.counters["aborted"] += 1
+
+    def take_back(self, job, minions, now):
+        """
+        Give back what minions were charged for a job that has not been published to
+        them, and let them wait for it again.
+        """
+        self.criteria.abort(job, minions, now)
+        if job.minions is None:
+            job.minions = self.minions_of(job)
+        job.minions = sorted([*job.minions, *minions])
+        job.count = len(job.minions)
 
     def _choose(self, now):
         """

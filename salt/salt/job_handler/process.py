@@ -124,8 +124,9 @@ class Handler:
         self.connected_at = 0
         self._wake = None
         self._pump_lock = None
-        # waves that the last job handler may not have published any more
-        self._unsent = []
+        # waves that the last job handler may not have published any more:
+        # {wave: (number of the job, since when, minions, load)}
+        self._unsent = {}
         # waves that are on their way: {wave: (job id, until when, whether it is charged)}
         self._flying = {}
         self._heartbeats = collections.OrderedDict()
@@ -187,11 +188,11 @@ class Handler:
         it may not have published any more, then the jobs that wait.
         """
         now = self.clock()
-        for wave, _, jid, cost, since, minions, load in self.store.waves():
+        for wave, seq, jid, cost, since, minions, load in self.store.waves():
             self.criteria.ledger.charge(jid, minions, cost, since)
             self.open_jids.add(jid)
             if load is not None:
-                self._unsent.append((wave, load))
+                self._unsent[wave] = (seq, since, minions, load)
         snapshot = self.store.get_snapshot("criteria")
         if snapshot is not None:
             self.criteria.restore(snapshot, now)
@@ -243,12 +244,31 @@ class Handler:
             self.clock() < self.manager.held_until
         ):
             return
-        while self._unsent:
-            wave, load = self._unsent[0]
-            log.info("Publishing job %s, which may not have been sent", load["jid"])
-            await self._publish(load)
-            self._fly(wave, load["jid"])
-            self._unsent.pop(0)
+        async with self._pump_lock:
+            while self._unsent:
+                wave, (*_, load) = next(iter(self._unsent.items()))
+                log.info("Publishing job %s, which may not have been sent", load["jid"])
+                await self._publish(load)
+                self._fly(wave, load["jid"])
+                del self._unsent[wave]
+
+    def _recall_unsent(self, jid):
+        """
+        Put the minions of a job's waves that may not have been sent back into the queue.
+        """
+        now = self.clock()
+        for wave, (seq, since, minions, load) in list(self._unsent.items()):
+            if load["jid"] != jid:
+                continue
+            self.store.recall(wave)
+            del self._unsent[wave]
+            job = self.manager.queue.get(seq)
+            if job is None:
+                job = salt.job_handler.job.Job(
+                    seq, jid, load["fun"], 0, [], load.get("user", ""), queued=since
+                )
+                self.manager.queue.put(job, None, first=True)
+            self.manager.take_back(job, minions, now)
 
     def _fly(self, wave, jid):
         """
@@ -390,7 +410,12 @@ class Handler:
         return self.report.show(request["jid"], self.clock())
 
     async def _cmd_cancel(self, request):
-        actions = self.manager.cancel(request["jid"])
+        jid = request["jid"]
+        if self._unsent:
+            # one of them may be on its way at this moment
+            async with self._pump_lock:
+                self._recall_unsent(jid)
+        actions = self.manager.cancel(jid)
         for action in actions:
             await self._do(action)
         self._wake.set()

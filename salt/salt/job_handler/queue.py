@@ -58,6 +58,12 @@ class JobQueue:
             if not jobs:
                 del index[key]
 
+    def get(self, seq):
+        """
+        Return the job with a number, or None if it isn't here.
+        """
+        return self._jobs.get(seq)
+
     def of_jid(self, jid):
         """
         Return the publications under a job id that wait, in their order.

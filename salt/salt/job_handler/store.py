@@ -268,6 +268,12 @@ class JobStore:
         )
         self.db.execute("COMMIT")
 
+    def recall(self, wave):
+        """
+        Forget a wave that must not be published any more.
+        """
+        self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
+
     def failed(self, wave, submission, job):
         """
         A wave could not be published: forget it, and keep the job with the minions that

@@ -76,6 +76,7 @@ def show(jid):
 def cancel(jid):
     """
     Take a job out of the queue. Minions that have got it already go on with it.
+    What may not have been sent when the master was killed is not sent again.
 
     jid
         The job id.
