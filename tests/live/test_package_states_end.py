@@ -79,6 +79,11 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path) -> None:
         return {name.split("_|-")[1]: state["changes"] for name, state in found.items() if state["changes"]}
 
     states("create", "front")
+    for arguments in (["show", "front", "revision=7"], ["set", "front", "{{ x }}", "latest"], ["refresh", "nobody"]):
+        done = bed.run("salt-run", [f"package_states.{arguments[0]}", *arguments[1:]])
+        assert done.returncode == 1, done.stdout
+        assert len(done.stdout.splitlines()) == 1
+        assert "Traceback" not in done.stdout + done.stderr
     states("assign", "front", "group", "front")
     saved = states("set", "front", "sb-tool", "installed", ">=1.0,<2.0~~")
     assert saved["files"] == ["front", NAME]

@@ -127,6 +127,32 @@ def test_api_answers_as_the_command_does(bed: Bed) -> None:
         assert request(bed.api.port, path, token, wrong)[0] == http.HTTPStatus.BAD_REQUEST
 
 
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (["query.items", "nodes", "name"], "Ask for one of instance, job, "),
+        (["query.items", "node", "name", "name ="], "Correct the filter at character 7: "),
+        (["job_handler.status"], "The job handler is off: set rate_limiting "),
+        (["package_states.create", "../x"], "'../x' is no state name; use "),
+        (["package_states.upgrade", "web", "vim", "version=1.5"], "1.5 is a number; put the version into quotes"),
+        (["package_states.import_file", "web", "/nope/x"], "'/nope/x' can't be read: "),
+        (["package_states.show", "web"], "PostgreSQL says: "),
+        (
+            ["pillar_sql.import_files", "pillar_data=/nope", "formula_data=/nope"],
+            "There is neither /nope nor /nope: name ",
+        ),
+        (["pkgset.refresh", "*", "batch=0"], "batch=0: give a number of minions"),
+    ],
+)
+def test_runners_refuse_with_one_sentence(bed: Bed, command: list[str], sentence: str) -> None:
+    """Whatever a runner of ours refuses is one line without a traceback or a usage, and the exit code is 1."""
+    done = bed.salt_run(command)
+    assert done.returncode == 1, done.stdout
+    assert done.stdout.startswith(sentence)
+    assert len(done.stdout.splitlines()) == 1
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_nobody_is_answered_without_rights(bed: Bed) -> None:
     """A user without `@runner` gets no row, and one with the right to query can run nothing else."""
     token = token_of(bed, "nobody")

@@ -39,13 +39,6 @@ See :ref:`module-interfaces`.
 import importlib
 import importlib.util
 
-from salt.interfaces.errors import (
-    DeclarationError,
-    FunctionNotImplementedError,
-    FunctionNotSupportedError,
-    InterfaceError,
-    ReturnStructureError,
-)
 from salt.interfaces.interface import (
     Declaration,
     Interface,
@@ -53,15 +46,11 @@ from salt.interfaces.interface import (
     functions,
     profiles,
 )
+from salt.interfaces.marks import wrong
 
 __all__ = [
     "Declaration",
-    "DeclarationError",
-    "FunctionNotImplementedError",
-    "FunctionNotSupportedError",
     "Interface",
-    "InterfaceError",
-    "ReturnStructureError",
     "features",
     "functions",
     "get",
@@ -71,6 +60,17 @@ __all__ = [
 
 # The file of a virtual name's interface is this name with the suffix
 _SUFFIX = "_module"
+
+
+def __getattr__(name):
+    """
+    Return one of the errors, which a module that declares its interface does not need
+    """
+    import salt.interfaces.errors  # pylint: disable=import-outside-toplevel
+
+    if name.endswith("Error") and hasattr(salt.interfaces.errors, name):
+        return getattr(salt.interfaces.errors, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def names():
@@ -112,6 +112,6 @@ def get(virtual_name):
             and value.__modulename__ == virtual_name
         ):
             return value
-    raise DeclarationError(
+    raise wrong(
         f"{path} has no subclass of Interface whose __modulename__ is '{virtual_name}'."
     )

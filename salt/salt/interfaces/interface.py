@@ -6,8 +6,7 @@ The base class of interfaces, its decorators, and what an instance is
 
 import inspect
 
-from salt.interfaces.errors import DeclarationError
-from salt.interfaces.marks import MARKS, Deprecation, check_schema, condition
+from salt.interfaces.marks import MARKS, Deprecation, check_schema, condition, wrong
 
 
 class Declaration(str):
@@ -20,6 +19,9 @@ class Declaration(str):
 
     ``interface`` is the interface's class, ``module`` the name of the declaring
     module, ``profile`` the name of the profile that it promises, or None.
+
+    Whatever leaves the process is the plain string, as the other side may not have
+    the interface.
     """
 
     def __new__(cls, interface, module, profile=None):
@@ -32,13 +34,19 @@ class Declaration(str):
     def __call__(self):
         return self
 
-    def __getnewargs__(self):
-        return (self.interface, self.module, self.profile)
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return str, (str(self),)
 
 
 def _mark(method, **marks):
     if not inspect.isfunction(method):
-        raise DeclarationError(
+        raise wrong(
             f"{method!r} is not a method; decorate methods of an interface only."
         )
     vars(method).setdefault(MARKS, {}).update(marks)
@@ -55,7 +63,7 @@ class _InterfaceType(type):
         if not bases:
             return
         if not isinstance(getattr(cls, "__modulename__", None), str):
-            raise DeclarationError(
+            raise wrong(
                 f"Set __modulename__ in {name} to the virtual name that it describes."
             )
         aliases = namespace.get("__func_alias__", {})
@@ -69,11 +77,11 @@ class _InterfaceType(type):
 
     def __call__(cls, module, profile=None):
         if cls is Interface:
-            raise DeclarationError(
+            raise wrong(
                 "Declare a subclass of Interface; Interface itself describes nothing."
             )
         if profile is not None and profile not in cls.__profiles__:
-            raise DeclarationError(
+            raise wrong(
                 f"{cls.__name__} has no profile '{profile}'; use one of: "
                 f"{', '.join(sorted(cls.__profiles__)) or 'none'}."
             )
@@ -86,7 +94,7 @@ class _InterfaceType(type):
 def _known(interface, what, name, functions):
     unknown = [one for one in functions if one not in interface.__methods__]
     if unknown or not functions:
-        raise DeclarationError(
+        raise wrong(
             f"The {what} '{name}' of {interface.__name__} must list functions of the "
             f"interface; it lists {', '.join(unknown) or 'none'}."
         )
@@ -181,7 +189,7 @@ class Interface(metaclass=_InterfaceType):
             taken = {one for each in interface.__features__.values() for one in each}
             twice = [one for one in functions if one in taken]
             if twice:
-                raise DeclarationError(
+                raise wrong(
                     f"{', '.join(twice)} of {interface.__name__} can be in one feature only."
                 )
             interface.__features__[name] = list(functions)

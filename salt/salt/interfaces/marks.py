@@ -7,12 +7,24 @@ reads the marks is in :mod:`salt.interfaces.function`.
 .. versionadded:: 3008.6
 """
 
-from salt.interfaces.errors import DeclarationError
-
 # The attribute of a method with its marks
 MARKS = "__smi__"
 
 _SEVERAL = (list, tuple, set, frozenset)
+
+
+def wrong(message):
+    """
+    Return a DeclarationError
+
+    :param str message: What is wrong, and what to do
+    """
+    # a module that declares its interface rightly needs no errors
+    from salt.interfaces.errors import (  # pylint: disable=import-outside-toplevel
+        DeclarationError,
+    )
+
+    return DeclarationError(message)
 
 
 def condition(decorator, grains):
@@ -25,7 +37,7 @@ def condition(decorator, grains):
     :raises DeclarationError: There is no grain in it
     """
     if not grains:
-        raise DeclarationError(
+        raise wrong(
             f"Give Interface.{decorator} at least one grain, for example os=['Debian']."
         )
     return {
@@ -54,7 +66,7 @@ def check_schema(schema):
             for part in schema.values():
                 check_schema(part)
             return
-    raise DeclarationError(
+    raise wrong(
         f"{schema!r} is not a schema; use a type, None, a tuple of alternatives, "
         "a list of one schema, or a dictionary with strings or types as keys."
     )

@@ -3,7 +3,7 @@ What can go wrong with package states.
 
 .. code-block:: text
 
-    SaltException
+    CommandExecutionError
     `-- PackageStateError
         |-- InvalidInput       a name, version or policy that is not accepted
         |-- Conflict           two states of equal rank want different things
@@ -12,13 +12,14 @@ What can go wrong with package states.
         |-- Outdated           somebody else saved meanwhile
         `-- NotThere           no such state, revision, minion or group
 
-Each message is one sentence, or one for each package, and says what to do next.
+Each message is one sentence, or one for each package, and says what to do next. The
+runner's clients return it as it is.
 """
 
-import salt.exceptions
+from salt.exceptions import CommandExecutionError
 
 
-class PackageStateError(salt.exceptions.SaltException):
+class PackageStateError(CommandExecutionError):
     """
     The base of all errors of package states
     """

@@ -148,8 +148,9 @@ class Fleet:
 
         :raises NotThere: if the tables of Uyuni lack it
         """
-        found = self.minions([name])
-        if name not in found:
+        # an id that looks like a number is one on the command line
+        found = self.minions([name]) if isinstance(name, str) else {}
+        if not found:
             raise NotThere(
                 f"There is no minion {name!r} in the tables of Uyuni; register it first."
             )

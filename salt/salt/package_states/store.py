@@ -369,7 +369,7 @@ def target(connection, kind, name):
     :param str name: that of the minion, group or organization, or a grain match
     :raises NotThere: if there is none
     """
-    if kind not in TARGETS:
+    if not isinstance(kind, str) or kind not in TARGETS:
         raise NotThere(
             f"There is no {kind!r} to assign to; use one of {', '.join(TARGETS)}."
         )

@@ -31,12 +31,15 @@ the master, with their defaults:
       protected: []                     # more packages that must not be removed
 """
 
+import contextlib
 import fnmatch
 
 import salt.client
+import salt.exceptions
 import salt.package_states.condition as conditions
 import salt.package_states.difference as difference
 import salt.package_states.item as items
+import salt.package_states.names as names
 import salt.package_states.refresh
 import salt.package_states.status
 import salt.package_states.store as store
@@ -208,8 +211,9 @@ def _keyed(entries):
 
 
 def _is_minion(name):
+    names.state(name)
     with store.reading(__opts__) as connection:
-        return name in Fleet(__opts__, connection).minions([str(name)])
+        return name in Fleet(__opts__, connection).minions([name])
 
 
 def unset(name, package, author=None, comment="", revision=None, dry_run=False):
@@ -233,6 +237,8 @@ def unset(name, package, author=None, comment="", revision=None, dry_run=False):
 
         salt-run package_states.unset web nginx
     """
+
+    names.split(package)
 
     def change(where, current, _):
         left = _keyed(current.items)
@@ -451,7 +457,7 @@ def import_installed(
         there = salt.package_states.refresh.packages(connection, found)
     entries = []
     for key, package in sorted(there.items()):
-        if package.get("versions") and fnmatch.fnmatchcase(key, packages):
+        if package.get("versions") and fnmatch.fnmatchcase(key, str(packages)):
             wanted = items.KEPT if package.get("orphan") else items.INSTALLED
             newest = versions.newest(found.platform, package["versions"])
             entries.append(items.make(key, wanted, f"={newest}"))
@@ -472,6 +478,23 @@ def import_installed(
         dry_run,
         True,
     )
+
+
+@contextlib.contextmanager
+def _file(path, mode="r"):
+    """
+    Open a file that somebody named
+    """
+    if not isinstance(path, str):
+        raise InvalidInput(f"{path!r} is no path; give that of a file of the master.")
+    try:
+        with salt.utils.files.fopen(path, mode) as handle:
+            yield handle
+    except (OSError, ValueError) as exc:
+        can = "read" if mode == "r" else "written"
+        raise InvalidInput(
+            f"{path!r} can't be {can}: {exc}; give the path of a file of the master."
+        ) from exc
 
 
 def export_file(name, path, revision=None):
@@ -495,7 +518,7 @@ def export_file(name, path, revision=None):
     """
     with store.reading(__opts__) as connection:
         found = _found(connection, store.state(connection, name), revision)
-    with salt.utils.files.fopen(path, "w") as handle:
+    with _file(path, "w") as handle:
         handle.write(transfer.dump(found.items))
     return {
         "state": name,
@@ -524,13 +547,9 @@ def import_file(name, path, author=None, comment="", revision=None, dry_run=Fals
 
         salt-run package_states.import_file web /root/web.json
     """
-    try:
-        with salt.utils.files.fopen(path) as handle:
-            entries = transfer.load(handle.read())
-    except (OSError, UnicodeDecodeError) as exc:
-        raise InvalidInput(
-            f"{path} can't be read: {exc}; give the path of a file of the master."
-        ) from exc
+    with _file(path) as handle:
+        text = handle.read()
+    entries = transfer.load(text)
     return _service().change(
         name,
         lambda *_: entries,
@@ -577,8 +596,14 @@ def upgrade(
 
         salt-run package_states.upgrade web nginx
     """
-    if version and not package:
-        raise InvalidInput("A version is one of a package; name the package as well.")
+    if package:
+        names.split(package)
+    if version:
+        names.version(version)
+        if not package:
+            raise InvalidInput(
+                "A version is one of a package; name the package as well."
+            )
 
     def change(where, current, connection):
         fleet = Fleet(__opts__, connection)
@@ -743,10 +768,21 @@ def dry_run(minion):
 def _ask(minion, function, arg=()):
     with store.reading(__opts__) as connection:
         Fleet(__opts__, connection).minion(minion)
-    with salt.client.get_local_client(mopts=__opts__) as client:
-        answer = client.cmd(
-            minion, function, arg, tgt_type="list", timeout=TIMEOUT, full_return=True
-        )
+    try:
+        with salt.client.get_local_client(mopts=__opts__) as client:
+            answer = client.cmd(
+                minion,
+                function,
+                arg,
+                tgt_type="list",
+                timeout=TIMEOUT,
+                full_return=True,
+            )
+    except salt.exceptions.SaltException as exc:
+        raise PackageStateError(
+            f"{minion} can't be asked: {exc}; see that the master runs and that you may"
+            " use it."
+        ) from exc
     data = answer.get(minion) or {}
     if not isinstance(data, dict) or data.get("retcode", 1) or "ret" not in data:
         raise PackageStateError(

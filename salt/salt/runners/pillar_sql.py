@@ -55,6 +55,14 @@ def _retcode(wrong):
     )
 
 
+def _folders(*names):
+    """
+    Return the folders of the files; a name that looks like a number is one on the
+    command line
+    """
+    return uyuni.Folders(*map(str, names))
+
+
 def _source(folders, categories):
     """
     Return the fleet of the database and what reads the files for it
@@ -117,7 +125,7 @@ def import_files(
         salt-run pillar_sql.import_files dry_run=True
         salt-run pillar_sql.import_files categories=network,storage skip_bad=True
     """
-    folders = uyuni.Folders(pillar_data, static_data, formula_data)
+    folders = _folders(pillar_data, static_data, formula_data)
     # reading takes its time, so nothing is locked meanwhile
     fleet, source = _source(folders, categories)
     rows = source.rows()
@@ -170,6 +178,8 @@ def export(folder):
 
         salt-run pillar_sql.export /srv/backup
     """
+    # what looks like a number is one on the command line
+    folder = str(folder)
     if os.path.isdir(folder) and os.listdir(folder):
         raise salt.exceptions.CommandExecutionError(
             f"{folder} is not empty: name a folder that is, or that is not there"
@@ -195,8 +205,13 @@ def export(folder):
     for name, value in lists.items():
         if value:
             targets[os.path.join(folders.formula_data, name)] = value
-    for path, value in targets.items():
-        document.write(path, value)
+    try:
+        for path, value in targets.items():
+            document.write(path, value)
+    except OSError as err:
+        raise salt.exceptions.CommandExecutionError(
+            f"{folder} cannot be written: {err}: name another folder"
+        ) from err
     known = {uyuni.GENERAL, uyuni.FORMULAS, *uyuni.CATEGORIES}
     categories = {
         category
@@ -328,7 +343,14 @@ def verify(
         salt-run pillar_sql.verify minions=web1.example.com
         salt-run pillar_sql.verify files_pillar='[{suma_minion: True}]'
     """
-    folders = uyuni.Folders(pillar_data, static_data, formula_data)
+    folders = _folders(pillar_data, static_data, formula_data)
+    if files_pillar is not None and not (
+        isinstance(files_pillar, list)
+        and all(isinstance(source, dict) for source in files_pillar)
+    ):
+        raise salt.exceptions.CommandExecutionError(
+            "files_pillar is no ext_pillar: give a list of dictionaries"
+        )
     bad = {}
     if files_pillar is None or minions is None:
         with table.transaction(__opts__) as connection:

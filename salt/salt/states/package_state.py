@@ -98,7 +98,7 @@ def locks(name, packages, protected=()):
             __salt__["pkg.refresh_db"]()
             salt.utils.pkg.clear_rtag(__opts__)
         changes = manager.locks(entries, __opts__["test"])
-    except (PackageStateError, salt.exceptions.CommandExecutionError, OSError) as exc:
+    except (salt.exceptions.CommandExecutionError, OSError) as exc:
         return _result(name, False, str(exc))
     if wrong:
         return _result(name, False, " ".join(wrong), changes)
@@ -150,6 +150,9 @@ def _apply(wanted, name, version=None, floor=None, source=""):
         said = ""
         try:
             changes = manager.apply(entry, decision) or {}
+        except PackageStateError:
+            # not what the package manager said
+            raise
         except salt.exceptions.CommandExecutionError as exc:
             # apt fails as long as any other package is half configured, whatever
             # became of this one
@@ -164,7 +167,7 @@ def _apply(wanted, name, version=None, floor=None, source=""):
                 changes,
             )
         manager.finish(entry)
-    except (PackageStateError, salt.exceptions.SaltException, OSError) as exc:
+    except (salt.exceptions.SaltException, OSError) as exc:
         return _result(name, False, f"{name}: {exc}{origin}", _changes(exc))
     goes = (f" With it {', '.join(also)} went." if also else "") + said
     if not changes:

@@ -156,13 +156,15 @@ def transaction(opts, isolation="REPEATABLE READ", commit=True):
             # rolls back whatever was not committed
             connection.close()
     except psycopg2.Error as err:
-        message = str(err).strip()
+        # the first line is the message, the others are the query or hints
+        text = str(err).strip().partition("\n")[0]
+        message = f"PostgreSQL: {text}; see the option postgres, then try again"
         if err.pgcode == LOCK_NOT_AVAILABLE:
             message = (
-                "somebody else writes into suseSaltPillars, as another import does, for"
-                f" more than {LOCK_TIMEOUT} seconds: try again when that is done"
+                "PostgreSQL: somebody else writes into suseSaltPillars, as another import"
+                f" does, for more than {LOCK_TIMEOUT} seconds: try again when that is done"
             )
-        raise salt.exceptions.CommandExecutionError(f"PostgreSQL: {message}") from err
+        raise salt.exceptions.CommandExecutionError(message) from err
 
 
 def store(connection, fleet, rows, order, dry_run=False):

@@ -4,6 +4,7 @@ Unit tests for the declaration of interfaces
 
 import ast
 import copy
+import functools
 import inspect
 import pathlib
 import pickle
@@ -12,6 +13,9 @@ import sys
 import pytest
 
 import salt.interfaces
+import salt.payload
+import salt.utils.json
+import salt.utils.yaml
 from salt.exceptions import CommandExecutionError
 from salt.interfaces import Interface
 from salt.interfaces.pkg_module import PkgInterface
@@ -90,9 +94,7 @@ def test_a_plain_name_is_no_declaration():
     assert not isinstance("pkg", PkgInterface)
 
 
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
-)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_a_copy_knows_its_interface(copied):
     virtualname = copied(CarInterface("x", profile="minimal"))
     assert (virtualname.interface, virtualname.module, virtualname.profile) == (
@@ -100,6 +102,39 @@ def test_a_copy_knows_its_interface(copied):
         "x",
         "minimal",
     )
+
+
+def _pickled(data, protocol):
+    return pickle.loads(pickle.dumps(data, protocol))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *(
+            functools.partial(_pickled, protocol=protocol)
+            for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
+        ),
+        lambda data: salt.utils.json.loads(salt.utils.json.dumps(data)),
+        lambda data: salt.payload.loads(salt.payload.dumps(data)),
+        lambda data: salt.utils.yaml.safe_load(salt.utils.yaml.safe_dump(data)),
+        lambda data: salt.utils.yaml.safe_load(salt.utils.yaml.dump(data)),
+        lambda data: salt.utils.yaml.safe_load(
+            salt.utils.yaml.dump(data, Dumper=salt.utils.yaml.OrderedDumper)
+        ),
+        lambda data: salt.utils.yaml.safe_load(
+            salt.utils.yaml.dump(data, Dumper=salt.utils.yaml.IndentedSafeOrderedDumper)
+        ),
+    ],
+)
+def test_what_leaves_the_process_is_the_plain_name(sent):
+    """
+    The other side may not have the interface
+    """
+    virtualname = CarInterface("x", profile="minimal")
+    found = sent({"name": virtualname, virtualname: [virtualname]})
+    assert found == sent({"name": "car", "car": ["car"]})
+    assert {type(one) for one in (*found, *found["car"], found["name"])} == {str}
 
 
 def test_functions_have_tiers():

@@ -3,14 +3,17 @@ Tests of the runner that moves Uyuni's pillars, with a database that knows the
 answers
 """
 
+import os
+
 import pytest
 
 import salt.exceptions
+import salt.runner
 import salt.runners.pillar_sql as pillar_sql
 import salt.utils.uyuni_document as document
 import salt.utils.uyuni_table as table
 import salt.utils.yaml
-from tests.support.mock import patch
+from tests.support.mock import MagicMock, patch
 
 pytest.importorskip("psycopg2")
 
@@ -261,6 +264,21 @@ def test_export_refuses_a_folder_in_use(tmp_path):
         pillar_sql.export(str(tmp_path))
 
 
+def test_export_refuses_a_folder_that_cannot_be_made(database, tmp_path):
+    (tmp_path / "mine").write_text("x")
+    database.answers["SELECT id, server_id"] = [(1, 7, None, None, "", {"org_id": 1})]
+    with pytest.raises(
+        salt.exceptions.CommandExecutionError, match="name another folder"
+    ):
+        pillar_sql.export(str(tmp_path / "mine" / "more"))
+
+
+@pytest.mark.parametrize("wrong", ("postgres", ["postgres"], {"postgres": []}))
+def test_verify_refuses_what_is_no_ext_pillar(folders, wrong):
+    with pytest.raises(salt.exceptions.CommandExecutionError, match="give a list"):
+        pillar_sql.verify(files_pillar=wrong, minions="web", **folders)
+
+
 def sides(files, database):
     """
     Give the pillars of all minions by side
@@ -316,8 +334,29 @@ def test_verify_reads_the_files_with_the_priorities_of_the_groups(database, fold
 
 
 def test_unreachable_database_is_an_error(folders):
-    with patch("psycopg2.connect", side_effect=table.psycopg2.OperationalError("x")):
+    with patch(
+        "psycopg2.connect", side_effect=table.psycopg2.OperationalError("x\nHINT")
+    ):
         with pytest.raises(
-            salt.exceptions.CommandExecutionError, match="PostgreSQL: x"
+            salt.exceptions.CommandExecutionError,
+            match="^PostgreSQL: x; see the option",
         ):
             pillar_sql.import_files(**folders)
+
+
+def test_salt_run_tells_what_is_refused(master_opts, tmp_path):
+    """
+    One sentence, no traceback, and the exit code 1
+    """
+    os.makedirs(os.path.join(master_opts["cachedir"], "proc"))
+    (tmp_path / "mine").write_text("x")
+    with (
+        patch("salt.utils.event.get_event", MagicMock()),
+        patch("salt.utils.job.store_job"),
+        salt.runner.RunnerClient(master_opts) as client,
+    ):
+        ret = client.cmd(
+            "pillar_sql.export", [str(tmp_path)], print_event=False, full_return=True
+        )
+    assert ret["return"].startswith(f"{tmp_path} is not empty: ")
+    assert (ret["success"], ret["retcode"]) == (False, 1)

@@ -140,3 +140,20 @@ def test_success(master_opts):
         assert ret["return"]["data"] == [[(0, "web1")]]
         assert ret["success"] is True
         assert stored.call_args[0][1]["return"]["success"] is True
+
+
+def test_salt_run_tells_what_is_wrong(master_opts):
+    """
+    One sentence without a traceback or the usage, and the exit code 1
+    """
+    os.makedirs(os.path.join(master_opts["cachedir"], "proc"))
+    with patch("salt.utils.event.get_event", MagicMock()), patch(
+        "salt.utils.job.store_job"
+    ), salt.runner.RunnerClient(master_opts) as client:
+        ret = client.cmd(
+            "query.items", ["nodes", "name"], print_event=False, full_return=True
+        )
+    with pytest.raises(QueryError) as exc:
+        query.items("nodes", "name")
+    assert ret["return"] == str(exc.value)
+    assert (ret["success"], ret["retcode"]) == (False, 1)

@@ -1,0 +1,89 @@
+import logging
+import os
+
+import pytest
+
+import salt.cli.run
+import salt.runner
+from tests.support.mock import MagicMock, patch
+
+GRACEFUL = ("CommandExecutionError", "NotImplemented", "SaltInvocationError")
+
+
+@pytest.fixture
+def run(master_opts):
+    """
+    Return a function that calls the runner ``error.error`` and returns all that
+    the event and the job cache get
+    """
+    os.makedirs(os.path.join(master_opts["cachedir"], "proc"))
+
+    def run(*args, **kwargs):
+        with (
+            patch("salt.utils.event.get_event", MagicMock()),
+            patch("salt.utils.job.store_job") as stored,
+            salt.runner.RunnerClient(master_opts) as client,
+        ):
+            ret = client.cmd(
+                "error.error", args, kwarg=kwargs, print_event=False, full_return=True
+            )
+        assert stored.call_args[0][1]["return"] == ret
+        return ret
+
+    return run
+
+
+@pytest.mark.parametrize("name", GRACEFUL)
+def test_low_errors_for_people(run, name, caplog):
+    """
+    What a runner raises to tell the user something is told as it is. It is a
+    failure, and the traceback is in the log.
+    """
+    with caplog.at_level(logging.DEBUG):
+        ret = run(name=name, message="Give me another name.")
+    assert ret["return"] == "Give me another name."
+    assert ret["success"] is False
+    assert ret["retcode"] == 1
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize("name", ("SaltCacheError", "ValueError"))
+def test_low_other_errors(run, name):
+    """
+    What nobody expected comes with its traceback
+    """
+    ret = run(name=name, message="what is that")
+    assert ret["return"].startswith(
+        "Exception occurred in runner error.error: Traceback"
+    )
+    assert ret["success"] is False
+    assert ret["retcode"] == 1
+
+
+def test_low_wrong_arguments(run):
+    """
+    What the function does not say itself comes with its usage
+    """
+    ret = run(1, 2, 3, 4, 5, 6)
+    assert ret["return"].startswith("\nPassed invalid arguments: ")
+    assert "CLI Example" in ret["return"]
+
+
+@pytest.mark.parametrize("name", GRACEFUL)
+def test_salt_run_exit_code(run, name):
+    """
+    The exit code of salt-run is 1
+    """
+    ret = run(name=name, message="Give me another name.")
+    command = salt.cli.run.SaltRun()
+    command.options = MagicMock(doc=False, profiling_enabled=False)
+    command.config = {"user": "root"}
+    with (
+        patch.object(command, "parse_args"),
+        patch("salt.cli.run.check_user", return_value=True),
+        patch("salt.runner.Runner") as runner,
+    ):
+        runner.return_value.run.return_value = ret
+        with pytest.raises(SystemExit) as exc:
+            command.run()
+    assert exc.value.code == 1
