@@ -72,7 +72,7 @@ def render(folder: Path, against: Comparison | None = None) -> str:
     samples = {tree: _grouped(evidence.read(folder / tree / "samples")) for tree in trees}
     machine = _environment(folder)
     verdicts = [verdict.of_tree(tree, values) for tree, values in trees.items()]
-    roles = sorted({row.role for tree in samples.values() for row in tree.processes}, key=theme.order)
+    roles = sorted({process.role for tree in samples.values() for process in tree.processes}, key=theme.order)
     engine = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
