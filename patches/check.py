@@ -1,8 +1,9 @@
 """Find what is wrong with the patch set.
 
-Rules: *drift* (tree and patches say the same), *tracked* (nothing of upstream is committed, every file of ours in
-``salt/`` belongs to one topic and exists), *alone* (each patch applies to the base with no more than it requires),
-*message* (trailers and text are complete), *parts* (each topic changes something, has a changelog entry and a test).
+Rules: *drift* (tree and patches say the same), *author* (stored patches carry the neutral one), *tracked* (nothing of
+upstream is committed, every file of ours in ``salt/`` belongs to one topic and exists), *alone* (each patch applies to
+the base with no more than it requires), *message* (trailers and text are complete), *parts* (each topic changes
+something, has a changelog entry and a test).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from patches.apply import is_current, settle, shown
 from patches.base import read_base
 from patches.checkout import tracked_files
 from patches.errors import ConflictError, UsageError
+from patches.git import EMAIL, NAME
 from patches.series import read_series
 from patches.tree import Tree
 
@@ -85,7 +87,9 @@ def _drift(tree: Tree, series: Series, state: State) -> Iterator[Finding]:
         yield Finding("drift", "patches", "changed since the tree was made: run 'nox -s apply'")
         return
     for patch, applied in zip(series, state.applied, strict=True):
-        if repository.export(applied.commit) != patch.data:
+        if patch.author != f"{NAME} <{EMAIL}>":
+            yield Finding("author", patch.topic, f"is by {patch.author}, not by our neutral author: run 'nox -s save'")
+        elif repository.export(applied.commit) != patch.data:
             yield Finding("drift", patch.topic, "its file is not what git would write: run 'nox -s save'")
 
 

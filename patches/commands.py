@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import subprocess
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +70,6 @@ def run_save(repository: Repository, options: argparse.Namespace) -> Outcome:
         new=bool(options.new),
         files=resolve_files(repository, tuple(options.files)),
         message=message,
-        author=author(repository) if options.new else None,
         date=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat(),
     )
     saved = save.save(repository, wish)
@@ -103,7 +101,9 @@ def run_submit(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Write the mails."""
     output = options.output or repository.layout.build / "submit"
     written = mail.submit(repository, options.topics, output.resolve())
-    lines = [text for one in written for text in (f"{one.topic}: verified, tree {one.tree}", *one.mails)]
+    lines = [
+        text for one in written for text in (f"{one.topic}: by {one.author}, verified, tree {one.tree}", *one.mails)
+    ]
     warnings = tuple(dict.fromkeys(text for one in written for text in one.warnings))
     return Outcome(tuple(lines), {"submissions": [asdict(one) for one in written]}, warnings=warnings)
 
@@ -216,13 +216,6 @@ def read_message(path: Path) -> str:
             "'Upstream-PR: none yet' and 'Remove-When: upstream merges it'."
         )
     return text
-
-
-def author(repository: Repository) -> str | None:
-    """Give the identity that the user's own git would commit with; None when it has none."""
-    command = ["git", "-C", str(repository.layout.root), "var", "GIT_AUTHOR_IDENT"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    return run.stdout.rpartition(">")[0] + ">" if run.returncode == 0 else None
 
 
 LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 # `git am --empty=keep`
 OLDEST = (2, 35)
-NAME = "Saltbed"
-EMAIL = "saltbed@localhost.invalid"
+# the author of every stored patch, whoever saves it on whatever machine: the address is reserved, so it is nobody's
+NAME = "Saltbed contributors"
+EMAIL = "contributors@saltbed.invalid"
 DATE = "2026-01-01T00:00:00+00:00"
 # a date and a name that are the same everywhere make the same commit ids everywhere
 IDENTITY = {

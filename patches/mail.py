@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from patches.apply import is_current, settle, unsaved
 from patches.base import read_base
 from patches.check import incomplete
+from patches.contributor import read_contributor
 from patches.errors import ConflictError, UsageError
 from patches.git import Git, list_paths
 from patches.repository import CONFIG, reason
@@ -20,6 +21,7 @@ from patches.tree import Tree
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from patches.contributor import Contributor
     from patches.patch import Patch
     from patches.repository import Repository
 
@@ -31,6 +33,7 @@ class Submission:
     """A topic's mails, the tree that they make of the pristine base, and what upstream will miss in them."""
 
     topic: str
+    author: str
     mails: tuple[str, ...]
     tree: str
     warnings: tuple[str, ...] = ()
@@ -42,11 +45,12 @@ def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple
     What a topic requires comes first in its folder. Each folder's mails are applied to a pristine clone, and the
     result is compared, before they are handed out.
 
-    :raises UsageError: when a topic changes nothing, or the tree is not what the patches say.
+    :raises UsageError: when a topic changes nothing, the tree is not what the patches say, or nobody can sign off.
     :raises UnsavedEditsError: when the tree has edits that the mails would lack.
     :raises ConflictError: when the mails do not make the same tree.
     """
     layout = repository.layout
+    author = read_contributor(layout)
     repository.prepare()
     tree, series = Tree(repository), read_series(layout)
     chosen = tuple(topics)
@@ -70,10 +74,10 @@ def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple
         with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as name:
             folder = Path(name) / "mails"
             try:
-                wanted = _write(repository, state.base_commit, patches, folder, checkout=False)
+                wanted = _write(repository, state.base_commit, patches, folder, author, checkout=False)
             except ConflictError:
                 # a patch beside which another one stands in the series may need a merge, and that needs the files
-                wanted = _write(repository, state.base_commit, patches, folder, checkout=True)
+                wanted = _write(repository, state.base_commit, patches, folder, author, checkout=True)
             if set(patches) == set(series) and wanted != tree.full_tree(series.files):
                 raise ConflictError(
                     f"The commits of {topic} are not the tree: run 'nox -s check' and mend what it finds."
@@ -85,13 +89,25 @@ def submit(repository: Repository, topics: Iterable[str], output: Path) -> tuple
             shutil.copytree(folder, target)
         lacking = incomplete(repository, series, state, (patch.topic for patch in patches))
         warnings = tuple(f"{one.rule}: {one.subject} {one.message}" for one in lacking)
-        submissions.append(Submission(topic, tuple(str(path) for path in sorted(target.iterdir())), wanted, warnings))
+        submissions.append(
+            Submission(topic, str(author), tuple(str(path) for path in sorted(target.iterdir())), wanted, warnings)
+        )
     return tuple(submissions)
 
 
-def _write(repository: Repository, base_commit: str, patches: Iterable[Patch], folder: Path, *, checkout: bool) -> str:
+def _write(
+    repository: Repository,
+    base_commit: str,
+    patches: Iterable[Patch],
+    folder: Path,
+    author: Contributor,
+    *,
+    checkout: bool,
+) -> str:
     """Commit each topic with its new files and write the commits as mails; give the last one's tree."""
     salt = repository.layout.salt
+    # git signs off as the committer
+    signer = {"GIT_COMMITTER_NAME": author.name, "GIT_COMMITTER_EMAIL": author.email}
     with repository.scratch(base_commit, checkout=checkout) as git:
         for patch in patches:
             repository.apply(git, (patch.without_ours(),))
@@ -102,7 +118,8 @@ def _write(repository: Repository, base_commit: str, patches: Iterable[Patch], f
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(salt / name, target)
             git.run("update-index", "--add", "-z", "--stdin", feed=list_paths(patch.files))
-            git.run("commit", "--quiet", "--amend", "--allow-empty", "--no-edit")
+            signed = ("--amend", "--no-edit", "--signoff", f"--author={author}")
+            git.run("commit", "--quiet", "--allow-empty", *signed, env=signer)
         git.run(*MAIL, f"--output-directory={folder}", f"{base_commit}..HEAD")
         return git.text("rev-parse", "HEAD^{tree}")
 

@@ -54,6 +54,11 @@ class Patch:
         return str(email.message_from_bytes(self.data, policy=email.policy.default)["Subject"] or "").strip()
 
     @property
+    def author(self) -> str:
+        """Whom the file names as its author, as `Name <address>`."""
+        return str(email.message_from_bytes(self.data, policy=email.policy.default)["From"] or "").strip()
+
+    @property
     def message(self) -> str:
         """The message without its subject."""
         return decode(self._split()[1])

@@ -8,6 +8,7 @@ project's git at their place, and join the commits when mails are written.
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches.errors import ConflictError
-from patches.git import Git, encode, list_paths
+from patches.git import EMAIL, NAME, Git, encode, list_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,6 +67,8 @@ FORMAT: tuple[str, ...] = (
     "--always",
 )
 FORMAT += ("--no-renames", "--no-ext-diff", "--no-textconv", "--unified=3", "--src-prefix=a/", "--dst-prefix=b/")
+# the header with its folded lines
+AUTHOR = re.compile(rb"^From: .*\n([ \t].*\n)*", re.MULTILINE)
 AM: tuple[str, ...] = ("am", "-3", "--quiet", "--empty=keep", "--keep-non-patch", "--keep-cr", "--no-scissors")
 AM += ("--patch-format=mboxrd", "--committer-date-is-author-date")
 
@@ -166,8 +169,9 @@ class Repository:
             return self.apply(git, patches)
 
     def export(self, commit: str) -> bytes:
-        """Write a commit as a patch file: the same bytes for the same commit, on any machine."""
-        return self.git.run("format-patch", *FORMAT, "--stdout", "-1", commit).out
+        """Write a commit as a patch file by our neutral author: the same bytes for the same commit, on any machine."""
+        written = self.git.run("format-patch", *FORMAT, "--stdout", "-1", commit).out
+        return AUTHOR.sub(f"From: {NAME} <{EMAIL}>\n".encode(), written, count=1)
 
     def tree(self, commit: str) -> str:
         """Give the id of a commit's tree."""

@@ -35,7 +35,6 @@ class Wish:
     new: bool = False
     files: tuple[str, ...] = ()
     message: str | None = None
-    author: str | None = None
     date: str | None = None
 
 
@@ -183,8 +182,7 @@ def _fold(tree: Tree, state: State, series: Series, edits: Mapping[str, tuple[st
                 git.run("commit", "--quiet", "--message", f"fixup! {commits[topic]}")
         if wish.new:
             message = wish.message or PLACEHOLDER
-            extra = [f"--author={wish.author}"] if wish.author else []
-            extra += [f"--date={wish.date}"] if wish.date else []
+            extra = [f"--date={wish.date}"] if wish.date else []
             git.run("commit", "--quiet", "--allow-empty", *extra, "-F", "-", feed=message.encode())
         _squash(git, state.base_commit)
         listed = git.text("rev-list", "--reverse", f"{state.base_commit}..HEAD").split()

@@ -145,7 +145,7 @@ def project(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     home = tmp_path / "home"
     home.mkdir()
     (home / ".gitconfig").write_text(
-        "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
+        "[user]\n\tname = Ada\n\temail = ada@analytical.engineer\n[init]\n\tdefaultBranch = main\n"
     )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +12,6 @@ from patches.series import read_series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.unit.patches.conftest import Project
 
@@ -40,9 +41,39 @@ def test_patch_holds_no_noise(patched: Project) -> None:
     """No commit id, no version of git, no abbreviated blob ids: nothing that differs between machines."""
     text = patched.layout.patch("first").read_text()
     assert text.startswith(f"From {'0' * 40} ")
-    assert "From: Ada <ada@example.org>" in text
+    assert text.splitlines()[1] == "From: Saltbed contributors <contributors@saltbed.invalid>"
     assert "-- \n" not in text
     assert len(text.split("\nindex ")[1].split("..")[0]) == 40
+
+
+@pytest.mark.parametrize("user", ["Bob <bob@one.dev>", "root <root@localhost>", None])
+def test_whoever_saves_makes_the_same_patches(patched: Project, user: str | None) -> None:
+    """The user's git configuration, or that there is none, leaves no trace in a stored patch."""
+    name, _, address = (user or "").rstrip(">").partition(" <")
+    Path(os.environ["HOME"], ".gitconfig").write_text(f"[user]\n\tname = {name}\n\temail = {address}\n" if user else "")
+    before = patch_bytes(patched)
+    patched.edit("salt/one.py", 20, "more")
+    patched.topic("third", two="changed by third")
+    written = patch_bytes(patched)
+    assert {one.author for one in read_series(patched.layout)} == {
+        "Saltbed contributors <contributors@saltbed.invalid>"
+    }
+    assert written["second"] == before["second"]
+    # nothing of the user is in the bytes, so the tree made of them has the same ids everywhere
+    assert not [topic for topic, data in written.items() for word in (b"Bob", b"root", b"Ada") if word in data]
+
+
+def test_foreign_author_is_found_and_saved_away(patched: Project) -> None:
+    """A patch that came with another author is named by `check`, also a folded one; `save` makes it neutral."""
+    before, path = patch_bytes(patched), patched.layout.patch("first")
+    neutral = "From: Saltbed contributors <contributors@saltbed.invalid>\n"
+    assert neutral in path.read_text()
+    path.write_text(path.read_text().replace(neutral, "From: Seed 12 maintainers\n <noreply@seed.example>\n", 1))
+    assert patched.run("apply").code == 0
+    assert rules(patched) == {("author", "first")}
+    assert patched.run("save").code == 0
+    assert patch_bytes(patched) == before
+    assert rules(patched) == set()
 
 
 def test_edit_goes_to_the_topic_that_changes_the_file(patched: Project) -> None:
