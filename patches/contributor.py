@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
 IDENT = re.compile(r"^(?P<name>.*?) ?<(?P<email>[^<>]*)> \d+ [+-]\d{4}$")
 # RFC 2606, RFC 6761 and RFC 6762, what is used for networks that end at a router, and git's own "(none)"
-NOBODYS = ("example", "invalid", "test", "localhost", "local", "localdomain", "internal", "lan", "home", "arpa")
+NOBODYS: tuple[str, ...] = (
+    "example",
+    "invalid",
+    "test",
+    "localhost",
+    "local",
+    "localdomain",
+    "internal",
+    "lan",
+    "home",
+    "arpa",
+)
 NOBODYS += ("corp", "example.com", "example.net", "example.org", "(none)")
 # accounts of systems and of build services
 MACHINES = ("root", "nobody", "daemon", "runner", "jenkins", "buildbot", "gitlab-runner", "ci")
