@@ -2,7 +2,8 @@
 
 The overlay's upper layer lies in memory, in a mount and a process namespace of its own: when the holder of the two
 ends, all that ran in the root ends with it and no mount stays. The network is the machine's, so a minion in the root
-reaches a master outside. The only source of packages is the repository of `apt_repository.py`.
+reaches a master outside, unless the root wants one of its own, where every port is free. The only source of packages is
+the repository of `apt_repository.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ RUN_S, READY_S = 120.0, 120.0
 REPOSITORY = "/srv/saltbed"
 CALLER = Path(__file__).with_name("apt_caller.py")
 COMMANDS = ("unshare", "nsenter", "apt-get", "dpkg-deb", "dpkg-scanpackages")
-# $1: a folder, $2: the repository, the rest: folders of other file systems that the root has to see
+# $1: a folder, $2: the repository, $3: "own" for a network of its own, the rest: folders of other file systems that the
+# root has to see
 HOLDER = """set -e
-top=$1 repository=$2; shift 2
+top=$1 repository=$2 network=$3; shift 3
+test "$network" != own || ip link set lo up
 mount -t tmpfs tmpfs "$top"
 mkdir "$top/upper" "$top/work" "$top/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$top/upper,workdir=$top/work" "$top/root"
@@ -55,7 +58,8 @@ END
 # what the machine holds is its own business, what it may start too
 printf '#!/bin/sh\\nexit 101\\n' > usr/sbin/policy-rc.d
 chmod 755 usr/sbin/policy-rc.d
-exec chroot . sh -c 'echo ready; exec sleep infinity'
+# the first process of the namespace has to take leave of what daemons leave behind; bash does, sleep does not
+exec chroot . bash -c 'echo ready; while :; do sleep infinity & wait $!; done'
 """
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -81,9 +85,10 @@ class AptRoot:
     `path` is where the test finds the root's files while it runs.
     """
 
-    def __init__(self, root: Path, folder: Path, repository: Repository) -> None:
+    def __init__(self, root: Path, folder: Path, repository: Repository, *, own_network: bool = False) -> None:
         """Take the project's folder, an empty folder to mount on, and the packages."""
         self.project = root
+        self._spaces = ["--mount", "--pid", *(["--net"] if own_network else [])]
         self.repository = repository
         self._folder = folder
         self._holder: subprocess.Popen[str] | None = None
@@ -94,8 +99,9 @@ class AptRoot:
         machine = Path("/").stat().st_dev
         needed = dict.fromkeys((self.project, Path(sys.prefix), Path(sys.base_prefix)))
         others = [str(path) for path in needed if path.stat().st_dev != machine]
-        space = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]
-        script = ["sh", "-c", HOLDER, "sh", str(self._folder), str(self.repository.folder), *others]
+        space = ["unshare", *self._spaces, "--propagation", "private", "--fork", "--kill-child"]
+        network = "own" if "--net" in self._spaces else "shared"
+        script = ["sh", "-c", HOLDER, "sh", str(self._folder), str(self.repository.folder), network, *others]
         pipe = subprocess.PIPE
         self._holder = subprocess.Popen([*space, *script], stdout=pipe, stderr=subprocess.STDOUT, text=True)
         assert self._holder.stdout
@@ -127,7 +133,7 @@ class AptRoot:
     def argv(self, *command: str) -> list[str]:
         """Return the command line that runs a command in the root."""
         assert self._pid, "the root isn't there"
-        return ["nsenter", f"--target={self._pid}", "--mount", "--pid", "--root", "--wd", *command]
+        return ["nsenter", f"--target={self._pid}", *self._spaces, "--root", "--wd", *command]
 
     def spawn(
         self,
