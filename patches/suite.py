@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from patches.errors import UsageError
@@ -20,8 +21,7 @@ from patches.series import read_series
 from patches.state import read_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Sequence
 
     from patches.layout import Layout
     from patches.repository import Repository
@@ -39,6 +39,13 @@ class Counts:
     passed: int
     failed: int
     skipped: int
+    # the first test that failed, and why; or what kept pytest from running any
+    error: str = ""
+
+    def __str__(self) -> str:
+        """Say it in words, with the first error."""
+        said = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped, exit code {self.code}"
+        return f"{said}; the first error: {self.error}" if self.error else said
 
 
 def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: Sequence[str], own: bool = True) -> int:
@@ -56,13 +63,12 @@ def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: 
     if not present:
         raise UsageError(f"None of the tests listed for '{name}' is in {tree}: run 'nox -s apply' first.")
     deselected = [f"--deselect={line.partition('#')[0].strip()}" for line in listed(layout, "known.txt")]
-    # sockets in the tests' folders must fit into the 107 bytes of a socket's name, whatever TMPDIR says
-    with tempfile.TemporaryDirectory(dir="/tmp", prefix="salt", ignore_cleanup_errors=True) as folder:
-        options = ["-n", str(workers), f"--basetemp={folder}/t", *deselected]
-        if not own:
-            options += [f"--ignore={path}" for path in read_series(layout).files if is_test(path)]
-        command = [*_pytest(layout, tree), *options, *covering(present), *extra]
-        return subprocess.run(command, cwd=tree, env=_environment(layout, tree), check=False).returncode
+    options = ["-n", str(workers), *deselected]
+    if not own:
+        options += [f"--ignore={path}" for path in read_series(layout).files if is_test(path)]
+    with _room() as room:
+        command = [*_pytest(layout, tree, room), *options, *covering(present), *extra]
+        return subprocess.run(command, cwd=tree, env=_environment(layout, tree, room), check=False).returncode
 
 
 def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path) -> dict[str, Counts]:
@@ -71,34 +77,59 @@ def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path) -> di
     :param report: where pytest writes its machine-readable report.
     """
     options = ["-q", f"--junitxml={report}", "--continue-on-collection-errors"]
-    command = [*_pytest(layout, tree), *options, *tests]
-    done = subprocess.run(command, cwd=tree, env=_environment(layout, tree), capture_output=True, check=False)
+    with _room() as room:
+        done = subprocess.run(
+            [*_pytest(layout, tree, room), *options, *tests],
+            cwd=tree,
+            env=_environment(layout, tree, room),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     # pytest wrote this file a moment ago; without one nothing was collected
     cases = list(ET.parse(report).getroot().iter("testcase")) if report.exists() else []  # noqa: S314
-    return {test: _counted(test, cases, done.returncode) for test in tests}
+    return {test: _counted(test, cases, done) for test in tests}
 
 
-def _counted(test: str, cases: Iterable[ET.Element], code: int) -> Counts:
+def _counted(test: str, cases: Iterable[ET.Element], done: subprocess.CompletedProcess[str]) -> Counts:
     """Count what a report says of one file; what could not be collected is a failure.
 
-    :param code: pytest's exit code for all files.
+    :param done: pytest's run for all files.
     """
     module = test.removesuffix(".py").replace("/", ".")
     passed = failed = skipped = 0
+    error = ""
     for case in cases:
         # a file that can't be imported is a case without a class
         where = case.get("classname") or case.get("name") or ""
         if where != module and not where.startswith(f"{module}."):
             continue
-        if case.find("failure") is not None or case.find("error") is not None:
+        wrong = [found for kind in ("failure", "error") if (found := case.find(kind)) is not None]
+        if wrong:
             failed += 1
+            error = error or f"{case.get('name')}: {_reason(wrong[0])}"
         elif case.find("skipped") is not None:
             skipped += 1
         else:
             passed += 1
     if passed or failed or skipped:
-        return Counts(FAILED if failed else PASSED, passed, failed, skipped)
-    return Counts(NOTHING_RUN if code in (PASSED, FAILED) else code, 0, 0, 0)
+        return Counts(FAILED if failed else PASSED, passed, failed, skipped, error)
+    if done.returncode in (PASSED, FAILED):
+        return Counts(NOTHING_RUN, 0, 0, 0)
+    # a conftest.py that can't be imported, or a wrong option: pytest's last line names it
+    said = (done.stderr.strip() or done.stdout.strip() or "pytest said nothing").splitlines()
+    return Counts(
+        done.returncode, 0, 0, 0, "" if done.returncode == NOTHING_RUN else said[-1].removeprefix("E ").strip()
+    )
+
+
+def _reason(wrong: ET.Element) -> str:
+    """Give the line that tells why a test failed.
+
+    The message of a test that could not be set up or collected names no reason; its traceback ends with one.
+    """
+    lines = [line[2:].strip() for line in (wrong.text or "").splitlines() if line.startswith("E ")]
+    return lines[0] if lines else (wrong.get("message") or "no message").splitlines()[0]
 
 
 def listed(layout: Layout, name: str) -> tuple[str, ...]:
@@ -144,17 +175,29 @@ def covering(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(str(path) for path in wanted if not any(other in path.parents for other in wanted))
 
 
-def _pytest(layout: Layout, tree: Path) -> list[str]:
+@contextmanager
+def _room() -> Iterator[Path]:
+    """Yield a temporary folder of this run's own, gone afterwards.
+
+    Salt's tests share the folder `stsuite` in the temporary folder, which belongs to whoever came first. Sockets in it
+    must fit into the 107 bytes of a socket's name, whatever TMPDIR says.
+    """
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="s", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def _pytest(layout: Layout, tree: Path, room: Path) -> list[str]:
     """Give the command that runs pytest on a tree with our configuration."""
     python = str(layout.python) if layout.python.exists() else sys.executable
     config = layout.root / "tests" / "upstream" / "pytest.ini"
-    return [python, "-m", "pytest", "-c", str(config), f"--rootdir={tree}"]
+    return [python, "-m", "pytest", "-c", str(config), f"--rootdir={tree}", f"--basetemp={room / 't'}"]
 
 
-def _environment(layout: Layout, tree: Path) -> dict[str, str]:
+def _environment(layout: Layout, tree: Path, room: Path) -> dict[str, str]:
     """Give an environment in which this tree's Salt is imported, and workers collect the same tests."""
     # our plugins for pytest lie beside its configuration
     path = os.pathsep.join((str(tree), str(layout.root / "tests" / "upstream")))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COVERAGE_"))}
+    dropped = ("PYTEST_", "COVERAGE_", "SALT_PYTEST_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     # parametrised from sets: without a fixed seed each xdist worker collects another list
-    return {**kept, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+    return {**kept, "PYTHONPATH": path, "PYTHONHASHSEED": "0", "TMPDIR": str(room)}

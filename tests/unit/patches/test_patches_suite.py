@@ -1,0 +1,82 @@
+"""Salt's own tests: each run has its temporary folder, and what fails says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patches import suite
+from patches.layout import Layout
+
+if TYPE_CHECKING:
+    import pytest
+
+LAYOUT = Layout(Path(__file__).resolve().parents[3])
+# what Salt's conftest.py does with the temporary folder
+SHARED = """\
+import os, pathlib, socket, tempfile
+def test_it():
+    shared = pathlib.Path(tempfile.gettempdir()) / "stsuite"
+    shared.mkdir()
+    name = str(shared / ("m" * 70))
+    socket.socket(socket.AF_UNIX).bind(name)
+    pathlib.Path({told!r}).write_text(str(shared))
+"""
+
+
+FAILING = {
+    "test_one.py": "def test_one():\n    assert True\ndef test_two():\n    raise OSError('stsuite is not yours')\n",
+    "test_set_up.py": """\
+import pytest
+@pytest.fixture
+def it():
+    raise OSError("no room")
+def test_one(it):
+    pass
+def test_two(it):
+    pass
+""",
+    "test_import.py": "import nothing_of_that_name\n",
+}
+
+
+def run(folder: Path, files: dict[str, str], conftest: str = "") -> list[suite.Counts]:
+    """Run made-up files of Salt's tests."""
+    tree = folder / "tree"
+    tests = [f"tests/pytests/unit/{name}" for name in files]
+    for test, text in zip(tests, files.values(), strict=True):
+        (tree / test).parent.mkdir(parents=True, exist_ok=True)
+        (tree / test).write_text(text)
+    (tree / "conftest.py").write_text(conftest)
+    counts = suite.counts(LAYOUT, tree, tests, folder / "report.xml")
+    return [counts[test] for test in tests]
+
+
+def test_each_run_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that another user or checkout made in the temporary folder is in nobody's way, and none is left."""
+    long = tmp_path / ("long" * 20)
+    (long / "stsuite").mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(long))
+    told = tmp_path / "told"
+    folders = []
+    for _ in range(2):
+        assert run(tmp_path, {"test_it.py": SHARED.format(told=str(told))}) == [suite.Counts(0, 1, 0, 0)]
+        folders.append(Path(told.read_text()))
+    assert folders[0] != folders[1]
+    assert not [folder for folder in folders if folder.exists() or folder.parent.exists()]
+
+
+def test_first_error_of_each_file_is_told(tmp_path: Path) -> None:
+    """What failed first is named with its reason: a test, what sets it up, or an import."""
+    missing = "ModuleNotFoundError: No module named 'nothing_of_that_name'"
+    one, set_up, imported = run(tmp_path, FAILING)
+    assert one == suite.Counts(1, 1, 1, 0, "test_two: OSError: stsuite is not yours")
+    assert set_up == suite.Counts(1, 0, 2, 0, "test_one: OSError: no room")
+    assert imported == suite.Counts(1, 0, 1, 0, f"tests.pytests.unit.test_import: {missing}")
+    assert str(one).endswith("; the first error: test_two: OSError: stsuite is not yours")
+
+
+def test_a_run_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    """A conftest.py that can't be imported leaves no test to count, but a reason."""
+    found = run(tmp_path, {"test_one.py": "def test_one():\n    pass\n"}, "raise OSError('no conftest today')\n")
+    assert found == [suite.Counts(4, 0, 0, 0, "OSError: no conftest today")]
