@@ -13,7 +13,7 @@ from patches.base import Base, write_base
 from patches.sdist import digest
 
 if TYPE_CHECKING:
-    from conftest import Project
+    from tests.unit.patches.conftest import Project
 
 
 @pytest.fixture(params=["filter", "no filter"])
