@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+ROOTS = "needs_root"
+AS_ROOT = 'as root, nox -s live -- -m "live and needs_root"'
 
 # a shell that starts the tests in the background lets them ignore Ctrl-C, and all that they start inherits it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -29,5 +32,17 @@ def stock(root: Path) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no worker is left alone with it at the end."""
+    """Begin with what takes longest, so that no worker is left alone with it at the end; leave out what needs root."""
     items.sort(key=lambda item: item.get_closest_marker("early") is None)
+    if os.geteuid():
+        for item in items:
+            if item.get_closest_marker(ROOTS):
+                item.add_marker(pytest.mark.skip(reason=f"needs root: {AS_ROOT}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell whoever is not root how many tests were left out, and how to run them."""
+    skipped = terminalreporter.getreports("skipped")
+    left_out = {report.nodeid for report in skipped if ROOTS in report.keywords}
+    if left_out and os.geteuid():
+        terminalreporter.line(f"{len(left_out)} tests were left out because they need root: {AS_ROOT}")

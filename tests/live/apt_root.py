@@ -75,8 +75,7 @@ def skip_unless_possible() -> None:
     missing = [name for name in COMMANDS if shutil.which(name) is None]
     if missing:
         pytest.skip(f"needs {', '.join(missing)}: on Debian or Ubuntu, `apt-get install dpkg-dev`, then `{again}`")
-    if os.geteuid() != 0:
-        pytest.skip(f"needs root to mount an overlay: `{again}`")
+    assert os.geteuid() == 0, "only root may mount an overlay: mark the test with `needs_root`"
 
 
 class AptRoot:

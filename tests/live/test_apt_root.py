@@ -12,7 +12,7 @@ from tests.live.apt_root import AptRoot, roots
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.needs_root]
 
 
 @pytest.fixture(scope="module")

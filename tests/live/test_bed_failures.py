@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 import socket
 import subprocess
@@ -45,8 +44,6 @@ def plain(stock: Path, tmp_path: Path, place: Path) -> BedSettings:
 @pytest.fixture
 def small_disk() -> Iterator[Path]:
     """Yield a disk with little room."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small disk")
     with tempfile.TemporaryDirectory(prefix="bed-disk-") as folder:
         mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", folder]
         if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
@@ -84,6 +81,7 @@ def test_port_taken_behind_the_beds_back(plain: BedSettings) -> None:
             pass
 
 
+@pytest.mark.needs_root
 def test_nearly_full_disk(plain: BedSettings, small_disk: Path) -> None:
     """A disk without room is reported before anything starts."""
     wanted = dataclasses.replace(plain, pillar="sql", postgres="local", temporary=small_disk)
@@ -94,6 +92,7 @@ def test_nearly_full_disk(plain: BedSettings, small_disk: Path) -> None:
         pass
 
 
+@pytest.mark.needs_root
 def test_disk_that_fills_up_during_the_start(
     plain: BedSettings, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +107,7 @@ def test_disk_that_fills_up_during_the_start(
         pass
 
 
+@pytest.mark.needs_root
 def test_full_disk_for_logs(plain: BedSettings, small_disk: Path) -> None:
     """A full disk for logs and samples is one sentence too."""
     wanted = dataclasses.replace(plain, folder=small_disk / "run")
@@ -120,10 +120,9 @@ def test_full_disk_for_logs(plain: BedSettings, small_disk: Path) -> None:
         shutil.rmtree(wanted.folder)
 
 
+@pytest.mark.needs_root
 def test_temporary_folder_closed_to_postgresql(plain: BedSettings, place: Path) -> None:
     """A private TMPDIR of root's, which PostgreSQL's user can't enter, is one sentence."""
-    if os.geteuid() != 0:
-        pytest.skip("only root's server runs as another user")
     place.chmod(0o700)
     wanted = dataclasses.replace(plain, pillar="sql", postgres="local")
     with (

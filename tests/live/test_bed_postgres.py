@@ -136,10 +136,9 @@ def test_killed_server_is_noticed(tmp_path: Path) -> None:
         until(lambda: not answers(postgres), Deadline(10), lambda: "it answers still")
 
 
+@pytest.mark.needs_root
 def test_wheel_below_a_private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Binaries that the server's user can't reach, as in a virtual environment below /root, still work."""
-    if os.geteuid() != 0:
-        pytest.skip("only root's server runs as another user")
     installed = cluster.wheel_binaries()
     if installed is None:
         pytest.skip("the wheel is not installed")

@@ -134,6 +134,7 @@ def ask(bed: Bed, minion: str, *arguments: str) -> Any:  # noqa: ANN401 - JSON
 
 
 @pytest.mark.long
+@pytest.mark.needs_root
 def test_modes_give_the_same_results(bed: Bed, apt_root: AptRoot) -> None:
     """A real minion lists packages and services and applies states alike in all modes."""
     found: dict[str, list[object]] = {}
@@ -188,6 +189,7 @@ def test_modes_give_the_same_results(bed: Bed, apt_root: AptRoot) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.needs_root
 def test_modes_give_the_same_results_without_a_master(apt_root: AptRoot) -> None:
     """Salt without a master lists and applies alike in all modes."""
     for name, content in (("up", UP), ("down", DOWN)):
@@ -210,6 +212,7 @@ def test_modes_give_the_same_results_without_a_master(apt_root: AptRoot) -> None
 
 
 @pytest.mark.long
+@pytest.mark.needs_root
 def test_a_missing_function_fails_the_job(apt_root: AptRoot, root: Path) -> None:
     """The exit code of salt-call is not 0 for what is missing, and 0 for what is not applicable."""
     apt_root.write(
@@ -224,6 +227,7 @@ def test_a_missing_function_fails_the_job(apt_root: AptRoot, root: Path) -> None
 
 
 @pytest.mark.long
+@pytest.mark.needs_root
 def test_a_proxy_works(apt_root: AptRoot, root: Path) -> None:
     """A dummy proxy minion lists and installs its packages with interfaces enforced, and says what it lacks."""
     apt_root.write("/srv/pillar/top.sls", "base:\n  '*':\n    - dummy\n")

@@ -20,7 +20,7 @@ from tests.live.beacon_bed import HOOKS, INTERVAL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live, pytest.mark.needs_root, pytest.mark.timeout(600)]
 
 SCRIPT = Path(__file__).with_name("apt_beacon.py")
 CHANGED = "salt/beacon/apt-root/pkgset/changed"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.long]
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.needs_root]
 BEGINNINGS = ("", "1.0", "1.10", "2.0")
 # wanted, condition, what is right afterwards: by what was there (absent, lower, equal, higher)
 POLICIES = [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.live.apt_root import AptRoot
 
-pytestmark = [pytest.mark.live, pytest.mark.long]
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.needs_root]
 NAME = "web1.example.com"
 
 
