@@ -101,7 +101,7 @@ def _install_lock(session: nox.Session) -> None:
     uv = str(beside) if beside.exists() else shutil.which("uv")
     failed = ""
     if uv:
-        # as pip does, trust whom the system trusts: a proxy may bring its own certificate; older uv knows the second name
+        # trust whom the system trusts: a proxy may have a certificate of its own; older uv knows the second name
         trust = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
         command = [uv, "pip", *common, "--python", str(PYTHON)]
         done = subprocess.run(command, env={**trust, **os.environ}, capture_output=True, text=True, check=False)
