@@ -7,6 +7,7 @@ that it depends on in the versions that it wants.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 COMPILED = PACKAGES / "build" / "pycache"
 # a caller's Salt must not leak into the bed, nor what would change how Python behaves there
 DROPPED = ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME", "PYTHONWARNINGS", "SALT_MASTER_CONFIG", "SALT_MINION_CONFIG")
+# systemd gives a service these folders, and an ordinary user's shell does not: Salt calls ip, service and others there
+SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,17 @@ class Tree:
         return [sys.executable, str(self.path.absolute() / "scripts" / name), f"--config-dir={config_dir}"]
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return `environment` changed so that Python finds this tree's Salt, and no other."""
+        """Return `environment` changed so that Python finds this tree's Salt, no other, and Salt the system's tools."""
         kept = {name: value for name, value in environment.items() if name not in DROPPED}
-        kept |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONUNBUFFERED": "1"}
+        kept |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONUNBUFFERED": "1", "PATH": _with_sbin(environment)}
         if self._installed():
             kept.pop("PYTHONPATH", None)
             return kept
         return kept | {"PYTHONPATH": str(self.path.absolute())}
+
+
+def _with_sbin(environment: Mapping[str, str]) -> str:
+    """Return the PATH of an environment, with the folders of the system's tools last unless they are there."""
+    path = environment.get("PATH", os.defpath)
+    missing = [folder for folder in SBIN if folder not in path.split(os.pathsep)]
+    return os.pathsep.join([path, *missing])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 import yaml
 
 from harness.bed import master, minion
@@ -12,9 +12,6 @@ from harness.bed.api import Api
 from harness.bed.fleet import Order
 from harness.bed.master import Master
 from harness.bed.tree import Tree
-
-if TYPE_CHECKING:
-    import pytest
 
 MASTER = Master(Path("/t/master"), Path("/r/logs/master.log"), 20001, 20002)
 
@@ -85,6 +82,18 @@ def test_environment_of_a_tree(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert environment["PYTHONPATH"] == str(tmp_path / "build" / "stock")
     assert environment["HOME"] == "/h"
     assert "PYTHONDONTWRITEBYTECODE" not in environment
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/usr/local/bin:/usr/bin:/bin", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
+        ("/usr/sbin:/mine:/usr/local/sbin:/sbin", "/usr/sbin:/mine:/usr/local/sbin:/sbin"),
+    ],
+)
+def test_salt_finds_the_systems_tools(path: str, expected: str) -> None:
+    """Like a service of systemd, and unlike an ordinary user's shell, Salt finds what lies in the folders sbin."""
+    assert Tree(Path("build/stock")).environment({"PATH": path})["PATH"] == expected
 
 
 def test_command_of_a_tree() -> None:
