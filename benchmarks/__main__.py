@@ -1,6 +1,6 @@
 """The command: run one benchmark and write its outcome.
 
-Exit codes: 0 the benchmark ran to its end, 2 usage, 3 it could not, 130 interrupted.
+Exit codes: 0 the benchmark ran to its end, 2 usage, 3 it could not, 130 interrupted, 141 nobody reads the output.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.errors import BenchmarkError, UnknownBenchmark
 from benchmarks.options import Options
+from evil_minions import pipe
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
@@ -110,4 +111,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pipe.run(main))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 try:
-    from evil_minions import control, keystates, orders, shelf
+    from evil_minions import control, keystates, orders, pipe, shelf
     from evil_minions.cast import Part, part_of
     from evil_minions.errors import EvilMinionsError, UsageError
     from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
@@ -38,7 +38,7 @@ example (python is build/venv/bin/python, which `nox -s apply` makes):
   python -m evil_minions record --minion web1 --output web1.json --jobs 5
   python -m evil_minions run --recording web1.json --master 127.0.0.1 --minions 1000 --folder /tmp/fleet
 
-exit codes: 0 as asked, 1 the fleet failed, 2 options that can't be used, 3 not ready in time
+exit codes: 0 as asked, 1 the fleet failed, 2 options that can't be used, 3 not ready in time, 141 nobody reads on
 """
 _LINE_SECONDS: Final = 0.5
 _PIPE_SECONDS: Final = 5.0
@@ -248,4 +248,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pipe.run(main))

@@ -1,7 +1,7 @@
 """`python -m harness`: load runs, their results and reports, and a bed to play with.
 
 Exit codes: 0 all is well; 1 a threshold of the scenario was missed, or a figure got worse than allowed; 2 wrong use or
-settings; 3 the bed or the run failed; 130 interrupted.
+settings; 3 the bed or the run failed; 130 interrupted; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 try:
+    from evil_minions import pipe
     from harness import campaign, figures, serve
     from harness.bed.settings import BedSettings
     from harness.containers import options as containers
@@ -37,10 +38,13 @@ if TYPE_CHECKING:
 
     from harness.results.result import Result
 
-OK, MISSED, USAGE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
+OK, MISSED, INTERRUPTED = 0, 1, 130
+# where the beds of `up` have their folders
+BEDS = Path("build/beds")
+RUN = "folder or name of a run, or latest (the default)"
 CODES = (
     "exit codes: 0 all is well, 1 a threshold of the scenario was missed or a figure got worse than --fail-if-worse "
-    "allows, 2 wrong use or settings, 3 the bed or the run failed, 130 interrupted"
+    "allows, 2 wrong use or settings, 3 the bed or the run failed, 130 interrupted, 141 nobody reads on"
 )
 
 
@@ -58,12 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         print(error, file=sys.stderr)
-        return USAGE if isinstance(error, SettingsError) else FAILED
+        return error.exit_code
     except Exception as error:  # a user gets a sentence for whatever goes wrong, the fleet's own errors included
-        if options.debug:
+        if options.debug or (isinstance(error, BrokenPipeError) and pipe.unread()):
             raise
         print(f"{error} ({type(error).__name__}; --debug shows where)", file=sys.stderr)
-        return FAILED
+        return HarnessError.exit_code
 
 
 def load(options: argparse.Namespace) -> int:
@@ -122,8 +126,7 @@ def scenarios(options: argparse.Namespace) -> int:
 def up(options: argparse.Namespace) -> int:
     """Start a bed that stays until Ctrl-C."""
     _, tree = campaign.find(options.tree)
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    folder = options.folder.parent / "beds" / stamp
+    folder = options.folder / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     serve.serve(BedSettings(tree, folder, minions=options.minions, transport=options.transport))
     return OK
 
@@ -134,13 +137,14 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m harness", description="Load runs of Salt, their results and reports.", epilog=CODES
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    folder = argparse.ArgumentParser(add_help=False)
-    folder.add_argument("--folder", type=Path, default=runs.FOLDER, help="where run folders are (default: %(default)s)")
-    folder.add_argument("--json", action="store_true", help="print a machine's answer")
-    folder.add_argument("--debug", action="store_true", help="print tracebacks")
 
     def command(
-        do: Callable[[argparse.Namespace], int], text: str, example: str, *, definitions: str = ""
+        do: Callable[[argparse.Namespace], int],
+        text: str,
+        example: str,
+        *,
+        definitions: str = "",
+        folder: Path = runs.FOLDER,
     ) -> argparse.ArgumentParser:
         entry: argparse.ArgumentParser = commands.add_parser(
             do.__name__,
@@ -148,9 +152,11 @@ def parser() -> argparse.ArgumentParser:
             description=f"{text[:1].upper()}{text[1:]}.",
             epilog=f"example:\n  {example}\n\n{definitions}{CODES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            parents=[folder],
         )
         entry.set_defaults(do=do)
+        entry.add_argument("--folder", type=Path, default=folder, help="where its folders are (default: %(default)s)")
+        entry.add_argument("--json", action="store_true", help="print a machine's answer")
+        entry.add_argument("--debug", action="store_true", help="print tracebacks")
         return entry
 
     entry = command(
@@ -180,10 +186,10 @@ def parser() -> argparse.ArgumentParser:
         "python -m harness result",
         definitions=f"fields:\n{definitions}\n\n",
     )
-    entry.add_argument("run", nargs="?", help="folder or name of a run (default: the latest)")
+    entry.add_argument("run", nargs="?", help=RUN)
     entry = command(report, "write a run's report again", "python -m harness report 20260102T030405Z-quick")
-    entry.add_argument("run", nargs="?", help="folder or name of a run (default: the latest)")
-    entry.add_argument("--against", metavar="RUN", help="an earlier run to compare it to")
+    entry.add_argument("run", nargs="?", help=RUN)
+    entry.add_argument("--against", metavar="RUN", help="an earlier run to compare it to, or latest")
     entry.add_argument(
         "--fail-if-worse",
         type=_share,
@@ -192,7 +198,9 @@ def parser() -> argparse.ArgumentParser:
     )
     entry = command(scenarios, "list the scenarios, or describe some", "python -m harness scenarios burst")
     entry.add_argument("names", nargs="*", metavar="NAME", help="name of a scenario, or a TOML file")
-    entry = command(up, "start a bed that stays up until Ctrl-C", "python -m harness up --tree stock --minions 100")
+    entry = command(
+        up, "start a bed that stays up until Ctrl-C", "python -m harness up --tree stock --minions 100", folder=BEDS
+    )
     entry.add_argument("--tree", default="patched", help="which Salt, as for `load` (default: %(default)s)")
     entry.add_argument(
         "--transport", choices=scenario.TRANSPORTS, default="zeromq", help="Salt's transport (default: %(default)s)"
@@ -258,4 +266,4 @@ def _described(entry: scenario.Scenario) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pipe.run(main))

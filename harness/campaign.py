@@ -112,6 +112,10 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
         runs.end(folder, "failed", str(error))
         progress.say(f"The run failed; its samples and logs are in {shown(folder)}.")
         raise
+    except BrokenPipeError as error:
+        # nobody reads the progress any more
+        runs.end(folder, "interrupted", str(error))
+        raise
     except OSError as error:
         # a full disk takes no note either
         with contextlib.suppress(OSError):

@@ -3,19 +3,19 @@
 Every command of the harness prints the message of one of these as a single line and ends with its `exit_code`, so a
 message is one sentence that says what to do next.
 
-    HarnessError (1)
+    HarnessError (3)
     ├── SettingsError (2)         a setting, an option or a file of settings is wrong
     │   ├── ScenarioError         a scenario file
     │   ├── PortError             a port that was asked for is taken
     │   └── LimitError            the machine's limits can't carry what was asked for
-    ├── StartError (3)            something of the bed did not start or did not answer in time
+    ├── StartError                something of the bed did not start or did not answer in time
     │   ├── PostgresError         no source of PostgreSQL works
     │   ├── DockerError           an engine of Docker is missing or refuses
     │   ├── DiskError             a disk is full
     │   ├── MasterError           the master did not start
     │   └── WardenError           the process that owns the bed's processes is gone
-    ├── ProcessError (1)          a process of the bed ended, or did not end in time
-    └── RunError (1)              a load run could not be completed
+    ├── ProcessError              a process of the bed ended, or did not end in time
+    └── RunError                  a load run could not be completed
 """
 
 import errno
@@ -43,7 +43,7 @@ REFUSED = frozenset(
 class HarnessError(Exception):
     """Anything that the harness reports to its user as one sentence."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[int] = 3
 
 
 class SettingsError(HarnessError):
@@ -66,8 +66,6 @@ class LimitError(SettingsError):
 
 class StartError(HarnessError):
     """Something of the bed did not start or did not answer in time."""
-
-    exit_code = 3
 
 
 class PostgresError(StartError):

@@ -21,6 +21,7 @@ CODES = """\
 exit codes:
   0 done   1 check or tests found something   2 wrong option or patch set   3 unsaved edits in salt/
   4 a patch or rebase conflicts   5 no source distribution   6 git or pip failed   7 the tree is in use
+  141 nobody reads the output
 """
 
 

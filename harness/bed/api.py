@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from harness.bed.master import LOGS
-from harness.processes.deadline import Deadline, until
+from harness.processes.deadline import until
 from harness.processes.ports import HOST
-from harness.processes.process import Command, Layer, Process, tail
+from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +95,8 @@ def login(api: Api) -> str:
 
 
 def wait_ready(api: Api, process: Process, seconds: float = READY_S) -> None:
-    """Wait until the API lets its user in."""
+    """Wait until the API lets its user in; `seconds` are those of a quiet machine."""
+    deadline = process.patience(seconds)
     reasons: list[str] = []
 
     def ready() -> bool:
@@ -108,9 +109,6 @@ def wait_ready(api: Api, process: Process, seconds: float = READY_S) -> None:
 
     until(
         ready,
-        Deadline(seconds),
-        lambda: (
-            f"salt-api does not answer at {api.url} after {seconds:g} s ({' '.join(reasons)}); the last lines of "
-            f"{api.log} are:\n{tail(api.log)}"
-        ),
+        deadline,
+        lambda: process.late(f"salt-api does not answer at {api.url} ({' '.join(reasons)})", deadline, api.log),
     )

@@ -263,7 +263,7 @@ class Bed:
 
     def _own_environment(self) -> dict[str, str]:
         """Return the harness's environment, in which Python finds the project's packages."""
-        return {**os.environ, "PYTHONPATH": str(PACKAGES)}
+        return {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONFAULTHANDLER": "1"}
 
     def restart_master(self) -> None:
         """Stop the master, start it again with the same configuration, and wait until it answers."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evil_minions import control
 from harness.errors import StartError
-from harness.processes.deadline import Deadline, until
+from harness.processes.deadline import Patience, until
 from harness.processes.ports import HOST, listens
 from harness.processes.process import Command, Layer, Process
 
@@ -75,9 +75,11 @@ class Fleet:
         """Wait until every minion that is to get ready is, and return the state.
 
         `progress` is called with each state on the way.
-        Raises StartError if the fleet ends, or is not ready after `seconds`.
+        Raises StartError if the fleet ends, or is not ready after `seconds`, which grow on a busy machine and as long
+        as more minions get ready.
         """
-        seen: list[Status] = []
+        seen = [self.status()]
+        deadline = Patience(seconds, lambda: advance(seen[0]), least=1)
 
         def ready() -> Status | None:
             seen[:] = [self.status()]
@@ -89,9 +91,9 @@ class Fleet:
 
         return until(
             ready,
-            Deadline(seconds),
+            deadline,
             lambda: (
-                f"Of {self.minions:,} simulated minions {seen[0].ready:,} are ready after {seconds:g} s, "
+                f"Of {self.minions:,} simulated minions {seen[0].ready:,} are ready after {deadline.waited()}, "
                 f"{seen[0].connected:,} are connected: see {self.process.log} and the master's log beside it."
             ),
         )
@@ -100,6 +102,11 @@ class Fleet:
         """End the fleet; its samples are complete when this returns."""
         self.control.close()
         self.process.stop(STOP_S)
+
+
+def advance(status: Status) -> float:
+    """Return how far a fleet is on its way to be ready: the steps that its minions have taken together."""
+    return status.connected + status.authenticated + status.ready
 
 
 def start(
@@ -123,6 +130,7 @@ def start(
     )
     process = processes.start(order.name, command)
     path = control.socket_path(folder)
+    deadline = process.patience(START_S)
 
     def ready() -> bool:
         process.check()
@@ -130,10 +138,7 @@ def start(
 
     until(
         ready,
-        Deadline(START_S),
-        lambda: (
-            f"The fleet does not answer at {path} after {START_S:g} s; the last lines of {process.log} are:\n"
-            f"{process.tail()}"
-        ),
+        deadline,
+        lambda: process.late(f"The fleet does not answer at {path}", deadline),
     )
     return Fleet(order.minions, folder, control.connect(folder), process)

@@ -17,9 +17,9 @@ import yaml
 
 from harness.bed.ping import PINGS
 from harness.errors import DiskError, MasterError, StartError
-from harness.processes.deadline import Deadline, until
+from harness.processes.deadline import until
 from harness.processes.ports import HOST, listens
-from harness.processes.process import Command, Layer, Process, tail
+from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,7 +161,8 @@ def start(master: Master, tree: Tree, environment: Mapping[str, str], processes:
 def wait_ready(master: Master, process: Process, seconds: float = READY_S) -> None:
     """Wait until the master answers requests, publishes, and lets Salt's commands listen to its events.
 
-    Raises MasterError, with the end of its log, if it does not, and DiskError for a full disk.
+    `seconds` are those of a quiet machine. Raises MasterError, with what it was doing and the end of its log, if it
+    does not, and DiskError for a full disk.
     """
     try:
         _wait_ready(master, process, seconds)
@@ -172,6 +173,7 @@ def wait_ready(master: Master, process: Process, seconds: float = READY_S) -> No
 
 
 def _wait_ready(master: Master, process: Process, seconds: float) -> None:
+    deadline = process.patience(seconds)
     with PINGS[master.transport](master.request_port) as ping:
 
         def ready() -> bool:
@@ -185,9 +187,6 @@ def _wait_ready(master: Master, process: Process, seconds: float) -> None:
 
         until(
             ready,
-            Deadline(seconds),
-            lambda: (
-                f"The master does not answer on port {master.request_port} after {seconds:g} s; the last lines of "
-                f"{master.log} are:\n{tail(master.log)}"
-            ),
+            deadline,
+            lambda: process.late(f"The master does not answer on port {master.request_port}", deadline, master.log),
         )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from harness.bed.master import LOGS
-from harness.processes.deadline import Deadline, until
+from harness.processes.deadline import until
 from harness.processes.ports import HOST
-from harness.processes.process import Command, Layer, Process, tail
+from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +75,7 @@ def start(
         patience=STOP_S,
     )
     process = processes.start(minion, command)
+    deadline = process.patience(READY_S)
 
     def ready() -> bool:
         process.check(log)
@@ -82,7 +83,7 @@ def start(
 
     until(
         ready,
-        Deadline(READY_S),
-        lambda: f"The minion {minion} is not ready after {READY_S:g} s; the last lines of {log} are:\n{tail(log)}",
+        deadline,
+        lambda: process.late(f"The minion {minion} is not ready", deadline, log),
     )
     return process

@@ -55,7 +55,7 @@ class Workplace:
 
     def spawn(self, name: str, argv: list[str], role: str, environment: Mapping[str, str]) -> Process:
         """Start a program of ours."""
-        variables = {**os.environ, "PYTHONPATH": str(PACKAGES), **environment}
+        variables = {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONFAULTHANDLER": "1", **environment}
         command = Command(role=role, argv=argv, environment=variables, output=LOGS / f"{name}.out", cwd=SAMPLES)
         return self.processes.start(name, command)
 

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     from harness.load.stage import Job
 
-# a large fleet's pillars take as long to write as minutes
-START_S = 600.0
+# a large fleet's pillars take minutes to write, and what starts within a container is waited for there, see
+# harness.processes.deadline
+START_S = 1800.0
 JOB_CACHE_S = 330.0
 JANITOR_S = 60.0
 MASTER = "master"
@@ -316,6 +317,14 @@ class RemoteClients:
     def answered(self) -> int:
         """Return how many requests have been answered."""
         return int(self.last["answered"])
+
+    def patience(self, seconds: float) -> Deadline:
+        """Return a deadline for what takes `seconds` on a quiet machine."""
+        return Deadline(seconds)
+
+    def late(self, what: str, deadline: Deadline) -> str:
+        """Return what is to be said of clients that did not do `what` in time."""
+        return f"The clients did not {what} after {deadline.waited()}: see the logs of their container."
 
     def tail(self) -> str:
         """Return the last lines that they printed."""

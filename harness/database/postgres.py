@@ -13,7 +13,7 @@ import psycopg2
 from psycopg2.extensions import make_dsn
 
 from harness.errors import PostgresError
-from harness.processes.deadline import Deadline, until
+from harness.processes.deadline import until
 from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
@@ -95,7 +95,11 @@ def answers(postgres: Postgres) -> bool:
 
 
 def wait_ready(postgres: Postgres, process: Process, seconds: float) -> None:
-    """Wait until the database that `process` brings takes connections; raise StartError with the end of its log."""
+    """Wait until the database that `process` brings takes connections; raise StartError with the end of its log.
+
+    `seconds` are those of a quiet machine.
+    """
+    deadline = process.patience(seconds)
 
     def ready() -> bool:
         process.check()
@@ -103,9 +107,6 @@ def wait_ready(postgres: Postgres, process: Process, seconds: float) -> None:
 
     until(
         ready,
-        Deadline(seconds),
-        lambda: (
-            f"PostgreSQL on port {postgres.port} does not answer after {seconds:g} s; the last lines of "
-            f"{process.log} are:\n{process.tail()}"
-        ),
+        deadline,
+        lambda: process.late(f"PostgreSQL on port {postgres.port} does not answer", deadline),
     )

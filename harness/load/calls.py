@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import requests
 
 from harness.errors import HarnessError
+from harness.processes.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,12 +72,16 @@ class ApiCaller:
     def token(url: str, user: str, password: str, eauth: str) -> str:
         """Return the token of a fresh login. Raises HarnessError if salt-api refuses or doesn't answer."""
         credentials = {"username": user, "password": password, "eauth": eauth}
-        try:
-            response = requests.post(f"{url.rstrip('/')}/login", json=credentials, timeout=LOGIN_S)
-            response.raise_for_status()
-            return str(response.json()["return"][0]["token"])
-        except (requests.RequestException, LookupError, ValueError) as error:
-            raise HarnessError(f"The clients could not log in to salt-api at {url}: {error}.") from error
+        deadline = Deadline(LOGIN_S)
+        while True:
+            try:
+                response = requests.post(f"{url.rstrip('/')}/login", json=credentials, timeout=LOGIN_S)
+                response.raise_for_status()
+                return str(response.json()["return"][0]["token"])
+            except (requests.RequestException, LookupError, ValueError) as error:
+                if isinstance(error, requests.Timeout) and not deadline.passed():
+                    continue
+                raise HarnessError(f"The clients could not log in to salt-api at {url}: {error}.") from error
 
     def call(self, clients: Clients, expected: int) -> Answer:
         """Post one lowstate and count the minions in the answer."""

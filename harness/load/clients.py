@@ -12,9 +12,10 @@ from harness.load import plan as plans
 from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.load.plan import Plan
+    from harness.processes.deadline import Deadline
     from harness.processes.process import Process
 
 LOCUST = Path(__file__).with_name("users.py")
@@ -32,14 +33,27 @@ class Locust:
 class Clients:
     """The clients at work; `process` is the one that ends when the last answer has come."""
 
-    def __init__(self, process: Process, samples: Path) -> None:
-        """Take the leading process and the folder of its samples."""
-        self._process = process
+    def __init__(self, processes: Sequence[Process], samples: Path) -> None:
+        """Take the processes, the leading one first, and the folder of their samples."""
+        self._process, *self._workers = processes
         self._samples = samples
 
     def code(self) -> int | None:
-        """Return the exit code, None while they are at work."""
-        return self._process.code()
+        """Return the exit code, None while they are at work; raise StartError if a worker has failed."""
+        code = self._process.code()
+        for worker in self._workers if code is None else ():
+            # one whose work is done ends well, perhaps a moment before the one that directs it
+            if worker.code():
+                worker.check()
+        return code
+
+    def patience(self, seconds: float) -> Deadline:
+        """Return a deadline for what takes `seconds` on a quiet machine, longer as long as they are at work."""
+        return self._process.patience(seconds)
+
+    def late(self, what: str, deadline: Deadline) -> str:
+        """Return what is to be said of clients that did not do `what` in time."""
+        return self._process.late(f"The clients did not {what}", deadline)
 
     def zero(self) -> float | None:
         """Return the schedule's zero in seconds since the epoch, None while they are not ready yet."""
@@ -57,8 +71,7 @@ class Clients:
 
 def start(plan: Plan, port: int, spawn: Callable[[Locust], Process]) -> Clients:
     """Start the clients with `spawn`; `port` is for locust's master, if there are workers."""
-    started = [spawn(locust) for locust in commands(plan, port)]
-    return Clients(started[0], plan.samples)
+    return Clients([spawn(locust) for locust in commands(plan, port)], plan.samples)
 
 
 def commands(plan: Plan, port: int) -> list[Locust]:

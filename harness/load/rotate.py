@@ -28,11 +28,12 @@ def main(argv: Sequence[str]) -> int:
     seconds = float(argv[1])
     salt.crypt.dropfile(options["cachedir"], options["user"], options["id"])
     asked = Path(options["cachedir"], ".dfn")
+    deadline = Deadline(seconds)
     try:
         until(
             lambda: not asked.exists(),
-            Deadline(seconds),
-            lambda: f"the master has not rotated its key after {seconds:g} s: give it a shorter `loop_interval`",
+            deadline,
+            lambda: f"the master has not rotated its key after {deadline.waited()}: give it a shorter `loop_interval`",
             time.sleep,
         )
     except StartError as error:

@@ -15,7 +15,7 @@ from harness.errors import MasterError, RunError, ScenarioError, SettingsError, 
 from harness.load.recorder import Recorder
 from harness.load.stage import Local
 from harness.load.timeline import Player
-from harness.processes.deadline import Deadline
+from harness.processes.deadline import Deadline, Patience
 from harness.samples import Timeline
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 SAMPLE_S = 1.0
 """Seconds between two samples of the fleet."""
-# what the clients may take beyond the last one's patience before the run counts as stuck
+# what the clients may take to begin, and beyond the last one's patience, before the run counts as stuck
+BEGIN_S = 60.0
 STUCK_S = 60.0
 # how long nothing may move before a fleet that has nothing left to send counts as settled
 QUIET_S = 2.0
@@ -103,18 +104,17 @@ def _check_functions(job: Job, fleet: Fleet) -> None:
 
 
 def _ramp_up(job: Job, recorder: Recorder) -> None:
-    """Wait until every minion is ready."""
-    deadline = Deadline(job.scenario.ready_s)
-    while True:
-        sample = recorder.sample("ramp-up")
-        if sample.ready >= sample.minions:
-            return
+    """Wait until every minion is ready: longer than the scenario says as long as more of them get ready."""
+    sample = recorder.sample("ramp-up")
+    deadline = Patience(job.scenario.ready_s, lambda: sample.connected + sample.authenticated + sample.ready, least=1)
+    while sample.ready < sample.minions:
         if deadline.passed():
             raise StartError(
-                f"Only {sample.ready:,} of {sample.minions:,} minions were ready after {job.scenario.ready_s:g} s: "
+                f"Only {sample.ready:,} of {sample.minions:,} minions were ready after {deadline.waited()}: "
                 f"see the logs in {job.folder}, or raise `ready_s` in the scenario."
             )
         time.sleep(min(SAMPLE_S, deadline.left()))
+        sample = recorder.sample("ramp-up")
 
 
 def _expected(job: Job, fleet: Fleet) -> dict[str, int]:
@@ -135,15 +135,16 @@ def _watch_clients(job: Job, recorder: Recorder, clients: Clients, player: Playe
     """
     scenario = job.scenario
     limit = scenario.load_s + max(entry.give_up_s for entry in scenario.clients) + STUCK_S
-    deadline = Deadline(limit)
-    code = clients.code()
+    deadline = clients.patience(BEGIN_S)
+    code, zero = clients.code(), clients.zero()
     while code is None or (player.started and not player.done):
         if player.problem:
             raise RunError(player.problem)
         if deadline.passed():
-            raise RunError(f"The clients still run {limit:g} s after their start: {clients.tail()}")
+            raise RunError(clients.late("begin" if zero is None else "come to an end", deadline))
         time.sleep(SAMPLE_S)
-        if not player.started and (zero := clients.zero()) is not None:
+        if zero is None and (zero := clients.zero()) is not None:
+            deadline = Deadline(limit)
             player.start(zero)
         recorder.sample("load", f"{clients.answered():,} client requests answered")
         code = clients.code()
@@ -159,15 +160,16 @@ def _watch_clients(job: Job, recorder: Recorder, clients: Clients, player: Playe
 
 def _settle(job: Job, recorder: Recorder) -> bool:
     """Sample until no minion has a return left to send, and return whether that was so before the scenario's limit."""
-    deadline = Deadline(job.scenario.settle_s)
-    quiet = Deadline(QUIET_S)
+    # to the second: how long is waited is part of what is measured
+    deadline = Deadline(job.scenario.settle_s, time.monotonic)
+    quiet = Deadline(QUIET_S, time.monotonic)
     before = recorder.sample("settling")
     while not deadline.passed():
         time.sleep(min(SAMPLE_S, deadline.left()))
         sample = recorder.sample("settling")
         moved = (sample.publications, sample.return_sends) != (before.publications, before.return_sends)
         if moved or sample.returns > sample.returns_acked + sample.returns_given_up:
-            quiet = Deadline(QUIET_S)
+            quiet = Deadline(QUIET_S, time.monotonic)
         elif quiet.passed():
             return True
         before = sample

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evil_minions.control import Status
     from harness.bed import fleet as bed_fleet
     from harness.load.clients import Locust
+    from harness.processes.deadline import Deadline
     from harness.processes.process import Process
     from harness.scenarios.scenario import Scenario
 
@@ -87,6 +88,12 @@ class Clients(Protocol):
 
     def answered(self) -> int:
         """Return how many requests have been answered."""
+
+    def patience(self, seconds: float) -> Deadline:
+        """Return a deadline for what takes `seconds` on a quiet machine."""
+
+    def late(self, what: str, deadline: Deadline) -> str:
+        """Return what is to be said of clients that did not do `what` in time."""
 
     def tail(self) -> str:
         """Return the last lines that they printed."""

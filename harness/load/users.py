@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 import gevent
 from gevent.pool import Group
-from locust import User, events, task
+from locust import User, events, runners, task
 from locust.runners import MasterRunner, WorkerRunner
 
 from harness.errors import HarnessError
 from harness.load import plan as plans
 from harness.load.calls import ApiCaller, CliCaller
+from harness.processes import pressure
 from harness.samples import ClientSample, SampleFile
 from harness.scenarios import schedule
 
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
 
 PLAN = plans.from_environment()
 SCENARIO = PLAN.scenario
-# between the login and the schedule's zero: every worker has to be waiting by then
+# between the login and the schedule's zero, on a quiet machine: every worker has to be waiting by then
 LEAD_S = 1.0
+# locust gives up a worker that says nothing for three seconds, which a busy machine is enough for; one that has ended
+# is noticed by whoever started it
+runners.HEARTBEAT_LIVENESS = 300
 BEGIN, DONE = "saltbed_begin", "saltbed_done"
 
 
@@ -67,7 +71,7 @@ class Load:
             self.failed = True
             gevent.spawn(self.environment.runner.quit)
             return
-        zero = time.time() + LEAD_S
+        zero = time.time() + LEAD_S / pressure.pace()
         plans.write_zero(PLAN.samples, zero)
         if self.directs:
             self.environment.runner.send_message(BEGIN, {"zero": zero, "token": token})
@@ -177,8 +181,12 @@ def _start(environment: Environment, **_: object) -> None:
 
 @events.quitting.add_listener  # type: ignore[untyped-decorator]
 def _exit_code(environment: Environment, **_: object) -> None:
-    """Exit 0 if every answer was complete, 1 if not (thresholds judge that), 3 if clients could not begin."""
+    """Exit 0 if every answer was complete, 1 if not (thresholds judge that), 3 if clients could not begin.
+
+    What a worker's answers were, its master says.
+    """
     load = environment.saltbed
     if load.samples:
         load.samples.close()
-    environment.process_exit_code = 3 if load.failed else int(load.errors > 0)
+    errors = 0 if isinstance(environment.runner, WorkerRunner) else load.errors
+    environment.process_exit_code = 3 if load.failed else int(errors > 0)

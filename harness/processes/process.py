@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from harness.errors import ProcessError, StartError, WardenError, disk_error, end_error
-from harness.processes import warden
+from harness.processes import vitals, warden
+from harness.processes.deadline import Deadline, Patience
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +36,11 @@ CLOSE_S = warden.STOP_S + 2 * warden.KILL_S
 # the job cache of a large run is some hundred thousand files, which a busy disk takes minutes to forget
 REMOVE_S = 300.0
 TAIL_BYTES = 16_384
+SLICE_S = 0.5
+# how long a process may take to write its stack, and how many calls of it are shown
+STACK_S = 5.0
+CALLS = 8
+FATAL = b"PYTHONFAULTHANDLER="
 ENDED = "The warden of this bed (process {}) was ended from outside, and the bed with it: start the bed again."
 
 
@@ -101,6 +110,12 @@ def tail(path: Path, lines: int = 5) -> str:
         return ""
 
 
+def calls(text: str) -> str:
+    """Return the innermost calls out of what Python's fault handler wrote, "" if there are none."""
+    found = re.search(r"Current thread .*\n((?:  File .*\n?)+)", text)
+    return "\n".join(found[1].splitlines()[:CALLS]) if found else ""
+
+
 class Process:
     """A process of the bed."""
 
@@ -127,8 +142,16 @@ class Process:
             path = log if log and tail(log) else self.log
             raise end_error(self.name, code, path, tail(path))
 
+    def patience(self, seconds: float) -> Patience:
+        """Return a deadline for what takes `seconds` on a quiet machine, longer as long as the process is at work."""
+        return Patience(seconds, lambda: vitals.cpu_s(self.pid))
+
     def wait(self, seconds: float) -> int:
-        """Wait for its end and return the exit code; raise ProcessError if it runs on after `seconds`."""
+        """Wait for its end and return the exit code.
+
+        Raises ProcessError if it runs on for longer than `seconds`, which grow as told by `patience`.
+        """
+        deadline = self.patience(seconds)
         code = self.code()
         if code is None:
             try:
@@ -140,13 +163,52 @@ class Process:
                     # not select: a load run has more than a thousand descriptors
                     poll = select.poll()
                     poll.register(handle, select.POLLIN)
-                    poll.poll(seconds * 1000)
+                    while not poll.poll(min(SLICE_S, deadline.left()) * 1000) and not deadline.passed():
+                        pass
                 finally:
                     os.close(handle)
             code = self.code()
         if code is None:
-            raise ProcessError(f"{self.name} (process {self.pid}) still runs after {seconds:g} s; see {self.log}.")
+            raise ProcessError(
+                f"{self.name} (process {self.pid}) still runs after {deadline.waited()}: {vitals.told(self.pid)}; "
+                f"see {self.log}."
+            )
         return code
+
+    def late(self, what: str, deadline: Deadline, log: Path | None = None) -> str:
+        """Return what is to be said of a process that was waited for in vain: what it was doing, and its log's end.
+
+        `what` is the beginning, such as "The master does not answer". A Python process is ended: that is how its stack
+        is had.
+        """
+        doing = vitals.told(self.pid)
+        path = log if log and tail(log) else self.log
+        last = tail(path)
+        end = f"The last lines of {path} are:\n{last}" if last else f"Its log {path} is empty."
+        stack = self.stack()
+        said = f"\nIts stack, the latest call first:\n{stack}" if stack else ""
+        return f"{what} after {deadline.waited()}. Process {self.pid}, when last seen: {doing}. {end}{said}"
+
+    def stack(self) -> str:
+        """End a Python process that was started with PYTHONFAULTHANDLER, and return the stack that it leaves.
+
+        Returns "" if it is no such process, or leaves none.
+        """
+        try:
+            if FATAL not in Path("/proc", str(self.pid), "environ").read_bytes():
+                return ""
+            # nobody wants its memory on a disk
+            resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, resource.prlimit(self.pid, resource.RLIMIT_CORE)[1]))
+            before = self.log.stat().st_size
+        except OSError:
+            return ""
+        self.signal(signal.SIGABRT)
+        deadline = Deadline(STACK_S)
+        while self.running() and not deadline.passed():
+            time.sleep(SLICE_S / 10)
+        with self.log.open("rb") as log:
+            log.seek(before)
+            return calls(log.read().decode(errors="replace"))
 
     def stop(self, seconds: float = 10.0) -> int:
         """Ask it to stop, kill it and its descendants after `seconds`, and return the exit code."""
@@ -206,7 +268,7 @@ class Processes:
             )
         self.keeper = self._keeper.pid
         self._socket = ours
-        self._lines = ours.makefile("rb")
+        self._received = b""
         try:
             answer = self._read(ANSWER_S)
         except BaseException:
@@ -233,21 +295,29 @@ class Processes:
 
     def _leave(self) -> None:
         """Let go of the warden, which stops everything on its own, and wait until it has."""
-        self._lines.close()
         self._socket.close()
         self._keeper.wait(CLOSE_S + REMOVE_S)
 
     def _read(self, seconds: float) -> dict[str, Any]:
-        """Return the warden's next answer."""
-        try:
-            self._socket.settimeout(seconds)
-            line = self._lines.readline()
-        except TimeoutError as error:
-            raise WardenError(f"The warden of this bed (process {self.warden}) does not answer: end it.") from error
-        except OSError as error:
-            raise WardenError(ENDED.format(self.warden)) from error
-        if not line:
-            raise WardenError(ENDED.format(self.warden))
+        """Return the warden's next answer, for which it has `seconds` on a quiet machine."""
+        deadline = Deadline(seconds)
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        while b"\n" not in self._received:
+            if not poll.poll(min(SLICE_S, deadline.left()) * 1000):
+                if deadline.passed():
+                    raise WardenError(
+                        f"The warden of this bed (process {self.warden or self.keeper}) does not answer: end it."
+                    )
+                continue
+            try:
+                more = self._socket.recv(65_536)
+            except OSError as error:
+                raise WardenError(ENDED.format(self.warden)) from error
+            if not more:
+                raise WardenError(ENDED.format(self.warden))
+            self._received += more
+        line, _, self._received = self._received.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
 

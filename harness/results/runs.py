@@ -101,7 +101,7 @@ def read(folder: Path) -> Run:
         return Run(**{column.name: values[column.name] for column in dataclasses.fields(Run)})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(
-            f"{folder} is not the folder of a run: give one of those in {FOLDER}, or none for the latest."
+            f"{folder} is not the folder of a run: give one of those in {FOLDER}, or latest."
         ) from error
 
 
@@ -127,19 +127,19 @@ def note_killed(parent: Path) -> list[Path]:
 
 
 def find(name: str | None, parent: Path = FOLDER) -> Path:
-    """Return the folder of run `name`: a path, a name in `parent`, or None for the latest finished run."""
+    """Return the folder of run `name`: a path, a name in `parent`; None or "latest" is the latest finished run."""
     note_killed(parent)
-    if name is None:
+    if name is None or name == LATEST:
         latest = parent / LATEST
         if not latest.is_dir():
-            raise SettingsError(f"There is no finished run in {parent} yet: start one with `python -m harness load`.")
+            raise SettingsError(f"There is no finished run in {parent} yet: start one with `nox -s load`.")
         return latest.resolve()
     for folder in (Path(name), parent / name):
         if (folder / "run.json").is_file():
             if read(folder).killed:
                 end(folder, "killed", KILLED)
             return folder.resolve()
-    raise SettingsError(f"There is no run {name}: give a folder in {parent}, or none for the latest.")
+    raise SettingsError(f"There is no run {name}: give a folder in {parent}, or latest.")
 
 
 def _make_latest(folder: Path) -> None:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 MAY_IMPORT = {
     "evil_minions": set[str](),
     "patches": set[str](),
-    "harness": {"evil_minions.control", "evil_minions.samples"},
+    "harness": {"evil_minions.control", "evil_minions.pipe", "evil_minions.samples"},
     "benchmarks": {
         "harness",
         "evil_minions.control",
+        "evil_minions.pipe",
         "evil_minions.samples",
         # the fleet of pyzmq sockets differs from ours in its sockets alone
         "evil_minions.auth",

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from harness import __main__ as cli
+from harness import campaign, serve
+from harness.errors import HarnessError, SettingsError
 from harness.scenarios import scenario
+
+if TYPE_CHECKING:
+    from harness.bed.settings import BedSettings
 
 RUN = Path(__file__).parent / "data" / "run"
 
@@ -92,3 +98,60 @@ def test_share_that_is_none_is_told(share: str, capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         cli.parser().parse_args(["report", "--against", "x", f"--fail-if-worse={share}"])
     assert f"'{share}' is no share: give it as 20% or 0.2" in capsys.readouterr().err
+
+
+def finished(folder: Path) -> Path:
+    """Return the folder of runs with one run in it, which is the latest."""
+    shutil.copytree(RUN, folder / "20260102T030405Z-quick")
+    (folder / "latest").symlink_to("20260102T030405Z-quick")
+    return folder
+
+
+@pytest.mark.parametrize("words", [["report"], ["report", "latest"], ["report", "latest", "--against", "latest"]])
+def test_latest_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    """Latest means the latest run wherever a run is asked for, and so does nothing at all."""
+    folder = finished(tmp_path)
+    cli.main(["result", "latest", "--json", "--folder", str(folder)])
+    capsys.readouterr()
+    assert cli.main([*words, "--folder", str(folder)]) == 0
+    assert capsys.readouterr().out.strip().endswith("20260102T030405Z-quick/report.html")
+
+
+def test_latest_run_of_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is no run yet, latest says how to make one."""
+    for words in (["report"], ["report", "latest"], ["result", "latest"]):
+        assert cli.main([*words, "--folder", str(tmp_path)]) == 2
+        expected = f"There is no finished run in {tmp_path} yet: start one with `nox -s load`.\n"
+        assert capsys.readouterr().err == expected
+
+
+def errors(kind: type[HarnessError]) -> list[type[HarnessError]]:
+    """Return a kind of error and all kinds of it."""
+    return [kind, *(found for below in kind.__subclasses__() for found in errors(below))]
+
+
+@pytest.mark.parametrize("kind", errors(HarnessError))
+def test_errors_exit_code(
+    kind: type[HarnessError], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error ends the command with the exit code that it says, and with one that is documented."""
+
+    def fail(_: str) -> NoReturn:
+        raise kind("what to do next")
+
+    monkeypatch.setattr(scenario, "find", fail)
+    assert cli.main(["scenarios", "x"]) == kind.exit_code
+    assert kind.exit_code == (2 if issubclass(kind, SettingsError) else 3)
+    assert capsys.readouterr().err == "what to do next\n"
+
+
+def test_up_keeps_to_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that a bed leaves goes below the folder that was named."""
+    seen: list[BedSettings] = []
+    monkeypatch.setattr(campaign, "find", lambda _: ("stock", tmp_path / "stock"))
+    monkeypatch.setattr(serve, "serve", seen.append)
+    folder = tmp_path / "a" / "b"
+    assert cli.main(["up", "--tree", "stock", "--folder", str(folder)]) == 0
+    assert seen[0].folder.parent == folder
+    assert cli.main(["up", "--tree", "stock"]) == 0
+    assert seen[1].folder.parent == Path("build/beds")
