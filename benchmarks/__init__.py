@@ -1,4 +1,23 @@
 """Benchmarks of the features: stock Salt and ours interleaved in one run, so that ratios hold on a noisy machine.
 
-Example: `nox -s bench -- pillar` writes `build/bench/pillar.json`.
+Example: `nox -s bench -- pillar` writes `build/bench/pillar.json`, and `nox -s results` makes docs/results.md of all
+files there. How to write one, in a module of its own below this package, say `idle.py`::
+
+    CPU = Figure("cpu", "CPU of an idle master, {minions} minions", "ms/s", aim=at_most(1.05, of="ratio"))
+    LAG = Figure("lag", "event bus, p99", "ms", statistic="p99", aim=at_most(50))  # of ours alone: no stock
+
+    def run(options: Options) -> dict[Figure, Samples]:
+        with Contender("stock", "idle", {}) as stock, Contender("patched", "idle", {}) as patched:  # tasks/idle.py
+            found = interleave({"stock": lambda turn: stock.run()[0], "ours": lambda turn: patched.run()[0]}, options)
+            lags = patched.run("lags")[1]
+        return {CPU: Samples(ours=found["ours"], stock=found["stock"]), LAG: Samples(lags)}
+
+    IDLE = Benchmark("idle", "what an idle master costs", run, (CPU, LAG), minions=1000, rounds=20, minutes=2)
+
+Then add `idle.IDLE` to `benchmarks.registry`. `Figure` and the aims are in `benchmarks.figure`, `Benchmark` in
+`benchmarks.benchmark`, `interleave` in `benchmarks.turns`, `Options` in `benchmarks.options`, `Contender` in
+`benchmarks.contender`. Return raw samples, in the unit of the figure: ratios (turn by turn), medians, spreads, verdicts
+and the file are made of them. A figure's `key` stays when its words change; `what` has at most 60 characters; the aim
+stands there and nowhere else. Raise BenchmarkError, one sentence, when what is measured is wrong: a pillar that is
+short, answers that differ. Where there is nothing to compare, return one sample or a few: a count, a peak of memory.
 """

@@ -6,55 +6,57 @@ Exit codes: 0 the benchmark ran to its end, 2 usage, 3 it could not, 130 interru
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.errors import BenchmarkError, UnknownBenchmark
-from benchmarks.options import Options
-from evil_minions import pipe
-from harness.errors import HarnessError
+try:
+    from benchmarks.errors import BenchmarkError, UnknownBenchmark
+    from benchmarks.options import Options
+    from benchmarks.outcome import FORMAT, Outcome, here
+    from benchmarks.registry import ALL, BENCHMARKS
+    from evil_minions import pipe
+    from harness.errors import HarnessError
+except ModuleNotFoundError as error:
+    if str(error.name).startswith(("benchmarks", "harness", "evil_minions")):
+        raise
+    print(f"bench: {error.name} is missing: use `nox -s bench -- NAME`, which makes it.", file=sys.stderr)
+    raise SystemExit(2) from None
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from benchmarks.outcome import Outcome
-
-# name: (module below benchmarks, what it measures, default minions, default rounds)
-BENCHMARKS = {
-    "pillar": ("pillar", "fetch of a pillar from PostgreSQL, stock against patched", 1000, 400),
-    "pillar-scale": ("pillar_scale", "the same at 100,000 minions, the RFC's function against ours", 100_000, 20),
-    "pillar-fleet": ("pillar_fleet", "the RFC's experiments: a fleet by each access method", 1000, 10),
-    "pillar-failures": ("pillar_failures", "seconds until a database that fails is an error of the pillar", 50, 3),
-    "density": ("density", "simulated minions with raw sockets against pyzmq's", 500, 5),
-    "fleet-tcp": ("fleet_tcp", "a fleet over tcp on stock Salt: ramp-up, memory, CPU, answers", 3000, 1),
-    "fleet-ws": ("fleet_ws", "a fleet over ws on stock Salt: ramp-up, memory, CPU, answers", 3000, 1),
-    "replay": ("replay", "times of replayed highstates against the recorded ones", 1000, 20),
-    "fleet-ten-thousand": ("fleet_large", "10,000 minions: getting in, staying for 10 minutes, cost", 10_000, 1),
-    "handler": ("handler", "job handler: its parts, and publications on an idle master", 10_000, 40),
-    "package-states": ("package_states", "compiling 1,000 minions of 200 entries, saving one, a long status", 1000, 3),
-    "interfaces": ("interfaces", "interfaces of modules: first load of all, of pkg alone, a call", 1, 7),
-    "query": ("query", "queries of nodes, systems and jobs beside cache.grains and manage.status", 10_000, 5),
-    "fleet": ("fleet", "memory and CPU of simulated minions on a real master", 1000, 5),
-}
+CODES = "exit codes: 0 the benchmark ran to its end, 2 wrong use, 3 it could not, 130 interrupted, 141 no reader"
+LINE = "{:<20} {:>8} min  {}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    names = "\n".join(f"  {name:<10} {about}" for name, (_, about, _, _) in BENCHMARKS.items())
+    names = "\n".join(f"  {line}" for line in _listed())
     parser = argparse.ArgumentParser(
         prog="nox -s bench --",
         description="Run one benchmark of a feature, stock and ours interleaved in one run.",
-        epilog=f"benchmarks:\n{names}\n\nexample: nox -s bench -- pillar --rounds 100",
+        epilog=f"benchmarks:\n{names}\n\n{CODES}\n\nexample: nox -s bench -- pillar --rounds 100",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", help="the benchmark; without it they are listed")
-    parser.add_argument("--minions", type=int, help="size of the fleet or of the data")
-    parser.add_argument("--rounds", type=int, help="number of interleaved pairs")
+    parser.add_argument("--minions", type=_count, help="size of the fleet or of the data")
+    parser.add_argument("--rounds", type=_count, help="number of interleaved pairs")
     parser.add_argument("--output", type=Path, default=Path("build/bench"), help="folder of NAME.json (build/bench)")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _listed() -> list[str]:
+    return [LINE.format(one.name, f"{one.minutes:g}", one.about) for one in ALL]
 
 
 def _progress(done: int, total: int) -> None:
@@ -64,49 +66,49 @@ def _progress(done: int, total: int) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Outcome:
-    try:
-        module, _, minions, rounds = BENCHMARKS[arguments.name]
-    except KeyError:
-        raise UnknownBenchmark(
-            f"There is no benchmark {arguments.name!r}; choose one of {', '.join(BENCHMARKS)}."
-        ) from None
-    options = Options(arguments.minions or minions, arguments.rounds or rounds, _progress, arguments.output)
-    outcome: Outcome = importlib.import_module(f"benchmarks.{module}").run(options)
-    return outcome
+    """Run the benchmark that was asked for; where and when is noted before it begins."""
+    if arguments.name not in BENCHMARKS:
+        known = ", ".join(BENCHMARKS)
+        raise UnknownBenchmark(f"There is no benchmark {arguments.name!r}; choose one of {known}.")
+    benchmark = BENCHMARKS[arguments.name]
+    minions, rounds = arguments.minions or benchmark.minions, arguments.rounds or benchmark.rounds
+    options = Options(minions, rounds, _progress, arguments.output)
+    date, machine = datetime.now(UTC), here()
+    return Outcome(benchmark, options, benchmark.run(options), date, machine)
 
 
-def _print(outcome: Outcome, path: Path) -> None:
-    print(outcome.description)
-    for name, value in outcome.ratios.items():
-        print(f"  {name:<32} ours/stock {value.median:.3f}  ({value.low:.3f} to {value.high:.3f}, {value.pairs} pairs)")
-    for name, figure in outcome.figures.items():
-        print(f"  {name:<32} {figure:.3f}")
-    print(path)
+def _print(found: Mapping[str, Any]) -> None:
+    print(f"{found['about']} ({found['command']})")
+    for figure in found["figures"]:
+        said = [f"{name} {figure[name]:g}" for name in ("stock", "ours", "ratio") if figure[name] is not None]
+        for name, spread in figure["spread"].items():
+            if spread["n"] > 1:
+                said.append(f"{name} {spread['min']:g} to {spread['max']:g}")
+        verdict = {True: "aim met", False: "AIM MISSED", None: ""}[figure["met"]]
+        print(f"  {figure['what']:<60} {figure['unit']:<6} {', '.join(said)}  (n = {figure['n']}) {verdict}".rstrip())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     arguments = _parser().parse_args(argv)
     if arguments.name is None:
-        if arguments.json:
-            print(json.dumps({name: about for name, (_, about, _, _) in BENCHMARKS.items()}))
-        else:
-            for name, (_, about, _, _) in BENCHMARKS.items():
-                print(f"{name:<10} {about}")
+        listed = {one.name: {"about": one.about, "minutes": one.minutes} for one in ALL}
+        print(json.dumps({"format": FORMAT, "benchmarks": listed}) if arguments.json else "\n".join(_listed()))
         return 0
     try:
         outcome = _run(arguments)
+        path = outcome.write(arguments.output)
     except (BenchmarkError, HarnessError) as error:
         print(f"bench: {error}", file=sys.stderr)
-        return error.exit_code
+        return error.exit_code if isinstance(error, BenchmarkError) else 3
     except KeyboardInterrupt:
         print("bench: interrupted; nothing was written.", file=sys.stderr)
         return 130
-    path = outcome.write(arguments.output)
     if arguments.json:
         print(json.dumps(outcome.document()))
     else:
-        _print(outcome, path)
+        _print(outcome.document())
+        print(path)
     return 0
 
 

@@ -11,14 +11,16 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol, Self
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import ROOT, TREES
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome, ratio
+from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ READY_S = 300.0
 PATIENCE_S = 60
 PAUSE_S = 0.2
 STOP_S = 10.0
+MEMORY = Figure("memory", "memory of a minion, raw sockets / pyzmq's", "KB", aim=at_most(0.5, of="ratio"))
+DESCRIPTORS = Figure("descriptors", "descriptors of a minion, raw sockets / pyzmq's")
+RETURN = Figure("cpu-per-return", "CPU for each return, raw sockets / pyzmq's", "ms", aim=at_most(1, of="ratio"))
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class Pyzmq:
         return State(**json.loads(line))
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options) -> dict[Figure, Samples]:
     """Start both fleets, then ask each of them `options.rounds` times."""
     with TemporaryDirectory(prefix="saltbed-") as folder:
         settings = BedSettings(
@@ -125,28 +130,20 @@ def run(options: Options) -> Outcome:
                     "pyzmq": ("zmq-*", pyzmq),
                 }
                 _wait_ready(pyzmq, options.minions)
-                costs: dict[str, list[float]] = {name: [] for name in contenders}
+
+                def cost(name: str, _turn: int) -> float:
+                    target, contender = contenders[name]
+                    return _round(bed, target, contender, options.minions)
+
                 # the first round fills caches
-                for turn in range(options.rounds + 1):
-                    for name, (target, contender) in contenders.items():
-                        cost = _round(bed, target, contender, options.minions)
-                        costs[name] += [cost] if turn else []
-                    options.progress(turn, options.rounds)
+                costs = interleave({name: partial(cost, name) for name in contenders}, options, warm=1)
                 states = {name: contender.state() for name, (_, contender) in contenders.items()}
-    figures = {f"cpu_ms_per_return_{name}": median(values) for name, values in costs.items()}
-    for name, state in states.items():
-        figures[f"kb_per_minion_{name}"] = state.kb_per_minion
-        figures[f"descriptors_per_minion_{name}"] = state.descriptors / options.minions
-    return Outcome(
-        "density",
-        f"{options.minions} simulated minions with raw sockets (ours) and with pyzmq's (in place of stock)",
-        {
-            "cpu_ms_per_return": ratio(costs["raw"], costs["pyzmq"]),
-            "kb_per_minion": ratio([states["raw"].kb_per_minion], [states["pyzmq"].kb_per_minion]),
-        },
-        figures,
-        {f"cpu_ms_per_return_{name}": values for name, values in costs.items()},
-    )
+    raw, pyzmq_state = states["raw"], states["pyzmq"]
+    return {
+        MEMORY: Samples([raw.kb_per_minion], [pyzmq_state.kb_per_minion]),
+        DESCRIPTORS: Samples([raw.descriptors / options.minions], [pyzmq_state.descriptors / options.minions]),
+        RETURN: Samples(costs["raw"], costs["pyzmq"]),
+    }
 
 
 def _wait_ready(pyzmq: Pyzmq, minions: int) -> None:
@@ -167,3 +164,14 @@ def _round(bed: Bed, target: str, contender: Measured, minions: int) -> float:
     if returns < minions:
         raise BenchmarkError(f"{returns} of {minions} minions {target} answered; the master is too slow for so many.")
     return (after.cpu_s - before.cpu_s) * 1000 / returns
+
+
+DENSITY = Benchmark(
+    name="density",
+    about="simulated minions with raw sockets (ours) against pyzmq's (in the place of stock)",
+    run=run,
+    figures=(MEMORY, DESCRIPTORS, RETURN),
+    minions=500,
+    rounds=5,
+    minutes=3,
+)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome
+from benchmarks.figure import Figure, Samples
+from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 
 if TYPE_CHECKING:
@@ -24,9 +25,14 @@ if TYPE_CHECKING:
 RAMP_UP_LIMIT_S = 300
 # three of the master's heartbeats
 IDLE_S = 30
+READY = Figure("ready", "{minions} minions with pillars, all ready", "s")
+MEMORY = Figure("memory", "memory of a minion", "KB")
+IDLE = Figure("idle", "CPU of {minions} idle minions", "cores")
+RETURN = Figure("cpu-per-return", "CPU of the fleet for each return", "ms")
+GROSS = Figure("cpu-per-return-gross", "the same with the master's heartbeats meanwhile", "ms")
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options) -> dict[Figure, Samples]:
     """Start the fleet on the patched master, let it rest, then answer `options.rounds` pings of everyone."""
     with TemporaryDirectory(prefix="saltbed-") as folder:
         settings = BedSettings(tree=TREES["patched"], folder=Path(folder), minions=options.minions, api=False)
@@ -39,32 +45,26 @@ def run(options: Options) -> Outcome:
             time.sleep(IDLE_S)
             before = fleet.control.status()
             idle = (cpu_s(before) - cpu_s(rested)) / IDLE_S
-            costs, gross = [], []
-            for turn in range(options.rounds):
+
+            def ping(_turn: int) -> tuple[float, float]:
                 earlier, began = fleet.control.status(), time.monotonic()
-                ping = bed.salt(["*", "test.ping", "--out=txt"], timeout=300)
-                answered = sum(line.endswith(": True") for line in ping.stdout.splitlines())
+                done = bed.salt(["*", "test.ping", "--out=txt"], timeout=300)
+                answered = sum(line.endswith(": True") for line in done.stdout.splitlines())
                 if answered != options.minions:
                     raise BenchmarkError(
                         f"{answered} of {options.minions} minions answered; the master may be too slow for so many."
                     )
                 after, took = fleet.control.status(), time.monotonic() - began
-                gross.append(cost_ms(earlier, after))
-                costs.append(cost_ms(earlier, after, idle * took))
-                options.progress(turn + 1, options.rounds)
-            return Outcome(
-                "fleet",
-                f"{options.minions} simulated minions on a real master",
-                {},
-                {
-                    "ramp_up_s": ramp_up,
-                    "kb_per_minion": before.kb_per_minion,
-                    "idle_cores": idle,
-                    "cpu_ms_per_return": median(costs),
-                    "cpu_ms_per_return_with_heartbeats": median(gross),
-                },
-                {"cpu_ms_per_return": costs},
-            )
+                return cost_ms(earlier, after, idle * took), cost_ms(earlier, after)
+
+            costs = interleave({"ours": ping}, options)["ours"]
+    return {
+        READY: Samples([ramp_up]),
+        MEMORY: Samples([before.kb_per_minion]),
+        IDLE: Samples([idle]),
+        RETURN: Samples([net for net, _ in costs]),
+        GROSS: Samples([gross for _, gross in costs]),
+    }
 
 
 def cpu_s(status: Status) -> float:
@@ -78,3 +78,14 @@ def cost_ms(before: Status, after: Status, idle_s: float = 0.0) -> float:
     if not returns:
         raise BenchmarkError("No return was sent in a round; look into the fleet's log.")
     return (cpu_s(after) - cpu_s(before) - idle_s) * 1000 / returns
+
+
+FLEET = Benchmark(
+    name="fleet",
+    about="memory and CPU of simulated minions on a real master",
+    run=run,
+    figures=(READY, MEMORY, IDLE, RETURN, GROSS),
+    minions=1000,
+    rounds=5,
+    minutes=3,
+)

@@ -12,10 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
+from benchmarks.figure import Figure, Samples, at_most, exactly
 from benchmarks.fleet import cost_ms, cpu_s
-from benchmarks.outcome import Outcome
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
 
@@ -31,9 +32,20 @@ WAVE_LIMIT_S = 120
 WAVE = 1000
 HEARD = 20
 POLL_S = 2
+CONNECTED = Figure("connected", "{minions} minions on stock, all connected", "s")
+READY = Figure("ready", "{minions} minions on stock, all ready (no pillars)", "s")
+MEMORY = Figure("memory", "memory of a minion, of {minions}", "KB")
+IDLE = Figure("idle", "CPU of {minions} idle minions", "cores")
+DISCONNECTS = Figure("disconnects", f"disconnects in {HOLD_S // 60} minutes", aim=exactly(0))
+LEFT = Figure("left", f"of {{minions}} not connected after {HOLD_S // 60} minutes", aim=exactly(0))
+RETURN = Figure("cpu-per-return", f"CPU for each return, in waves of {WAVE:,}", "ms")
+HEARD_MS = Figure("cpu-per-heard", "CPU to hear a job for another minion", "ms")
+ANSWERED_S = Figure("answered", "until {minions} returns were acknowledged", "s")
+UNACKNOWLEDGED = Figure("unacknowledged", "of {minions} returns not acknowledged", aim=exactly(0))
+SENDS = Figure("sends-per-return", "sends for each return", "x", aim=at_most(1))
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options) -> dict[Figure, Samples]:
     """Start the fleet, hold it for ten minutes from the moment that all are connected, then ask each thousand once."""
     with TemporaryDirectory(prefix="saltbed-") as name:
         folder = Path(name)
@@ -62,32 +74,25 @@ def run(options: Options) -> Outcome:
             held = fleet.status()
             idle = (cpu_s(held) - cpu_s(rested)) / IDLE_S
             asked = time.monotonic()
-            waves = -(-options.minions // WAVE)
-            for wave in range(waves):
+            for wave in range(-(-options.minions // WAVE)):
                 _ask(bed, fleet, wave, options)
             after = fleet.status()
             took = time.monotonic() - asked
             heard = _heard_ms(bed, fleet, idle)
-    return Outcome(
-        "fleet-ten-thousand",
-        f"{options.minions} simulated minions on stock Salt, held for {HOLD_S} s",
-        {},
-        {
-            "connected_s": connected[0],
-            "ramp_up_s": ready,
-            "kb_per_minion": held.kb_per_minion,
-            "idle_cores": idle,
-            "disconnects": held.counters.disconnects,
-            "connected_after_hold": held.connected,
-            "cpu_ms_per_return": cost_ms(held, after, idle * took),
-            "cpu_ms_per_publication_heard": heard,
-            "publications_heard_per_return": waves,
-            "answered_s": took,
-            "returns_acknowledged": after.counters.returns_acked,
-            "sends_of_returns": after.counters.return_sends,
-        },
-        {},
-    )
+    values = {
+        CONNECTED: connected[0],
+        READY: ready,
+        MEMORY: held.kb_per_minion,
+        IDLE: idle,
+        DISCONNECTS: held.counters.disconnects,
+        LEFT: options.minions - held.connected,
+        RETURN: cost_ms(held, after, idle * took),
+        HEARD_MS: heard,
+        ANSWERED_S: took,
+        UNACKNOWLEDGED: options.minions - after.counters.returns_acked,
+        SENDS: after.counters.return_sends / max(1, after.counters.returns_acked),
+    }
+    return {figure: Samples([value]) for figure, value in values.items()}
 
 
 def _heard_ms(bed: Bed, fleet: Fleet, idle: float) -> float:
@@ -121,3 +126,14 @@ def _taken(fleet: Fleet, returns: int) -> None:
     until(
         taken, Deadline(WAVE_LIMIT_S), lambda: f"{returns} returns weren't taken in time.", lambda _: time.sleep(POLL_S)
     )
+
+
+FLEET_TEN_THOUSAND = Benchmark(
+    name="fleet-ten-thousand",
+    about="10,000 minions on stock Salt: getting in, staying for 10 minutes, what it costs",
+    run=run,
+    figures=(CONNECTED, READY, MEMORY, IDLE, DISCONNECTS, LEFT, RETURN, HEARD_MS, ANSWERED_S, UNACKNOWLEDGED, SENDS),
+    minions=10_000,
+    rounds=1,
+    minutes=25,
+)

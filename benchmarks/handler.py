@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import TREES, Contender
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome, Ratio, ratio
+from benchmarks.figure import Figure, Samples, at_most, exactly
+from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from benchmarks.options import Options
 
 QUEUED = 10_000
@@ -30,51 +30,46 @@ FEED_S = 60
 LIMITS = {"rate_limiting": {"criteria": "capacity", "max_minion_jobs": 10**6}}
 
 
-def run(options: Options) -> Outcome:
+# for so many targets; the figures of time are CPU time, but for the one that waits for a socket
+DECIDE = Figure("decide", "decision and charge, {minions} targets, p99", "ms", "p99", at_most(5))
+RELEASE = Figure("release", "release of {minions} charges, p99", "ms", "p99", at_most(5))
+SUBMIT = Figure("submit", "place and submission, {minions} targets, p99", "ms", "p99")
+QUEUE = Figure("queue", f"{QUEUED:,} queued jobs of {{minions}} targets", "MB", aim=at_most(20))
+HEAR = Figure("hear", "{minions} returns read and released, no bus", "ms")
+LOST = Figure("feed-lost", f"events lost of {EVENTS_PER_S:,} a second for {FEED_S} s", aim=exactly(0))
+LAG = Figure("feed-lag", f"lag, {EVENTS_PER_S:,} events a second, largest", "s", "max", at_most(1))
+CORES = Figure("feed-cores", f"the handler's CPU, {EVENTS_PER_S:,} events a second", "cores", aim=at_most(0.8))
+BUS = Figure("feed-bus", f"the event bus's CPU, {EVENTS_PER_S:,} events a second", "cores")
+PUBLISH_FEW = Figure("publish-few", f"publication on an idle master, {FEW} keys", "ms")
+PUBLISH = Figure("publish", "publication on an idle master, {minions} keys", "ms")
+PARTS = {"decide": DECIDE, "release": RELEASE, "submit": SUBMIT, "hear": HEAR}
+
+
+def run(options: Options) -> dict[Figure, Samples]:
     """Measure the parts with `options.minions` targets, then `options.rounds` pairs of publications."""
-    samples: dict[str, list[float]] = {}
     with Contender("patched", "handler", {}) as parts:
-        samples |= parts.run("decide", options.minions, 5 * options.rounds)[1]
-        samples["submit"] = parts.run("submit", options.minions, 5 * options.rounds)[1]
+        seconds = parts.run("decide", options.minions, 5 * options.rounds)[1]
+        seconds["submit"] = parts.run("submit", options.minions, 5 * options.rounds)[1]
         queue_mb = parts.run("queue", options.minions, QUEUED)[1]
-        samples["hear"] = parts.run("hear", options.minions, options.rounds)[1]
-    figures = {
-        **{f"{name}_p99_ms": percentile(series, 0.99) * 1000 for name, series in samples.items()},
-        "queue_of_10000_mb": queue_mb,
-        "events_heard_per_cpu_s": options.minions / median(samples["hear"]),
-    }
+        seconds["hear"] = parts.run("hear", options.minions, options.rounds)[1]
     with Contender("patched", "handler_bus", {}) as bus:
         heard = bus.run(EVENTS_PER_S, FEED_S)[1]
-    samples["feed_lag"] = heard["lags"]
-    events = EVENTS_PER_S * FEED_S
-    figures |= {
-        "feed_events_lost": events - heard["heard"],
-        "feed_lag_max_ms": max(heard["lags"]) * 1000,
-        "feed_handler_cores": heard["cpu"] / FEED_S,
-        "feed_bus_cores": heard["bus_cpu"] / FEED_S,
-        "feed_events_per_handler_cpu_s": heard["heard"] / heard["cpu"],
+    return {
+        **{figure: Samples([one * 1000 for one in seconds[name]]) for name, figure in PARTS.items()},
+        QUEUE: Samples([queue_mb]),
+        LOST: Samples([EVENTS_PER_S * FEED_S - heard["heard"]]),
+        LAG: Samples(heard["lags"]),
+        CORES: Samples([heard["cpu"] / FEED_S]),
+        BUS: Samples([heard["bus_cpu"] / FEED_S]),
+        PUBLISH_FEW: _publications(FEW, options),
+        PUBLISH: _publications(options.minions, options),
     }
-    ratios: dict[str, Ratio] = {}
-    for keys in (FEW, options.minions):
-        stock, patched = _publications(keys, options)
-        ratios[f"publish_{keys}_keys"] = ratio(patched, stock)
-        figures[f"publish_{keys}_keys_stock_ms"] = median(stock) * 1000
-        figures[f"publish_{keys}_keys_more_ms"] = (median(patched) - median(stock)) * 1000
-        samples |= {f"publish_{keys}_stock": stock, f"publish_{keys}_patched": patched}
-    description = f"The job handler with {options.minions:,} targets; publications patched / stock"
-    return Outcome("handler", description, ratios, figures, samples)
 
 
-def percentile(series: Sequence[float], share: float) -> float:
-    """Return the smallest value that so large a share of a series does not exceed."""
-    ordered = sorted(series)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-
-
-def _publications(keys: int, options: Options) -> tuple[list[float], list[float]]:
-    """Time publications to so many minions, of which none is there, on two idle masters in turn."""
+def _publications(keys: int, options: Options) -> Samples:
+    """Time publications to so many minions, of which none is there, on two idle masters in turn, in milliseconds."""
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
-        contenders = []
+        contenders = {}
         for tree, limits in (("stock", {}), ("patched", LIMITS)):
             settings = BedSettings(
                 tree=TREES[tree],
@@ -87,20 +82,31 @@ def _publications(keys: int, options: Options) -> tuple[list[float], list[float]
             bed = stack.enter_context(Bed(settings))
             _accept(bed.master.pki_dir, keys)
             config = {"config": str(bed.master.config_dir / "master")}
-            contenders.append(stack.enter_context(Contender(tree, "publish", config)))
-        stock, patched = contenders
-        series: dict[str, list[float]] = {"stock": [], "patched": []}
-        for turn in range(options.rounds):
-            for contender in (stock, patched) if turn % 2 else (patched, stock):
-                seconds, jid = contender.run()
-                if jid == "0":
-                    raise BenchmarkError(f"The {contender.tree} master published nothing.")
-                series[contender.tree].append(seconds)
-            options.progress(turn + 1, options.rounds)
-        return series["stock"], series["patched"]
+            contender = stack.enter_context(Contender(tree, "publish", config))
+            contenders[tree] = partial(_publish, contender)
+        found = interleave(contenders, options)
+        return Samples(found["patched"], found["stock"])
+
+
+def _publish(contender: Contender, _turn: int) -> float:
+    seconds, jid = contender.run()
+    if jid == "0":
+        raise BenchmarkError(f"The {contender.tree} master published nothing.")
+    return seconds * 1000
 
 
 def _accept(pki: Path, count: int) -> None:
     """Accept so many keys, all of them the master's own."""
     for number in range(count):
         shutil.copy(pki / "master.pub", pki / "minions" / f"minion-{number:05d}")
+
+
+HANDLER = Benchmark(
+    name="handler",
+    about="job handler: its parts, and publications on an idle master",
+    run=run,
+    figures=(DECIDE, RELEASE, SUBMIT, QUEUE, HEAR, LOST, LAG, CORES, BUS, PUBLISH_FEW, PUBLISH),
+    minions=10_000,
+    rounds=40,
+    minutes=4,
+)

@@ -6,12 +6,14 @@ tree also loads two modules that stock leaves out (topic `load-all`), which is i
 
 from __future__ import annotations
 
-from statistics import median
+from functools import partial
 from typing import TYPE_CHECKING
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import Contender
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome, ratio
+from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.turns import interleave
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -28,51 +30,66 @@ FUNCTION = "pkg.normalize_name"
 CALLS = 20_000
 
 
-def run(options: Options) -> Outcome:
+WHAT = {"all": "first load of all modules", "pkg": "pkg alone, in a new process", "calls": "a call through the loader"}
+UNITS = {"all": ("ms", 1000.0), "pkg": ("ms", 1000.0), "calls": ("us", 1e6 / CALLS)}
+AIMS = {("all", "off"): at_most(1.03, of="ratio")}
+MODES = ("off", "report", "warn", "enforce")
+
+
+def _base(mode: str) -> str:
+    """Return what a mode is compared with: off with stock, and the others with off."""
+    return "stock" if mode == "off" else "off"
+
+
+FIGURES = {
+    (what, mode): Figure(
+        f"{what}-{mode}", f"{words}, {mode} / {_base(mode)}", UNITS[what][0], aim=AIMS.get((what, mode))
+    )
+    for what, words in WHAT.items()
+    for mode in MODES
+}
+MORE = Figure("pkg-more", "pkg alone, off: more than stock", "ms", aim=at_most(2))
+
+
+def run(options: Options) -> dict[Figure, Samples]:
     """Load and call in all modes in turn; raises BenchmarkError when a mode loads other functions than off."""
-    found: dict[str, dict[str, list[float]]] = {
-        what: {name: [] for name in VARIANTS} for what in ("pkg", "calls", "all")
-    }
-    for name in VARIANTS:
-        # writes the byte code
-        _sample(name, {what: {name: []} for what in found})
-    for turn in range(options.rounds):
-        names = list(VARIANTS)
-        # who comes first changes with each turn
-        names = names[turn % len(names) :] + names[: turn % len(names)]
-        counts = {}
-        for name in names:
-            counts[name] = _sample(name, found)
-        _compare(counts)
-        options.progress(turn + 1, options.rounds)
-    ratios, figures, samples = {}, {}, {}
-    for name in VARIANTS:
-        for what in found:
-            samples[f"{what}_{name}"] = found[what][name]
-        figures[f"pkg_{name}_ms"] = median(found["pkg"][name]) * 1000
-        figures[f"call_{name}_us"] = median(found["calls"][name]) * 1e6 / CALLS
-        if name != "stock":
-            base = "stock" if name == "off" else "off"
-            ratios[f"all_{name}_to_{base}"] = ratio(found["all"][name], found["all"][base])
-            ratios[f"call_{name}_to_{base}"] = ratio(found["calls"][name], found["calls"][base])
-            pairs = zip(found["pkg"][name], found["pkg"][base], strict=True)
-            figures[f"pkg_{name}_more_ms"] = median(mine - theirs for mine, theirs in pairs) * 1000
-    return Outcome("interfaces", "First loads and calls with interfaces of modules", ratios, figures, samples)
+    # the first turn writes the byte code
+    found = interleave({name: partial(_sample, name) for name in VARIANTS}, options, warm=1)
+    for turn in zip(*found.values(), strict=True):
+        _compare({name: int(one["functions"]) for name, one in zip(found, turn, strict=True)})
+    samples = {}
+    for (what, mode), figure in FIGURES.items():
+        factor = UNITS[what][1]
+        mine, theirs = ([one[what] * factor for one in found[name]] for name in (mode, _base(mode)))
+        samples[figure] = Samples(mine, theirs)
+    pairs = zip(found["off"], found["stock"], strict=True)
+    samples[MORE] = Samples([(mine["pkg"] - theirs["pkg"]) * 1000 for mine, theirs in pairs])
+    return samples
 
 
-def _sample(name: str, found: dict[str, dict[str, list[float]]]) -> int:
-    """Take one sample of everything in new processes, and return how many functions there are."""
+def _sample(name: str, _turn: int) -> dict[str, float]:
+    """Take one sample of everything in new processes: CPU seconds, and how many functions there are."""
     tree, mode = VARIANTS[name]
     with Contender(tree, "interfaces", {"smi": mode}) as contender:
-        found["pkg"][name].append(contender.run("function", FUNCTION)[1][0])
-        found["calls"][name].append(contender.run("calls", FUNCTION, CALLS)[1][0])
+        package = contender.run("function", FUNCTION)[1][0]
+        calls = contender.run("calls", FUNCTION, CALLS)[1][0]
     with Contender(tree, "interfaces", {"smi": mode}) as contender:
         seconds, count = contender.run("everything")[1]
-    found["all"][name].append(seconds)
-    return int(count)
+    return {"pkg": package, "calls": calls, "all": seconds, "functions": count}
 
 
 def _compare(counts: dict[str, int]) -> None:
     patched = {count for name, count in counts.items() if name != "stock"}
     if len(patched) > 1:
         raise BenchmarkError(f"The modes load different numbers of functions: {counts}; a mode must not change that.")
+
+
+INTERFACES = Benchmark(
+    name="interfaces",
+    about="interfaces of modules: first load of all, of pkg alone, a call, in each mode",
+    run=run,
+    figures=(*FIGURES.values(), MORE),
+    minions=1,
+    rounds=21,
+    minutes=6,
+)

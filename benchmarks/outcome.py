@@ -1,73 +1,80 @@
-"""What a benchmark found, and its file.
+"""What a run of a benchmark found, and its file `build/bench/NAME.json`.
 
-The file is what documents and later runs compare, so it has a `format` version: 1 has `name`, `description`, `when`,
-`machine`, `ratios`, `figures` and `samples`.
+The results' page is made of these files, so the format has a version: 2 has `name`, `about`, `command`, `date` (UTC),
+`minions`, `rounds`, `machine`, `git` and `figures`, each as `benchmarks.figure.document` writes it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.errors import BenchmarkError
+from benchmarks.figure import document
+from harness.results import machine
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
-FORMAT = 1
+    from benchmarks.benchmark import Benchmark
+    from benchmarks.figure import Figure, Samples
+    from benchmarks.options import Options
 
-
-@dataclass(frozen=True)
-class Ratio:
-    """One figure of ours divided by the same figure of stock's, pair by pair; below 1 is less than stock.
-
-    `median`, `low` and `high` are over the pairs of the interleaved run.
-    """
-
-    median: float
-    low: float
-    high: float
-    pairs: int
-
-
-def ratio(ours: Sequence[float], stock: Sequence[float]) -> Ratio:
-    """Return the ratio of two interleaved series of equal length; raises ValueError when they are not."""
-    pairs = [mine / theirs for mine, theirs in zip(ours, stock, strict=True)]
-    return Ratio(round(median(pairs), 4), round(min(pairs), 4), round(max(pairs), 4), len(pairs))
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one benchmark found: ratios first, absolute figures with their unit in the name, raw samples."""
+    """The samples of one run of a benchmark, when and where they were taken."""
 
-    name: str
-    description: str
-    ratios: dict[str, Ratio]
-    figures: dict[str, float]
-    samples: dict[str, list[float]] = field(default_factory=dict)
+    benchmark: Benchmark
+    options: Options
+    samples: Mapping[Figure, Samples]
+    date: datetime
+    machine: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """Return the outcome as it is written to its file."""
+        """Return the outcome as it is written; raises BenchmarkError if the figures are not those of the benchmark."""
+        wrong = set(self.benchmark.figures) ^ set(self.samples)
+        if wrong:
+            keys = ", ".join(sorted(figure.key for figure in wrong))
+            raise BenchmarkError(f"{self.benchmark.name} and its samples disagree about {keys}: mend the benchmark.")
+        minions, rounds = self.options.minions, self.options.rounds
         return {
             "format": FORMAT,
-            "name": self.name,
-            "description": self.description,
-            "when": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},
-            "ratios": {name: vars(value) for name, value in self.ratios.items()},
-            "figures": self.figures,
-            "samples": self.samples,
+            "name": self.benchmark.name,
+            "about": self.benchmark.about,
+            "command": self.benchmark.command(minions, rounds),
+            "date": self.date.astimezone(UTC).isoformat(timespec="seconds"),
+            "minions": minions,
+            "rounds": rounds,
+            **self.machine,
+            "figures": [document(figure, self.samples[figure], minions) for figure in self.benchmark.figures],
         }
 
     def write(self, folder: Path) -> Path:
         """Write `<name>.json` below `folder` and return its path; a reader never sees half a file."""
+        text = json.dumps(self.document(), indent=1) + "\n"
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.name}.json"
+        path = folder / f"{self.benchmark.name}.json"
         draft = path.with_suffix(".json.part")
-        draft.write_text(json.dumps(self.document(), indent=1) + "\n")
+        draft.write_text(text, encoding="utf-8")
         draft.replace(path)
         return path
+
+
+def here() -> dict[str, Any]:
+    """Return the facts of this machine and of the project: to be asked before the load begins."""
+    facts = machine.facts({})
+    try:
+        distribution = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        distribution = ""
+    return {
+        "machine": {**facts["machine"], "distribution": distribution, "python": platform.python_version()},
+        "git": facts["git"],
+    }

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome, ratio
+from benchmarks.figure import Figure, Samples
 from benchmarks.patched import patched
+from benchmarks.turns import interleave
 from harness.database import scratch
 
 if TYPE_CHECKING:
@@ -35,7 +36,16 @@ INSERT INTO susePackageList SELECT id, 'apt', 'x', '{{}}' FROM rhnServer;
 """
 
 
-def run(options: Options) -> Outcome:
+COMPILE = Figure("compile", f"compile {{minions}} minions of {ENTRIES} entries", "s")
+UNCHANGED = Figure("compile-unchanged", "the same again, nothing changed", "s")
+SAVE = Figure("save", "save one minion's state", "s")
+SHARE = Figure("save-share", "save one minion's state / compile all", "x")
+STATUS = Figure("status", f"a status of {ROWS:,} rows", "s")
+SIZE = Figure("size", "files of {minions} minions", "MB")
+MEASURED = {"compile": COMPILE, "compile_unchanged": UNCHANGED, "save": SAVE, "status": STATUS}
+
+
+def run(options: Options) -> dict[Figure, Samples]:
     """Compile `options.minions` minions, save one of their states, and ask for a long status, `rounds` times each."""
     with (
         TemporaryDirectory(prefix="saltbed-") as name,
@@ -47,14 +57,13 @@ def run(options: Options) -> Outcome:
             database.alone((ROOT / "sql" / file).read_text())
         _fill(database, options.minions)
         root = Path(name) / "sls"
-        samples = _measure(salt, database, root, options)
+        found = _measure(salt, database, root, options)
         size = sum(path.stat().st_size for path in root.rglob("*.sls"))
-    figures = {f"{key}_s": median(series) for key, series in samples.items()}
-    figures |= {"entries": ENTRIES, "rows": ROWS, "files_mb": size / 1e6}
-    description = f"Package states: {options.minions:,} minions with {ENTRIES} entries each"
-    return Outcome(
-        "package-states", description, {"save_one": ratio(samples["save"], samples["compile"])}, figures, samples
-    )
+    return {
+        **{figure: Samples([turn[name] for turn in found]) for name, figure in MEASURED.items()},
+        SHARE: Samples([turn["save"] / turn["compile"] for turn in found]),
+        SIZE: Samples([size / 1e6]),
+    }
 
 
 def _entries(minion: int, count: int) -> list[dict[str, str]]:
@@ -83,8 +92,8 @@ def _fill(database: Database, minions: int) -> None:
     database.run("UPDATE susePackageList SET packages = %s::jsonb WHERE server_id = %s", json.dumps(there), minions + 1)
 
 
-def _measure(salt: Salt, database: Database, root: Path, options: Options) -> dict[str, list[float]]:
-    """Return the seconds of each, in turn."""
+def _measure(salt: Salt, database: Database, root: Path, options: Options) -> list[dict[str, float]]:
+    """Return the seconds of each, turn by turn."""
     changes = {"postgres": database.server.salt_options(), "package_states": {"sls_root": str(root)}}
 
     def do(function: str, **arguments: object) -> tuple[float, Any]:
@@ -93,8 +102,8 @@ def _measure(salt: Salt, database: Database, root: Path, options: Options) -> di
             raise BenchmarkError(f"package_states.{function} failed: {found['error']}")
         return seconds, found["result"]
 
-    samples: dict[str, list[float]] = {"compile": [], "compile_unchanged": [], "save": [], "status": []}
-    for number in range(options.rounds):
+    def turn(number: int) -> dict[str, float]:
+        samples = {}
         for path in root.rglob("packages-*.sls"):
             path.unlink()
         for key in ("compile", "compile_unchanged"):
@@ -102,14 +111,26 @@ def _measure(salt: Salt, database: Database, root: Path, options: Options) -> di
             expected = options.minions + 1 if key == "compile" else 0
             if found["errors"] or len(found["files"]) != expected:
                 raise BenchmarkError(f"{key} wrote {len(found['files'])} files instead of {expected}.")
-            samples[key].append(seconds)
+            samples[key] = seconds
         seconds, found = do("set", name="minion-1", package="one-more", wanted="installed", version=f"1.{number}")
         if found["files"] != ["minion-1"]:
             raise BenchmarkError(f"saving the state of minion-1 wrote {found['files']}.")
-        samples["save"].append(seconds)
+        samples["save"] = seconds
         seconds, found = do("status", minion=f"minion-{options.minions + 1}", table=False)
         if len(found["rows"]) != ROWS:
             raise BenchmarkError(f"the status has {len(found['rows'])} rows instead of {ROWS}.")
-        samples["status"].append(seconds)
-        options.progress(number + 1, options.rounds)
-    return samples
+        samples["status"] = seconds
+        return samples
+
+    return interleave({"ours": turn}, options)["ours"]
+
+
+PACKAGE_STATES = Benchmark(
+    name="package-states",
+    about="compiling 1,000 minions of 200 entries, saving one, a long status",
+    run=run,
+    figures=(COMPILE, UNCHANGED, SAVE, SHARE, STATUS, SIZE),
+    minions=1000,
+    rounds=3,
+    minutes=1,
+)

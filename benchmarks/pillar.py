@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import random
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import Contender
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome, ratio
+from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.relay import Relay
+from benchmarks.turns import interleave
 from harness.database import scratch
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 QUERY = "SELECT suse_minion_pillars(%s)"
 SESSIONS = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 WORKERS, COMPILES = 4, 10_000
+FETCH = {
+    "rfc": Figure("fetch-rfc", "one fetch, {minions} minions, RFC's function", "ms"),
+    "improved": Figure("fetch", "one fetch, {minions} minions, sql/pillar.sql", "ms", aim=at_most(1 / 8, of="ratio")),
+}
+TRIPS = Figure("round-trips", "round trips of a fetch", aim=at_most(1))
+CONNECTIONS = Figure("connections", f"connections, {COMPILES:,} fetches in {WORKERS} processes", aim=at_most(WORKERS))
 
 
 def settings(tree: str, postgres: Postgres, port: int | None = None) -> dict[str, object]:
@@ -36,48 +44,40 @@ def settings(tree: str, postgres: Postgres, port: int | None = None) -> dict[str
     return {"postgres": connection, "queries": [{"query": QUERY, "as_json": tree == "stock"}]}
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options) -> dict[Figure, Samples]:
     """Fetch pillars through both trees in turn; raises BenchmarkError when they differ."""
     minions = scratch.ids(options.minions)
-    ratios, figures, samples = {}, {}, {}
+    samples: dict[Figure, Samples] = {}
     with TemporaryDirectory(prefix="saltbed-") as folder, scratch.served(Path(folder)) as server:
-        for form in ("rfc", "improved"):
+        for form, fetch in FETCH.items():
             database = scratch.filled(server, form, form, minions)
             with ExitStack() as stack:
                 pair = {
                     tree: stack.enter_context(Contender(tree, "pillar", settings(tree, database.server)))
                     for tree in ("stock", "patched")
                 }
-                found = duel(pair, minions, options)
-            ratios[f"fetch_{form}"] = ratio(found["patched"], found["stock"])
-            for tree, series in found.items():
-                figures[f"{form}_{tree}_median_ms"] = median(series) * 1000
-                samples[f"{form}_{tree}"] = series
-            figures[f"{form}_times_faster"] = figures[f"{form}_stock_median_ms"] / figures[f"{form}_patched_median_ms"]
-        for tree in ("stock", "patched"):
-            figures[f"{tree}_round_trips"] = _round_trips(tree, database.server, minions[:20])
-        figures["patched_compiles"] = COMPILES
-        figures["patched_workers"] = WORKERS
-        figures["patched_connections"] = _connections(database, minions)
-    return Outcome("pillar", "One fetch of a minion's pillar from PostgreSQL", ratios, figures, samples)
+                samples[fetch] = duel(pair, minions, options)
+        trips = {tree: _round_trips(tree, database.server, minions[:20]) for tree in ("stock", "patched")}
+        samples[TRIPS] = Samples([trips["patched"]], [trips["stock"]])
+        samples[CONNECTIONS] = Samples([_connections(database, minions)])
+    return samples
 
 
-def duel(pair: dict[str, Contender], minions: Sequence[str], options: Options) -> dict[str, list[float]]:
-    """Return the seconds of the fetches of both, in turn; raises BenchmarkError when their pillars differ."""
-    samples: dict[str, list[float]] = {name: [] for name in pair}
-    order = list(pair)
+def duel(pair: dict[str, Contender], minions: Sequence[str], options: Options) -> Samples:
+    """Return the milliseconds of fetches of "patched" and "stock"; raises BenchmarkError when their pillars differ."""
     # the same minions each time, far apart in the tables
     chosen = random.Random(1).choices(minions, k=options.rounds)  # noqa: S311 - nothing secret
-    for turn, minion in enumerate(chosen):
-        answers = {}
-        # the order changes with each turn, or the second would always find the database's cache warm
-        for name in order if turn % 2 else reversed(order):
-            seconds, answers[name] = pair[name].run(minion)
-            samples[name].append(seconds)
-        if len(set(answers.values())) > 1:
-            raise BenchmarkError(f"{' and '.join(order)} give {minion} different pillars; compare them before timing.")
-        options.progress(turn + 1, options.rounds)
-    return samples
+    found = interleave({tree: partial(_fetch, one, chosen) for tree, one in pair.items()}, options)
+    answers = {tree: [pillar for _, pillar in turns] for tree, turns in found.items()}
+    for minion, ours, theirs in zip(chosen, answers["patched"], answers["stock"], strict=True):
+        if ours != theirs:
+            raise BenchmarkError(f"The two trees give {minion} different pillars; compare them before timing.")
+    times = {tree: [seconds * 1000 for seconds, _ in turns] for tree, turns in found.items()}
+    return Samples(times["patched"], times["stock"])
+
+
+def _fetch(contender: Contender, chosen: Sequence[str], turn: int) -> tuple[float, Any]:
+    return contender.run(chosen[turn])
 
 
 def _round_trips(tree: str, postgres: Postgres, minions: Sequence[str]) -> float:
@@ -98,3 +98,14 @@ def _connections(database: scratch.Database, minions: Sequence[str]) -> int:
         for number in range(COMPILES):
             pool[number % WORKERS].run(minions[number % len(minions)])
         return relay.connections
+
+
+PILLAR = Benchmark(
+    name="pillar",
+    about="fetch of a pillar from PostgreSQL, stock against patched",
+    run=run,
+    figures=(*FETCH.values(), TRIPS, CONNECTIONS),
+    minions=1000,
+    rounds=400,
+    minutes=2,
+)

@@ -11,9 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome
+from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.patched import Salt, options, patched
+from benchmarks.turns import interleave
 from harness.database import forms, scratch
 from harness.processes.deadline import Deadline, until
 
@@ -23,6 +25,20 @@ if TYPE_CHECKING:
     from benchmarks.options import Options
 
 CONNECT_S, STATEMENT_S = 2, 1
+LIMIT = at_most(CONNECT_S + 1)
+FIGURES = {
+    "database_down": Figure("database-down", "until the error: nobody listens", "s", "max", LIMIT),
+    "wrong_password": Figure("wrong-password", "until the error: wrong password", "s", "max", LIMIT),
+    "missing_table": Figure("missing-table", "until the error: missing table", "s", "max", LIMIT),
+    "broken_second_query": Figure("broken-second-query", "until the error: broken second query", "s", "max", LIMIT),
+    "backend_killed": Figure("backend-killed", "until the error: backend killed", "s", "max", LIMIT),
+    "statement_timeout": Figure(
+        "statement-timeout", f"until the error: statement_timeout {STATEMENT_S} s", "s", "max", LIMIT
+    ),
+    "silent_server": Figure(
+        "silent-server", f"until the error: no answer, connect_timeout {CONNECT_S} s", "s", "max", LIMIT
+    ),
+}
 SLEEP = "SELECT pg_sleep(60)"
 KILL = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -85,19 +101,29 @@ class Failures:
         return max(0.0, start + seconds - killed[0])
 
 
-def run(options: Options) -> Outcome:
-    """Measure each failure; `late` counts those that took longer than connect_timeout and a second."""
-    samples: dict[str, list[float]] = {}
+def run(options: Options) -> dict[Figure, Samples]:
+    """Measure each failure; none may take longer than `connect_timeout` and a second."""
     with TemporaryDirectory(prefix="saltbed-") as name, scratch.served(Path(name)) as server:
         database = scratch.filled(server, "failures", "improved", scratch.ids(options.minions))
         with patched(Path(name) / "salt") as salt:
             # the first compile loads Salt's modules
             salt.compile(server, [], scratch.ids(1))
-            for turn in range(options.rounds):
-                for failure, measure in Failures(salt, database).each():
-                    samples.setdefault(failure, []).append(measure())
-                options.progress(turn + 1, options.rounds)
-    figures: dict[str, float] = {f"{failure}_max_s": max(series) for failure, series in samples.items()}
-    figures["connect_timeout_s"] = CONNECT_S
-    figures["late"] = sum(seconds > CONNECT_S + 1 for series in samples.values() for seconds in series)
-    return Outcome("pillar-failures", "From the question to the error, patched", {}, figures, samples)
+            measures = {name: _turn(measure) for name, measure in Failures(salt, database).each()}
+            found = interleave(measures, options)
+    return {figure: Samples(found[name]) for name, figure in FIGURES.items()}
+
+
+def _turn(measure: Callable[[], float]) -> Callable[[int], float]:
+    """Return a measurement that does not care which turn it is."""
+    return lambda _: measure()
+
+
+PILLAR_FAILURES = Benchmark(
+    name="pillar-failures",
+    about="from the question of a minion to the error, when its database fails",
+    run=run,
+    figures=tuple(FIGURES.values()),
+    minions=50,
+    rounds=3,
+    minutes=0.5,
+)

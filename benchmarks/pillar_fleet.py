@@ -11,7 +11,6 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Self
@@ -19,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 
 from benchmarks import pillar_page
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome
+from benchmarks.figure import Figure, Samples, exactly
 from benchmarks.pillar_rounds import Round, Run
 from harness.bed import Bed, BedSettings
 from harness.database import forms, schema, scratch
@@ -95,46 +95,52 @@ METHODS = (
     Method("target queries", "patched", "target"),
     Method("improved function", "patched", "improved"),
 )
+# the same method on stock stands beside ours, so it has no figures of its own
+SHOWN = {method.form: method.name for method in METHODS if method.tree == "patched"}
+ITEMS = {
+    form: Figure(f"items-{form}", f"pillar.items, {{minions}} minions: {name}", "s") for form, name in SHOWN.items()
+}
+CPU = {form: Figure(f"cpu-{form}", f"workers' CPU for each compile: {name}", "ms") for form, name in SHOWN.items()}
+SHORT = Figure("short", "minions without their pillar, all methods", "", "max", exactly(0))
+CONNECTIONS = {
+    workers: Figure(f"connections-{workers}", f"connections, {workers} worker threads, {FEW} minions", "", "max")
+    for workers in WORKERS
+}
+TITLE = "The RFC's experiments with {minions:,} minions"
 
 
-def run(options: Options) -> Outcome:
-    """Run both experiments and write the page beside the outcome, after each method: an hour's work may be stopped."""
+def run(options: Options) -> dict[Figure, Samples]:
+    """Run both experiments; a page with plots is written after each method, as an hour's work may be stopped."""
     found: dict[str, Run] = {}
     threads: dict[str, Run] = {}
     total = len(METHODS) + len(TREES) * len(WORKERS)
     for method in METHODS:
         found[method.name] = _bed(method, options.minions, options.rounds, {})
-        outcome = _write(options, found, threads)
+        _page(options, found, threads)
         options.progress(len(found), total)
     for tree in TREES:
         for workers in WORKERS:
             # connections need a fleet that keeps all workers busy, not a large one
             few, settings = min(options.minions, FEW), {"worker_threads": workers}
             threads[f"{tree}, {workers} workers"] = _bed(Method("", tree, "rfc"), few, 2, settings)
-            outcome = _write(options, found, threads)
+            _page(options, found, threads)
             options.progress(len(found) + len(threads), total)
-    return outcome
+    samples = {}
+    for form, name in SHOWN.items():
+        ours, stock = found[name].rounds, found[f"stock, {name}"].rounds if f"stock, {name}" in found else []
+        samples[ITEMS[form]] = Samples([one.items_s for one in ours], [one.items_s for one in stock])
+        samples[CPU[form]] = Samples([one.cpu_ms for one in ours], [one.cpu_ms for one in stock])
+    samples[SHORT] = Samples([one.short for run in found.values() for one in run.rounds])
+    for workers, figure in CONNECTIONS.items():
+        most = {tree: threads[f"{tree}, {workers} workers"].connections for tree in TREES}
+        samples[figure] = Samples([most["patched"]], [most["stock"]])
+    return samples
 
 
-def _write(options: Options, found: dict[str, Run], threads: dict[str, Run]) -> Outcome:
-    """Write what there is so far, and return it."""
-    figures: dict[str, float] = {}
-    samples: dict[str, list[float]] = {}
-    for name, one in found.items():
-        key = name.replace("'", "").replace(",", "").replace(" ", "_")
-        figures[f"{key}.items_s"] = median(turn.items_s for turn in one.rounds)
-        figures[f"{key}.ping_s"] = median(turn.ping_s for turn in one.rounds)
-        figures[f"{key}.worker_cpu_ms_per_compile"] = median(turn.cpu_ms for turn in one.rounds)
-        figures[f"{key}.short_pillars"] = sum(turn.short for turn in one.rounds)
-        figures[f"{key}.connections"] = one.connections
-        samples[f"{key}.items_s"] = [turn.items_s for turn in one.rounds]
-        samples[f"{key}.cpu_ms"] = [turn.cpu_ms for turn in one.rounds]
-    for name, one in threads.items():
-        figures[f"{name.replace(', ', '_').replace(' ', '_')}.connections"] = one.connections
-    outcome = Outcome("pillar-fleet", f"The RFC's experiments with {options.minions} minions", {}, figures, samples)
-    outcome.write(options.output)
-    pillar_page.write(options.output, outcome, found, threads, options.minions)
-    return outcome
+def _page(options: Options, found: dict[str, Run], threads: dict[str, Run]) -> None:
+    """Write what there is so far."""
+    title = TITLE.format(minions=options.minions)
+    pillar_page.write(options.output, title, found, threads, options.minions)
 
 
 def _bed(method: Method, minions: int, rounds: int, master: dict[str, Any]) -> Run:
@@ -231,3 +237,14 @@ class _Connections:
                    AND pid <> pg_backend_pid()"""
         while not self._stop.wait(SAMPLE_S):
             self.most = max(self.most, int(self._database.run(count)[0][0]))
+
+
+PILLAR_FLEET = Benchmark(
+    name="pillar-fleet",
+    about="the RFC's experiments: a fleet by each access method",
+    run=run,
+    figures=(*ITEMS.values(), *CPU.values(), SHORT, *CONNECTIONS.values()),
+    minions=1000,
+    rounds=10,
+    minutes=60,
+)

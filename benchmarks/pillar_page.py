@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from benchmarks.outcome import Outcome
     from benchmarks.pillar_rounds import Run
 
 # "Impact of increased worker threads on database connections": connections, backends
@@ -23,7 +22,7 @@ td, th { padding: .2rem .8rem; text-align: right } td:first-child, th:first-chil
 tr + tr { border-top: 1px solid #ccc }"""
 
 
-def write(folder: Path, outcome: Outcome, found: Mapping[str, Run], threads: Mapping[str, Run], minions: int) -> Path:
+def write(folder: Path, title: str, found: Mapping[str, Run], threads: Mapping[str, Run], minions: int) -> Path:
     """Write the page and return its path; `found` is by access method, `threads` by tree and workers."""
     rows = [
         (
@@ -44,8 +43,8 @@ def write(folder: Path, outcome: Outcome, found: Mapping[str, Run], threads: Map
     items = {name: [turn.items_s for turn in run.rounds] for name, run in found.items()}
     cpu = {name: [turn.cpu_ms for turn in run.rounds] for name, run in found.items()}
     heads = ("access", "pillar.items, s", "test.ping, s", "worker CPU, ms a compile", "connections", "short pillars")
-    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(outcome.description)}</title>
-<style>{theme.css()}{STYLE}</style><h1>{escape(outcome.description)}</h1>
+    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>
+<style>{theme.css()}{STYLE}</style><h1>{escape(title)}</h1>
 <p>{minions} simulated minions and a real one, {rounds} rounds, medians. The RFC gives its times as a picture only,
 so there is nothing to put beside them.</p>
 {_table(heads, rows)}
@@ -56,7 +55,7 @@ so there is nothing to put beside them.</p>
 <p>The most at once. The RFC saw stock Salt with another version of everything.</p></html>
 """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{outcome.name}.html"
+    path = folder / "pillar-fleet.html"
     path.write_text(page, encoding="utf-8")
     return path
 

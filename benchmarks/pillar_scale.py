@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import time
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from random import Random
-from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import psycopg2
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import Contender
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome, ratio
+from benchmarks.figure import Figure, Samples, at_most, exactly
 from benchmarks.pillar import duel, settings
+from benchmarks.turns import interleave
 from harness.database import forms, scratch
 
 if TYPE_CHECKING:
@@ -36,15 +38,22 @@ INSERT INTO rhnServerGroupMembers SELECT g.server_id + c * {small}, g.server_gro
 INSERT INTO suseSaltPillars (server_id, category, pillar) SELECT p.server_id + c * {small}, p.category, p.pillar
     FROM generate_series(1, {copies}) c, suseSaltPillars p WHERE p.server_id IS NOT NULL;
 """
+UPGRADE = Figure("upgrade", "upgrade of the RFC's table, {minions} minions", "s")
+ROWS = Figure("rows", "rows of pillars, {minions} minions")
+SCANS = Figure("scans", "sequential scans of the pillars in the plan", aim=exactly(0))
+INSIDE = Figure("inside", "inside the server, {minions} minions", "ms")
+INSIDE_P95 = Figure("inside-p95", "inside the server, {minions} minions, p95", "ms", "p95")
+FETCH = Figure("fetch", "one fetch, {minions} minions", "ms")
+GROWTH = Figure("growth", f"a fetch with {{minions}} minions / with {SMALL:,}", "x", aim=at_most(1.1))
 EXPLAIN = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT suse_minion_pillars(%s)"
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options) -> dict[Figure, Samples]:
     """Make the databases, look at plans and times inside the server, and fetch through both trees in turn."""
     if options.minions % SMALL or options.minions < 2 * SMALL:
         raise BenchmarkError(f"{options.minions} minions can't be made; ask for a multiple of {SMALL}, at least two.")
     copies = options.minions // SMALL - 1
-    figures: dict[str, float] = {}
+    samples: dict[Figure, Samples] = {}
     with TemporaryDirectory(prefix="saltbed-") as folder, scratch.served(Path(folder)) as server, ExitStack() as stack:
         small = scratch.filled(server, "small", "improved", scratch.ids(SMALL))
         rfc = scratch.filled(server, "rfc", "rfc", scratch.ids(SMALL))
@@ -53,30 +62,24 @@ def run(options: Options) -> Outcome:
         improved = scratch.make(server, "improved", template="rfc")
         start = time.monotonic()
         forms.install(improved.server.dsn, forms.FORMS["improved"])
-        figures["upgrade_s"] = time.monotonic() - start
+        samples[UPGRADE] = Samples([time.monotonic() - start])
         improved.alone("VACUUM ANALYZE")
-        figures["rows"] = improved.count()
+        samples[ROWS] = Samples([improved.count()])
         minions = [f"{minion}-{copy}" for minion in scratch.ids(SMALL) for copy in range(1, copies + 1)]
-        figures["sequential_scans"] = _sequential_scans(improved, minions[:: len(minions) // 20])
-        for name, database, among in (("rfc", rfc, minions), ("improved", improved, minions)):
-            series = _inside(database, Random(1).choices(among, k=20 if name == "rfc" else 200))  # noqa: S311
-            figures[f"{name}_server_p50_ms"] = median(series)
-            figures[f"{name}_server_p95_ms"] = quantiles(series, n=20)[-1]
+        samples[SCANS] = Samples([_sequential_scans(improved, minions[:: len(minions) // 20])])
+        inside = {
+            name: _inside(database, Random(1).choices(minions, k=count))  # noqa: S311
+            for name, database, count in (("rfc", rfc, 20), ("improved", improved, 200))
+        }
+        samples[INSIDE] = samples[INSIDE_P95] = Samples(inside["improved"], inside["rfc"])
         pair = {
             "stock": stack.enter_context(Contender("stock", "pillar", settings("stock", rfc.server))),
             "patched": stack.enter_context(Contender("patched", "pillar", settings("patched", improved.server))),
         }
-        found = duel(pair, minions, options)
+        samples[FETCH] = duel(pair, minions, options)
         few = stack.enter_context(Contender("patched", "pillar", settings("patched", small.server)))
-        growth = _growth(pair["patched"], few, minions, options.rounds * 5)
-    figures["stock_rfc_median_ms"] = median(found["stock"]) * 1000
-    figures["patched_improved_median_ms"] = median(found["patched"]) * 1000
-    figures["times_faster"] = figures["stock_rfc_median_ms"] / figures["patched_improved_median_ms"]
-    ratios = {
-        "fetch_improved_to_stock_rfc": ratio(found["patched"], found["stock"]),
-        "many_to_few_minions": ratio(growth["many"], growth["few"]),
-    }
-    return Outcome("pillar-scale", f"The pillar storage at {options.minions} minions", ratios, figures, found | growth)
+        samples[GROWTH] = _growth(pair["patched"], few, minions, replace(options, rounds=options.rounds * 5))
+    return samples
 
 
 def _inside(database: scratch.Database, minions: list[str]) -> list[float]:
@@ -96,10 +99,25 @@ def _sequential_scans(database: scratch.Database, minions: list[str]) -> int:
     return int(database.run(scratch.CALL * len(minions) + scratch.SCANS, *minions)[0][0])
 
 
-def _growth(many: Contender, few: Contender, minions: list[str], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of fetches with many minions and with few, in turn."""
-    found: dict[str, list[float]] = {"many": [], "few": []}
-    for minion in Random(2).choices(minions, k=rounds):  # noqa: S311 - nothing secret
-        found["many"].append(many.run(minion)[0])
-        found["few"].append(few.run(minion.rpartition("-")[0])[0])
-    return found
+def _growth(many: Contender, few: Contender, minions: list[str], options: Options) -> Samples:
+    """Return how many times longer fetches take with many minions than with few, in turn."""
+    chosen = Random(2).choices(minions, k=options.rounds)  # noqa: S311 - nothing secret
+    found = interleave(
+        {
+            "many": lambda turn: many.run(chosen[turn])[0],
+            "few": lambda turn: few.run(chosen[turn].rpartition("-")[0])[0],
+        },
+        options,
+    )
+    return Samples([large / small for large, small in zip(found["many"], found["few"], strict=True)])
+
+
+PILLAR_SCALE = Benchmark(
+    name="pillar-scale",
+    about="the same at 100,000 minions: stock with the RFC's function, ours with sql/pillar.sql",
+    run=run,
+    figures=(FETCH, INSIDE, INSIDE_P95, SCANS, GROWTH, ROWS, UPGRADE),
+    minions=100_000,
+    rounds=20,
+    minutes=4,
+)

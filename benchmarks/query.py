@@ -8,50 +8,74 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgpack
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import TREES, Contender
-from benchmarks.outcome import Outcome, ratio
+from benchmarks.errors import BenchmarkError
+from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
 
-QUERIES = ("sixteen", "one", "names", "filter", "os", "jobs")
+QUESTIONS = {
+    "sixteen": "16 fields of {minions} nodes",
+    "one": "one node by name",
+    "names": "names of {minions} nodes",
+    "filter": "name and OS of the nodes that a filter finds",
+    "os": "operating systems of {minions} nodes",
+    "jobs": "five fields of {minions} jobs",
+    "cache.grains": "beside it: salt-run cache.grains",
+    "manage.status": "beside it: salt-run manage.status",
+}
+# what the queries are compared with, in the place of stock
 SALTS_OWN = ("cache.grains", "manage.status")
+TIME_AIMS, MEMORY_AIMS = {"sixteen": at_most(0.6)}, {"sixteen": at_most(25)}
+TIME = {name: Figure(f"{name}-time", what, "s", aim=TIME_AIMS.get(name)) for name, what in QUESTIONS.items()}
+MEMORY = {
+    name: Figure(f"{name}-memory", f"{what}: memory", "MB", "max", MEMORY_AIMS.get(name))
+    for name, what in QUESTIONS.items()
+}
+SHARE = {
+    name: Figure(f"sixteen-to-{name}", f"16 fields of {{minions}} nodes / {name}", "x", aim=at_most(0.5))
+    for name in SALTS_OWN
+}
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options) -> dict[Figure, Samples]:
     """Measure all questions in turn, `options.rounds` times."""
-    seconds: dict[str, list[float]] = {name: [] for name in (*QUERIES, *SALTS_OWN)}
-    cpu: dict[str, list[float]] = {name: [] for name in seconds}
-    memory: dict[str, list[float]] = {name: [] for name in seconds}
-    items: dict[str, float] = {}
     with TemporaryDirectory(prefix="saltbed-") as folder:
         settings = BedSettings(tree=TREES["patched"], folder=Path(folder), pillar="none", postgres="none", api=False)
         with Bed(settings) as bed:
             fill(bed.master.cache_dir, bed.master.pki_dir, options.minions)
             config = {"config": str(bed.master.config_dir / "master")}
             with Contender("patched", "query", config) as contender:
-                for turn in range(options.rounds):
-                    for name, series in seconds.items():
-                        took, used, more, count = contender.run(name)[1]
-                        series.append(took)
-                        cpu[name].append(used)
-                        memory[name].append(more)
-                        items[f"{name}_items"] = count
-                    options.progress(turn + 1, options.rounds)
-    figures = {f"{name}_ms": median(series) * 1000 for name, series in seconds.items()}
-    figures |= {f"{name}_cpu_ms": median(series) * 1000 for name, series in cpu.items()}
-    figures |= {f"{name}_mb": max(series) for name, series in memory.items()}
-    ratios = {f"sixteen_to_{name}": ratio(seconds["sixteen"], seconds[name]) for name in SALTS_OWN}
-    description = f"{options.minions:,} nodes with 10 KB of grains each, and as many jobs"
-    return Outcome("query", description, ratios, {**figures, **items}, seconds)
+                found = interleave({name: partial(_ask, contender, name) for name in QUESTIONS}, options)
+    items = {count for _, _, count in found["sixteen"]}
+    if items != {options.minions}:
+        raise BenchmarkError(f"The query gave {items} of {options.minions} nodes; this is a fault of the patch.")
+    seconds = {name: [took for took, _, _ in series] for name, series in found.items()}
+    return {
+        **{TIME[name]: Samples(series) for name, series in seconds.items()},
+        **{MEMORY[name]: Samples([more for _, more, _ in series]) for name, series in found.items()},
+        **{
+            figure: Samples([mine / theirs for mine, theirs in zip(seconds["sixteen"], seconds[name], strict=True)])
+            for name, figure in SHARE.items()
+        },
+    }
+
+
+def _ask(contender: Contender, name: str, _turn: int) -> tuple[float, float, int]:
+    """Return the seconds, the megabytes and the items of a question, asked in a process of its own."""
+    took, _cpu, more, count = contender.run(name)[1]
+    return took, more, count
 
 
 def fill(cache: Path, pki: Path, count: int) -> None:
@@ -91,3 +115,14 @@ def fill(cache: Path, pki: Path, count: int) -> None:
         (folder / "jid").write_text(jid, encoding="ascii")
         load = {"jid": jid, "fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob", "user": "root", "ret": ""}
         (folder / ".load.p").write_bytes(msgpack.packb(load, use_bin_type=False))
+
+
+QUERY = Benchmark(
+    name="query",
+    about="queries of nodes, systems and jobs beside cache.grains and manage.status",
+    run=run,
+    figures=(*TIME.values(), *MEMORY.values(), *SHARE.values()),
+    minions=10_000,
+    rounds=5,
+    minutes=5,
+)

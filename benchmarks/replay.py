@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import Outcome
+from benchmarks.figure import Aim, Figure, Samples, exactly
 from evil_minions.samples import read_jobs, read_returns
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
@@ -33,10 +34,22 @@ REAL = "real-00000"
 STATES = 24
 WAVE = 25
 START_LIMIT_S = 300.0
+CUTS = ("p10", "p50", "p90")
+PERFECT = Aim(0.9, 1.1)
+ANSWERS = Figure("missing", "of {minions} replayed highstates missing", aim=exactly(0))
+RECORDED = Figure("recorded", "time of a recorded highstate", "s")
+RETURN = {
+    cut: Figure(f"return-{cut}", f"publication to return, replayed / recorded, {cut}", "x", aim=PERFECT) for cut in CUTS
+}
+STATES_SUM = {
+    cut: Figure(f"states-{cut}", f"sum of its states, replayed / recorded, {cut}", "x", aim=PERFECT) for cut in CUTS
+}
+LOW = Figure("state-low", "a state's median, replayed / recorded, lowest", "x", "min", PERFECT)
+HIGH = Figure("state-high", "a state's median, replayed / recorded, highest", "x", "max", PERFECT)
 WAVES = Path(__file__).parent / "tasks" / "waves.py"
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options) -> dict[Figure, Samples]:
     """Record `options.rounds` highstates of a real minion, and replay them on `options.minions` simulated ones."""
     with TemporaryDirectory(prefix="saltbed-") as name:
         folder = Path(name)
@@ -110,26 +123,35 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 def _outcome(
     options: Options, recorded: list[dict[str, Any]], replayed: dict[str, list[float]], wire: list[float]
-) -> Outcome:
-    """Return the figures."""
+) -> dict[Figure, Samples]:
+    """Return the samples: percentiles of the replayed against those of the recorded."""
     before = [sorted(answer["value"].values(), key=lambda state: state["__run_num__"]) for answer in recorded]
     durations = [[float(state["duration"]) for state in states] for states in before]
-    figures: dict[str, float] = {"minions_answered": len(replayed), "recorded_runs": len(recorded)}
-    pairs = {
-        "states": ([sum(each) / 1000 for each in durations], [sum(each) / 1000 for each in replayed.values()]),
-        "return": ([float(answer["seconds"]) for answer in recorded], wire),
-    }
-    for name, (old, new) in pairs.items():
+    samples = {ANSWERS: Samples([options.minions - len(replayed)])}
+    seconds = [float(answer["seconds"]) for answer in recorded]
+    samples[RECORDED] = Samples(seconds)
+    pairs = (
+        (STATES_SUM, [sum(each) / 1000 for each in durations], [sum(each) / 1000 for each in replayed.values()]),
+        (RETURN, seconds, wire),
+    )
+    for figures, old, new in pairs:
         was, is_ = _spread(old), _spread(new)
-        for cut in was:
-            figures[f"{name}_{cut}_recorded_s"] = was[cut]
-            figures[f"{name}_{cut}_ratio"] = is_[cut] / was[cut]
+        samples |= {figures[cut]: Samples([is_[cut] / was[cut]]) for cut in CUTS}
     each = [
         median(columns_new) / median(columns_old)
         for columns_old, columns_new in zip(
             zip(*durations, strict=True), zip(*replayed.values(), strict=True), strict=True
         )
     ]
-    figures["state_median_ratio_low"], figures["state_median_ratio_high"] = min(each), max(each)
-    about = f"{len(recorded)} recorded highstates of {STATES} states, replayed on {options.minions} minions"
-    return Outcome("replay", about, {}, figures, {"return_replayed_s": wire})
+    return {**samples, LOW: Samples(each), HIGH: Samples(each)}
+
+
+REPLAY = Benchmark(
+    name="replay",
+    about="times of replayed highstates against the recorded ones",
+    run=run,
+    figures=(ANSWERS, RECORDED, *RETURN.values(), *STATES_SUM.values(), LOW, HIGH),
+    minions=1000,
+    rounds=20,
+    minutes=6,
+)

@@ -7,14 +7,16 @@ Salt may lose some of so many. There are no pillars, which would take longer tha
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from benchmarks.benchmark import Benchmark
 from benchmarks.contender import TREES
+from benchmarks.figure import Figure, Samples, exactly
 from benchmarks.fleet import cost_ms
-from benchmarks.outcome import Outcome
+from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 
 if TYPE_CHECKING:
@@ -24,9 +26,17 @@ if TYPE_CHECKING:
 
 RAMP_UP_LIMIT_S = 300
 PATIENCE_S = 30
+CONNECTED = Figure("connected", "{minions} minions, all connected", "s")
+READY = Figure("ready", "{minions} minions, all ready (no pillars)", "s")
+MEMORY = Figure("memory", "memory of a minion", "KB")
+RETURN = Figure("cpu-per-return", "CPU for each return, heartbeats in it", "ms")
+MISSING = Figure("missing", "of {minions} answers to salt '*' test.ping missing", "", "max", exactly(0))
+SECONDS = Figure("seconds", "salt '*' test.ping", "s")
+RETRIED = Figure("retried", "requests that minions repeated")
+DISCONNECTS = Figure("disconnects", "connections that broke")
 
 
-def measure(transport: Transport, options: Options) -> Outcome:
+def measure(transport: Transport, options: Options) -> dict[Figure, Samples]:
     """Start the fleet, then ask everybody `options.rounds` times."""
     with TemporaryDirectory(prefix="saltbed-") as folder:
         settings = BedSettings(
@@ -50,29 +60,39 @@ def measure(transport: Transport, options: Options) -> Outcome:
             fleet.wait_ready(RAMP_UP_LIMIT_S, note)
             ramp_up = time.monotonic() - start
             rested = fleet.status()
-            answers, costs, seconds = [], [], []
-            for turn in range(options.rounds):
+
+            def ping(_turn: int) -> tuple[float, float, float]:
                 earlier, asked = fleet.status(), time.monotonic()
                 argv = ["*", "test.ping", "--out=txt", f"--timeout={PATIENCE_S}"]
-                ping = bed.salt(argv, timeout=20 * PATIENCE_S)
-                seconds.append(time.monotonic() - asked)
-                answers.append(float(sum(line.endswith(": True") for line in ping.stdout.splitlines())))
-                costs.append(cost_ms(earlier, fleet.status()))
-                options.progress(turn + 1, options.rounds)
+                done = bed.salt(argv, timeout=20 * PATIENCE_S)
+                seconds = time.monotonic() - asked
+                answers = sum(line.endswith(": True") for line in done.stdout.splitlines())
+                return answers, seconds, cost_ms(earlier, fleet.status())
+
+            answers, seconds, costs = zip(*interleave({"ours": ping}, options)["ours"], strict=True)
             counters = fleet.status().counters
-    return Outcome(
-        f"fleet-{transport}",
-        f"{options.minions} simulated minions over {transport} on stock Salt",
-        {},
-        {
-            "connected_s": connected[0] if connected else ramp_up,
-            "ramp_up_s": ramp_up,
-            "kb_per_minion": rested.kb_per_minion,
-            "cpu_ms_per_return": median(costs),
-            "answered": min(answers),
-            "seconds_to_answer": median(seconds),
-            "requests_retried": counters.requests_retried,
-            "disconnects": counters.disconnects,
-        },
-        {"cpu_ms_per_return": costs, "answered": answers, "seconds_to_answer": seconds},
+    return {
+        CONNECTED: Samples([connected[0] if connected else ramp_up]),
+        READY: Samples([ramp_up]),
+        MEMORY: Samples([rested.kb_per_minion]),
+        RETURN: Samples(costs),
+        MISSING: Samples([options.minions - count for count in answers]),
+        SECONDS: Samples(seconds),
+        RETRIED: Samples([counters.requests_retried]),
+        DISCONNECTS: Samples([counters.disconnects]),
+    }
+
+
+def _benchmark(transport: Transport) -> Benchmark:
+    return Benchmark(
+        name=f"fleet-{transport}",
+        about=f"a fleet over {transport} on stock Salt: ramp-up, memory, CPU, answers",
+        run=partial(measure, transport),
+        figures=(CONNECTED, READY, MEMORY, RETURN, MISSING, SECONDS, RETRIED, DISCONNECTS),
+        minions=3000,
+        rounds=1,
+        minutes=7,
     )
+
+
+FLEET_TCP, FLEET_WS = _benchmark("tcp"), _benchmark("ws")

@@ -1,0 +1,42 @@
+"""All benchmarks, by name, in the order of the results' page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks import (
+    density,
+    fleet,
+    fleet_large,
+    handler,
+    interfaces,
+    package_states,
+    pillar,
+    pillar_failures,
+    pillar_fleet,
+    pillar_scale,
+    query,
+    replay,
+    transports,
+)
+
+if TYPE_CHECKING:
+    from benchmarks.benchmark import Benchmark
+
+ALL: tuple[Benchmark, ...] = (
+    pillar.PILLAR,
+    pillar_scale.PILLAR_SCALE,
+    pillar_failures.PILLAR_FAILURES,
+    pillar_fleet.PILLAR_FLEET,
+    handler.HANDLER,
+    package_states.PACKAGE_STATES,
+    interfaces.INTERFACES,
+    query.QUERY,
+    fleet.FLEET,
+    fleet_large.FLEET_TEN_THOUSAND,
+    transports.FLEET_TCP,
+    transports.FLEET_WS,
+    density.DENSITY,
+    replay.REPLAY,
+)
+BENCHMARKS = {benchmark.name: benchmark for benchmark in ALL}
