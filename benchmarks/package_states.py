@@ -16,14 +16,13 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples
 from benchmarks.patched import patched
 from benchmarks.turns import interleave
-from harness.database import scratch
+from harness.database import schema, scratch
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
     from benchmarks.patched import Salt
     from harness.database.scratch import Database
 
-ROOT = Path(__file__).parent.parent
 ENTRIES, ROWS = 200, 10_000
 WANTED = ("installed", "latest", "removed", "installed")
 # how minions, their groups and states come into the tables
@@ -54,7 +53,7 @@ def run(options: Options) -> dict[Figure, Samples]:
     ):
         database = scratch.make(server, "states")
         for file in ("uyuni.sql", "package_states.sql"):
-            database.alone((ROOT / "sql" / file).read_text())
+            database.alone(schema.read(file))
         _fill(database, options.minions)
         root = Path(name) / "sls"
         found = _measure(salt, database, root, options)

@@ -77,7 +77,7 @@ class Method:
         if self.form == "improved":
             forms.install(bed.postgres.dsn, forms.FORMS["improved"])
         elif self.form == "target":
-            text = (schema.SQL / "pillar_target.sql").read_text(encoding="utf-8")
+            text = schema.read("pillar_target.sql")
             body = text.replace("BEGIN;\n\n", "", 1).replace("\nCOMMIT;\n", "\n")
             database.run(TARGET.format(form=body, database=bed.postgres.database))
         elif self.form == "files":

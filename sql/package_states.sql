@@ -4,6 +4,17 @@
 --     psql -f sql/uyuni.sql -f sql/package_states.sql
 -- The history of a state can only grow: triggers that fire whatever the session's role refuse everything else.
 
+\set ON_ERROR_STOP on
+
+DO $$
+BEGIN
+  IF to_regclass('rhnServer') IS NULL THEN
+    RAISE EXCEPTION 'this database has no tables of Uyuni'
+      USING HINT = 'Run sql/uyuni.sql first, or name the database of Uyuni.';
+  END IF;
+END
+$$;
+
 BEGIN;
 
 CREATE TABLE IF NOT EXISTS susePackageState

@@ -6,6 +6,17 @@
 -- What is different from the RFC: a row without a target is unique by category, a pillar is an object, the order of rows is complete
 -- (scope, priority of the group, id, category), groups may have a priority, a minion that is not known gets no row at all.
 
+\set ON_ERROR_STOP on
+
+DO $$
+BEGIN
+  IF to_regclass('rhnServer') IS NULL THEN
+    RAISE EXCEPTION 'this database has no tables of Uyuni'
+      USING HINT = 'Run sql/uyuni.sql first, or name the database of Uyuni.';
+  END IF;
+END
+$$;
+
 BEGIN;
 
 CREATE TABLE IF NOT EXISTS suseSaltPillars

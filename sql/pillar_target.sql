@@ -5,6 +5,17 @@
 -- this needs a database, or a schema, of its own, with the tables of uyuni.sql. Safe to run twice:
 --     psql -f sql/uyuni.sql -f sql/pillar_target.sql
 
+\set ON_ERROR_STOP on
+
+DO $$
+BEGIN
+  IF to_regclass('rhnServer') IS NULL THEN
+    RAISE EXCEPTION 'this database has no tables of Uyuni'
+      USING HINT = 'Run sql/uyuni.sql first, or name the database of Uyuni.';
+  END IF;
+END
+$$;
+
 BEGIN;
 
 CREATE TABLE IF NOT EXISTS suseSaltPillars

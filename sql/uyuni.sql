@@ -3,6 +3,8 @@
 -- Uyuni creates these itself; a Salt without Uyuni needs them as stand-ins. Names and types are Uyuni's own. Safe to run twice:
 --     psql -f sql/uyuni.sql -f sql/pillar_rfc.sql
 
+\set ON_ERROR_STOP on
+
 CREATE TABLE IF NOT EXISTS web_customer
 (
     id NUMERIC PRIMARY KEY,

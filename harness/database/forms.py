@@ -83,7 +83,7 @@ def install(dsn: str, form: Form, folder: Path = schema.SQL) -> None:
         # the files have their own transactions
         connection.autocommit = True
         for name in form.files:
-            cursor.execute((folder / name).read_text(encoding="utf-8"))
+            cursor.execute(schema.read(name, folder))
 
 
 def fill_target(dsn: str, minions: Sequence[str], seed: int, scale: schema.Scale) -> None:

@@ -53,11 +53,17 @@ class Server:
     minion: str
 
 
+def read(name: str, folder: Path = SQL) -> str:
+    """Return the statements of a file of `sql/`, without the lines that psql keeps to itself."""
+    lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("\\"))
+
+
 def install(dsn: str, folder: Path = SQL) -> None:
     """Create the tables and the function; doing it twice changes nothing."""
     with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
         for name in SCHEMA:
-            cursor.execute((folder / name).read_text(encoding="utf-8"))
+            cursor.execute(read(name, folder))
 
 
 def fill(dsn: str, minions: Sequence[str], seed: int, scale: Scale) -> None:

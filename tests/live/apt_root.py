@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-RUN_S, READY_S = 120.0, 120.0
+RUN_S, READY_S = 300.0, 120.0
 REPOSITORY = "/srv/saltbed"
 CALLER = Path(__file__).with_name("apt_caller.py")
 COMMANDS = ("unshare", "nsenter", "apt-get", "dpkg-deb", "dpkg-scanpackages")

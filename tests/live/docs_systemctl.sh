@@ -3,6 +3,7 @@
 # systemd's notify, and minions get the time to come back that a person needs to type on.
 set -e
 command=$1
+[ "$command" != --version ] || { echo "systemd 252 (252.39-1~deb12u1)"; exit 0; }
 shift
 [ "$1" != --now ] || { now=yes; shift; }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.bed import Bed, BedSettings
-from harness.database import scratch
+from harness.database import schema, scratch
 from tests.live.apt_root import roots
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_from_a_saved_state_to_a_repaired_minion(root: Path, tmp_path: Path, apt
     with scratch.served(tmp_path) as server:
         database = scratch.make(server, "states")
         for name in ("uyuni.sql", "package_states.sql"):
-            database.alone((root / "sql" / name).read_text())
+            database.alone(schema.read(name))
         database.run("INSERT INTO web_customer VALUES (1, 'one')")
         database.run("INSERT INTO rhnServerGroup VALUES (3, 'front', '', 1)")
         database.run("INSERT INTO rhnServer VALUES (1, 1, %s)", NAME)

@@ -13,7 +13,7 @@ import psycopg2
 import pytest
 
 from benchmarks.patched import Salt, patched
-from harness.database import scratch
+from harness.database import schema, scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,11 +91,11 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 
 
 @pytest.fixture
-def states(server: Postgres, salt: Salt, root: Path, tmp_path: Path, request: pytest.FixtureRequest) -> States:
+def states(server: Postgres, salt: Salt, tmp_path: Path, request: pytest.FixtureRequest) -> States:
     """Return an empty set of states."""
     made = scratch.make(server, f"states_{abs(hash(request.node.name))}")
     for name in FILES:
-        made.alone((root / "sql" / name).read_text())
+        made.alone(schema.read(name))
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
     made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
     for number, minion in enumerate(MINIONS, 1):

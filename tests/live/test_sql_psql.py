@@ -1,0 +1,55 @@
+"""The files of sql/ with psql itself: installed as the pages say, and refused with one sentence where they can't be."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.database import scratch
+from harness.database.schema import SQL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.database.postgres import Postgres
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(shutil.which("psql") is None, reason="needs psql: `apt-get install postgresql-client`"),
+]
+NEED_UYUNI = ("pillar.sql", "pillar_rfc.sql", "pillar_target.sql", "package_states.sql")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """Yield a server."""
+    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+def _psql(database: scratch.Database, *names: str) -> subprocess.CompletedProcess[str]:
+    files = [f"--file={SQL / name}" for name in names]
+    argv = ["psql", "--no-psqlrc", f"--dbname={database.server.dsn}", *files]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("name", NEED_UYUNI)
+def test_empty_database_is_one_error(server: Postgres, name: str) -> None:
+    """Without the tables of Uyuni the first sentence says what to do, nothing follows, and the exit code tells."""
+    database = scratch.make(server, f"empty_{name.partition('.')[0]}")
+    done = _psql(database, name)
+    assert done.returncode == 3
+    assert done.stderr.count("ERROR") == 1
+    assert "Run sql/uyuni.sql first" in done.stderr
+    assert database.run("SELECT count(*) FROM pg_class WHERE relname LIKE 'suse%'") == [(0,)]
+
+
+@pytest.mark.parametrize("name", NEED_UYUNI)
+def test_installing_twice_is_safe(server: Postgres, name: str) -> None:
+    """After uyuni.sql each file installs without an error, and once more."""
+    database = scratch.make(server, f"twice_{name.partition('.')[0]}")
+    done = _psql(database, "uyuni.sql", name, "uyuni.sql", name)
+    assert (done.returncode, done.stderr.count("ERROR")) == (0, 0), done.stderr
