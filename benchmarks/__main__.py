@@ -44,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minions", type=_count, help="size of the fleet or of the data")
     parser.add_argument("--rounds", type=_count, help="number of interleaved pairs")
     parser.add_argument("--output", type=Path, default=Path("build/bench"), help="folder of NAME.json (build/bench)")
+    parser.add_argument(
+        "--profile", action="store_true", help="write profiles of the master's processes below profiles/ too (py-spy)"
+    )
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     return parser
 
@@ -72,7 +75,7 @@ def _run(arguments: argparse.Namespace) -> Outcome:
         raise UnknownBenchmark(f"There is no benchmark {arguments.name!r}; choose one of {known}.")
     benchmark = BENCHMARKS[arguments.name]
     minions, rounds = arguments.minions or benchmark.minions, arguments.rounds or benchmark.rounds
-    options = Options(minions, rounds, _progress, arguments.output)
+    options = Options(minions, rounds, _progress, arguments.output, arguments.profile)
     date, machine = datetime.now(UTC), here()
     return Outcome(benchmark, options, benchmark.run(options), date, machine)
 

@@ -19,10 +19,12 @@ class Options:
     """What a benchmark may be asked for.
 
     `minions` is the size of the fleet or of the data, `rounds` the number of interleaved pairs, and `progress` is
-    told after each of them; `output` is the folder for what a benchmark writes beside its outcome.
+    told after each of them; `output` is the folder for what a benchmark writes beside its outcome. `profile` asks for
+    profiles of the processes as well, from those that can write them.
     """
 
     minions: int
     rounds: int
     progress: Callable[[int, int], None] = _silent
     output: Path = Path("build/bench")
+    profile: bool = False

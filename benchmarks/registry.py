@@ -17,6 +17,7 @@ from benchmarks import (
     pillar_scale,
     query,
     replay,
+    returns,
     transports,
 )
 
@@ -29,6 +30,7 @@ ALL: tuple[Benchmark, ...] = (
     pillar_failures.PILLAR_FAILURES,
     pillar_fleet.PILLAR_FLEET,
     handler.HANDLER,
+    returns.RETURNS,
     package_states.PACKAGE_STATES,
     interfaces.INTERFACES,
     query.QUERY,

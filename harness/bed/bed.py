@@ -265,6 +265,11 @@ class Bed:
         """Return the harness's environment, in which Python finds the project's packages."""
         return {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONFAULTHANDLER": "1"}
 
+    @property
+    def master_pid(self) -> int:
+        """Return the id of the master's first process."""
+        return self._master_process.pid
+
     def restart_master(self) -> None:
         """Stop the master, start it again with the same configuration, and wait until it answers."""
         old = self._master_process
