@@ -23,6 +23,7 @@ try:
     from harness.errors import HarnessError, SettingsError
     from harness.progress import Progress
     from harness.report import page
+    from harness.report import verdict as verdicts
     from harness.results import comparison, runs
     from harness.results import result as results
     from harness.scenarios import scenario
@@ -251,6 +252,7 @@ def _tell(folder: Path, found: Result, *, as_json: bool) -> int:
                 print(f"  {figure.label:26} {shown}")
     for verdict in found.verdicts:
         print(f"{'met' if verdict.passed else 'MISSED'}: {verdict.tree} {verdict.text}")
+    print(verdicts.sentence(found.trees))
     print(f"report: {campaign.shown(folder / page.FILE)}")
     return OK if found.passed else MISSED
 

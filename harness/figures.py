@@ -33,7 +33,7 @@ class Figure:
 
 _LATENCY = (
     "from the moment a request was due by the schedule, not from when it could be sent, to its last byte; "
-    "from the raw samples of all requests, failed ones included"
+    "from the raw samples of all requests, failed ones included; of an asynchronous request to its job id"
 )
 
 FIGURES = (
@@ -165,7 +165,16 @@ FIGURES = (
         "Client errors",
         "",
         "lower",
-        "requests without a complete answer: an error, a timeout, or an answer that lacks some of the targeted minions",
+        "requests without a complete answer: an error, a timeout, or an answer that lacks some of the targeted "
+        "minions; of an asynchronous request the answer is what the job cache holds of its job at the end",
+    ),
+    Figure(
+        "longest_wait_s",
+        "Longest wait",
+        "s",
+        "lower",
+        "from the moment a request was due by the schedule to its answer, complete or not; of an asynchronous request, "
+        "to the last of its job's returns that the master acknowledged",
     ),
     Figure(
         "client_latency_s.p50",

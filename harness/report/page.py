@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness import figures
-from harness.report import moments, series, spreads, theme, verdict
+from harness.report import moments, series, spreads, theme, verdict, waits
 from harness.results import comparison, evidence
 from harness.results import result as results
 from harness.results import trees as known
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 FILE = "report.html"
-# the cards at the top, most telling first
+# the cards at the top, most telling first; with two trees those that tell them apart
 CARDS = (
-    "client_errors", "client_latency_s.p95", "acknowledged_ratio", "returns_lost", "publications_per_job",
-    "find_jobs_per_execution", "master_cpu_ms_per_return", "returns_per_s",
+    "client_errors", "longest_wait_s", "returns_lost", "publications_per_job", "find_jobs_per_execution",
+    "acknowledged_ratio", "client_latency_s.p95", "master_cpu_ms_per_return", "returns_per_s",
 )  # fmt: skip
 # how many kinds of errors of each tree are listed
 ERRORS = 6
@@ -54,6 +54,11 @@ class Row:
     values: dict[str, str]
     change: Change | None
 
+    @property
+    def differs(self) -> bool:
+        """Return whether the trees are told apart by it."""
+        return self.change is not None and self.change != comparison.ALIKE
+
 
 def write(folder: Path, against: Comparison | None = None) -> Path:
     """Write the report of the run in `folder` from its `result.json` and samples, and return its path.
@@ -73,6 +78,8 @@ def render(folder: Path, against: Comparison | None = None) -> str:
     machine = _environment(folder)
     verdicts = [verdict.of_tree(tree, values) for tree, values in trees.items()]
     roles = sorted({process.role for tree in samples.values() for process in tree.processes}, key=theme.order)
+    cards = [row(figures.BY_NAME[name], trees) for name in CARDS]
+    blocks = [clients["name"] for clients in result["scenario"]["clients"]]
     engine = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -88,7 +95,8 @@ def render(folder: Path, against: Comparison | None = None) -> str:
         "headline": verdict.headline(result, verdicts),
         "verdicts": verdicts,
         "rules": verdict.RULES,
-        "cards": [row(figures.BY_NAME[name], trees) for name in CARDS],
+        "cards": [card for card in cards if card.differs or len(trees) == 1],
+        "alike": [card for card in cards if not card.differs and len(trees) > 1],
         "rows": [row(figure, trees) for figure in figures.FIGURES if figure.name not in figures.BY_ROLE],
         "role_colours": {role: theme.colour_of_role(role) for role in roles},
         "roles": roles,
@@ -100,7 +108,7 @@ def render(folder: Path, against: Comparison | None = None) -> str:
         "cpu_rows": cpu_rows(trees, roles),
         "facts": facts(machine),
         "conditions": conditions(list(trees), machine),
-        "plots": plots(samples, trees, roles, int(machine.get("machine", {}).get("cores", 1))),
+        "plots": plots(samples, trees, roles, int(machine.get("machine", {}).get("cores", 1)), blocks),
         "css": Markup(theme.css() + (FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704  # our own files
     }
     return engine.get_template("page.html.j2").render(context)
@@ -128,24 +136,21 @@ def conditions(trees: list[str], machine: Mapping[str, Any]) -> str:
     return " ".join(said)
 
 
-def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list[str], cores: int) -> dict[str, Any]:
-    """Return the SVG of every plot, by name; those that each tree has one of, by name and tree."""
+def plots(
+    samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list[str], cores: int, blocks: list[str]
+) -> dict[str, Any]:
+    """Return the SVG of every plot, by name; those that each tree has one of, by name and tree.
+
+    `blocks` are the names of the scenario's blocks of clients.
+    """
     top = series.limits(samples)
     master = spreads.master_roles(roles)
-    span = max(
-        (
-            moment - tree.timeline.load_start
-            for tree in samples.values()
-            for moment in [*(row.finished for row in tree.clients), *(row.time for row in tree.moments)]
-        ),
-        default=1.0,
-    )
     used = {tree: _used(values) for tree, values in trees.items()}
     drawn: dict[str, Any] = {
         "bars": spreads.cpu_by_role(used, spreads.telling(used, roles), "bars"),
         "ramp": series.ramp_up(samples, "ramp"),
         "latency": spreads.shares(
-            {tree: [row.latency_s for row in rows.clients] for tree, rows in samples.items()},
+            {tree: [answer.wait_s for answer in rows.answers] for tree, rows in samples.items()},
             "seconds to a client's answer",
             "latency",
         ),
@@ -154,14 +159,14 @@ def plots(samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list
             "seconds to a return's acknowledgement",
             "acknowledgement",
         ),
-        "cpu": {}, "memory": {}, "returns": {}, "requests": {}, "fleet": {},
+        "waits": waits.picture(samples, blocks, "waits"),
+        "cpu": {}, "memory": {}, "returns": {}, "fleet": {},
     }  # fmt: skip
     for tree, rows in samples.items():
         drawn["cpu"][tree] = series.cpu_over_time(rows, roles, cores, top, f"cpu-{tree}")
         drawn["memory"][tree] = series.memory_over_time(rows, master, top, f"memory-{tree}")
         drawn["returns"][tree] = series.returns_over_time(rows, tree, top, f"returns-{tree}")
         drawn["fleet"][tree] = series.fleet_over_time(rows, tree, top, f"fleet-{tree}") if rows.moments else ""
-        drawn["requests"][tree] = spreads.requests_over_time(rows, f"requests-{tree}", span * 1.02)
     return {
         name: {tree: Markup(svg) for tree, svg in drawing.items()} if isinstance(drawing, dict) else Markup(drawing)  # noqa: S704
         for name, drawing in drawn.items()
@@ -176,7 +181,7 @@ def errors(samples: Mapping[str, Evidence]) -> list[tuple[str, str, int]]:
     """
     found = []
     for tree, rows in samples.items():
-        counts = Counter(re.sub(r"\b[1-9]\d* of (?=\d)", "some of ", row.error) for row in rows.clients if row.error)
+        counts = Counter(re.sub(r"\b[1-9]\d* of (?=\d)", "some of ", row.error) for row in rows.answers if row.error)
         found += [(tree, text, count) for text, count in counts.most_common(ERRORS)]
     return found
 

@@ -1,4 +1,4 @@
-"""Plots of spreads: how long answers took, which requests were answered, and CPU time by role."""
+"""Plots of spreads: how long answers took, and CPU time by role."""
 
 from __future__ import annotations
 
@@ -6,23 +6,12 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from harness.report import moments, theme
+from harness.report import theme
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.results.evidence import Evidence
-    from harness.samples import ClientSample
-
 POINTS = 250
-_COMPLETE, _INCOMPLETE, _FAILED = "good", "warn", "bad"
-
-
-def outcome(sample: ClientSample) -> str:
-    """Return the state of a request: good (complete), warn (some minions are missing) or bad (no answer)."""
-    if not sample.error:
-        return _COMPLETE
-    return _INCOMPLETE if sample.answered else _FAILED
 
 
 def cpu_by_role(used: Mapping[str, Mapping[str, float]], roles: Sequence[str], name: str) -> str:
@@ -86,34 +75,6 @@ def shares(values: Mapping[str, Sequence[float]], x: str, name: str) -> str:
     plot.grid(axis="x", color=theme.colour("line"), linewidth=0.5)
     theme.labels(plot, x, "share")
     return theme.svg(plot, name, f"Share of {x} within a time. {'; '.join(said) or 'no samples'}.")
-
-
-def requests_over_time(samples: Evidence, name: str, seconds: float) -> str:
-    """Return the bars, one for each request from when it was due to its answer, coloured by outcome.
-
-    Requests stand in the order in which they were due, the first on top: a burst is a wall, an overload a fan.
-    """
-    plot = theme.axes(2.9, grid="x")
-    rows = sorted(samples.clients, key=lambda row: (row.scheduled, row.number))
-    for state in (_COMPLETE, _INCOMPLETE, _FAILED):
-        picked = [(place, row) for place, row in enumerate(rows) if outcome(row) == state]
-        plot.barh(
-            [place for place, _ in picked],
-            [max(row.latency_s, seconds / 400) for _, row in picked],
-            0.82 if len(rows) <= POINTS else 1.0,
-            left=[row.scheduled - samples.timeline.load_start for _, row in picked],
-            color=theme.colour(state),
-            linewidth=0,
-        )
-    plot.set_ylim(max(len(rows), 8) - 0.4, -0.6)
-    plot.set_yticks([])
-    plot.set_xlim(0, seconds)
-    marked = moments.mark(plot, samples, samples.timeline.load_start)
-    plot.spines["left"].set_visible(False)
-    theme.labels(plot, "seconds since the load's start", f"{len(rows)} requests in order")
-    counts = {state: sum(outcome(row) == state for row in rows) for state in (_COMPLETE, _INCOMPLETE, _FAILED)}
-    said = f"{counts[_COMPLETE]} complete, {counts[_INCOMPLETE]} incomplete, {counts[_FAILED]} without an answer"
-    return theme.svg(plot, name, f"{len(rows)} client requests over time: {said}.{marked}")
 
 
 def master_roles(roles: Sequence[str]) -> list[str]:

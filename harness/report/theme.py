@@ -20,6 +20,8 @@ from matplotlib.figure import Figure
 from harness.results import cpu
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
 
@@ -79,6 +81,8 @@ _PLACEHOLDERS = {name: f"#{0x0A0B00 + number:06x}" for number, name in enumerate
 
 WIDTH = 5.2
 """Width of a plot in inches of 72 pixels; the page scales it to its column."""
+WIDE = 11.0
+"""Width of one that takes both columns."""
 
 
 def colour(name: str) -> str:
@@ -115,6 +119,23 @@ def axes(height: float = 2.5, *, grid: Literal["x", "y"] = "y") -> Axes:
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     figure.patch.set_alpha(0)
     plot: Axes = figure.add_subplot()
+    _plain(plot, grid)
+    return plot
+
+
+def panels(heights: Sequence[float]) -> list[Axes]:
+    """Return plots one below the other, over the whole width of the page, each so many inches high."""
+    # room for titles and for the axis below
+    figure = Figure(figsize=(WIDE, sum(heights) + 0.35 * len(heights) + 0.35), layout="constrained")
+    figure.patch.set_alpha(0)
+    rows = figure.subplots(len(heights), squeeze=False, gridspec_kw={"height_ratios": list(heights)})
+    plots = [row[0] for row in rows]
+    for plot in plots:
+        _plain(plot, "x")
+    return plots
+
+
+def _plain(plot: Axes, grid: Literal["x", "y"]) -> None:
     plot.patch.set_alpha(0)
     for side in ("top", "right"):
         plot.spines[side].set_visible(False)
@@ -123,7 +144,6 @@ def axes(height: float = 2.5, *, grid: Literal["x", "y"] = "y") -> Axes:
     plot.tick_params(colors=colour("muted"), labelsize=8.5, length=0, pad=4)
     plot.grid(axis=grid, color=colour("line"), linewidth=0.7)
     plot.set_axisbelow(True)
-    return plot
 
 
 def labels(plot: Axes, x: str, y: str) -> None:

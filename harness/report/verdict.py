@@ -37,10 +37,11 @@ class TreeVerdict:
 
 @dataclass(frozen=True)
 class Headline:
-    """The verdict of the whole run: the state and a sentence."""
+    """The verdict of the whole run: the state, the sentence that says what came of it, and what limits say to that."""
 
     state: str
     text: str
+    limits: str
 
 
 def of_tree(tree: str, result: Mapping[str, Any]) -> TreeVerdict:
@@ -60,22 +61,49 @@ def of_tree(tree: str, result: Mapping[str, Any]) -> TreeVerdict:
 
 
 def headline(result: Mapping[str, Any], trees: list[TreeVerdict]) -> Headline:
-    """Return the verdict of the run from its `result.json` and the verdicts of its trees."""
+    """Return the verdict of the run from its `result.json` and the verdicts of its trees.
+
+    Limits of the scenario decide on the state, where it has some.
+    """
     missed = [verdict for verdict in result["thresholds"] if not verdict["passed"]]
-    told = " and ".join(f"{verdict.tree} {verdict.word}" for verdict in trees)
-    count = len(result["thresholds"])
+    text, count = sentence(result["trees"]), len(result["thresholds"])
+    worst = next((state for state in (BAD, WARN, GOOD) if any(verdict.state == state for verdict in trees)), GOOD)
+    if not count:
+        return Headline(worst, text, "")
     limits = f"{count} limits" if count > 1 else "limit"
     if missed:
-        said = f"{len(missed)} of the scenario's {limits} missed: {_named(missed)}"
-        answered = all(not tree["client_errors"] for tree in result["trees"].values())
-        sent = any(tree["client_requests"] for tree in result["trees"].values())
-        if answered and sent:
-            return Headline(BAD, f"{said}, though every request was answered.")
-        return Headline(BAD, f"{said}. {told[:1].upper()}{told[1:]}.")
-    worst = next((state for state in (BAD, WARN, GOOD) if any(verdict.state == state for verdict in trees)), GOOD)
-    if count:
-        return Headline(GOOD if worst == GOOD else WARN, f"The scenario's {limits} met: {told}.")
-    return Headline(worst, f"{told[:1].upper()}{told[1:]}.")
+        return Headline(BAD, text, f"{len(missed)} of the scenario's {limits} missed: {_named(missed)}.")
+    return Headline(GOOD, text, f"The scenario's {limits} met.")
+
+
+def sentence(trees: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return in one sentence what clients got of each tree: complete answers, and the longest wait for one."""
+    said = []
+    for tree, result in trees.items():
+        asked = result["client_requests"]
+        if not asked:
+            said.append(f"{tree}: no request was sent")
+            continue
+        counts = f"{asked - result['client_errors']:,} of {asked:,}"
+        # a result of before has no longest wait
+        longest = result.get("longest_wait_s")
+        wait = "" if longest is None else duration(longest)
+        if said:
+            said.append(f"{tree}: {', '.join(filter(None, [counts, wait]))}")
+        else:
+            wait = f", the longest wait was {wait}" if wait else ""
+            said.append(f"{tree}: {counts} requests got a complete answer{wait}")
+    return f"{'; '.join(said)}."
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words, as exact as somebody who waits would tell it."""
+    if seconds < 9.95:  # noqa: PLR2004  # below, a tenth of a second tells something
+        return f"{seconds:.1f} s"
+    if seconds < 119.5:  # noqa: PLR2004  # two minutes, rounded
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
 def _named(missed: list[Mapping[str, Any]]) -> str:

@@ -37,6 +37,9 @@ class Change:
     text: str
 
 
+ALIKE = Change("", "alike")
+
+
 @dataclass(frozen=True)
 class Line:
     """One figure of one tree in both runs; `ratio` is now divided by before, None where there is none."""
@@ -116,7 +119,7 @@ def change(figure: Figure, before: float | None, now: float | None) -> Change | 
     if before is None or now is None or not figure.better:
         return None
     if before == now or (before and abs(now / before - 1) < NOISE):
-        return Change("", "alike")
+        return ALIKE
     better = (now < before) == (figure.better == "lower")
     word = "better" if better else "worse"
     if figure.unit == "%":

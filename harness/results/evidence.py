@@ -6,15 +6,18 @@ Result and report look at the same samples; a run of a few hundred thousand retu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evil_minions import samples as fleet_samples
 from harness import samples
+from harness.results.answers import answers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evil_minions.samples import JobRow, ReturnRow, StartRow
+    from harness.results.answers import Answer
     from harness.samples import ClientSample, FleetSample, KeptReturn, MomentSample, ProcessSample, Timeline
 
 
@@ -31,6 +34,11 @@ class Evidence:
     returns: list[ReturnRow]
     starts: list[StartRow]
     moments: list[MomentSample]
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """Return what became of each request of a client, in order of when they were due."""
+        return answers(self.clients, self.returns, self.kept)
 
     def load_jobs(self) -> dict[str, list[JobRow]]:
         """Return the rows, one for each worker, of each job that the fleet first saw in the load phase, by job id."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import figures
 from harness.errors import SettingsError
-from harness.results import cpu, evidence, runs
+from harness.results import answers, cpu, evidence, runs
 from harness.scenarios import scenario as scenarios
 from harness.scenarios import thresholds
 
@@ -85,6 +85,7 @@ class TreeResult:
     find_jobs_per_execution: float | None
     client_requests: int
     client_errors: int
+    longest_wait_s: float | None
     client_latency_s: Percentiles
     acknowledgement_s: Percentiles
     settle_s: float
@@ -171,7 +172,8 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
         find_jobs=find_jobs,
         find_jobs_per_execution=_ratio(find_jobs, expected),
         client_requests=len(samples.clients),
-        client_errors=sum(bool(row.error) for row in samples.clients),
+        client_errors=sum(bool(answer.error) for answer in samples.answers),
+        longest_wait_s=None if (longest := answers.longest(samples.answers)) is None else _rounded(longest),
         client_latency_s=percentiles(row.latency_s for row in samples.clients),
         acknowledgement_s=percentiles(row.seconds for row in returns if row.acknowledged),
         settle_s=_rounded(timeline.settled - timeline.clients_done),
@@ -232,6 +234,7 @@ def _functions(
     found = {}
     for function in functions:
         asked = [row for row in samples.clients if row.function == function]
+        ended = [answer for answer in samples.answers if answer.function == function]
         sent = [row for row in returns if row.fun == function]
         acknowledged = [row for row in sent if row.acknowledged]
         found[function] = FunctionResult(
@@ -242,7 +245,7 @@ def _functions(
             return_sends=sum(row.attempts for row in sent),
             returns_acknowledged=len(acknowledged),
             returns_unacknowledged=len(sent) - len(acknowledged),
-            client_errors=sum(bool(row.error) for row in asked),
+            client_errors=sum(bool(answer.error) for answer in ended),
             client_latency_s=percentiles(row.latency_s for row in asked),
             acknowledgement_s=percentiles(row.seconds for row in acknowledged),
         )

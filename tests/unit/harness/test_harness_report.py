@@ -15,7 +15,7 @@ import pytest
 from harness import figures, samples
 from harness.errors import SettingsError
 from harness.report import page, theme, verdict
-from harness.results import result
+from harness.results import answers, result
 from harness.results.comparison import Change
 
 RUN = Path(__file__).parent / "data" / "run"
@@ -87,18 +87,37 @@ def test_page_needs_nothing_else(found: Text) -> None:
 
 
 def test_verdict_comes_first(found: Text) -> None:
-    """The verdict tells in words and numbers how each tree fared, before anything else."""
+    """The first sentence says what the difference is, and the verdict how each tree fared, before anything else."""
+    body = found.text.partition(" ")[2]
+    sentence = "stock: 1 of 2 requests got a complete answer, the longest wait was 8.0 s; patched: 2 of 2, 2.0 s."
+    assert found.text.startswith(f"two: {sentence} {sentence} Two CLIs at once on four minions. "), body
     expected = (
-        "1 of the scenario's 3 limits missed: acknowledged_ratio (stock). Stock collapsed and patched went well. "
         "stock collapsed 1 of 2 client requests got a complete answer. 2 requested jobs became 3. "
         "70.0 % of the sends were acknowledged; minions sent each return 1.33 times on average. "
         "1 of 12 returns were lost. "
         "patched went well 2 of 2 client requests got a complete answer. "
         "100.0 % of the sends were acknowledged; minions sent each return 1.00 times on average. "
-        "0 of 8 returns were lost."
+        "0 of 8 returns were lost. ✗ 1 of the scenario's 3 limits missed: acknowledged_ratio (stock)."
     )
     assert expected in found.text
-    assert found.text.index(expected) < found.text.index("Client errors")
+    assert found.text.index("How long each request waited") < found.text.index(expected)
+    assert found.text.index(expected) < found.text.index("Longest wait")
+
+
+def test_what_is_alike_is_small(found: Text, source: str) -> None:
+    """Figures that tell the trees apart have cards, the others share a line below."""
+    cards = re.findall(r'<div class="card".*?<h3>(.*?)</h3>', source, re.DOTALL)
+    assert cards == [
+        "Client errors",
+        "Longest wait",
+        "Returns lost",
+        "Publications per job",
+        "find_jobs per execution",
+        "Sends acknowledged",
+        "Client latency, 95 %",
+        "Returns kept per second",
+    ]
+    assert "About alike on stock and patched: master CPU per return 158 ms and 100 ms." in found.text
 
 
 def test_limits_are_listed(found: Text) -> None:
@@ -126,8 +145,12 @@ def test_every_figure_has_its_definition(found: Text) -> None:
 def test_plots_speak(found: Text) -> None:
     """Every plot says what it shows to those who can't see it."""
     labels = [value for tag, name, value in found.attributes if tag == "svg" and name == "aria-label"]
-    assert len(labels) == 12
-    assert "2 client requests over time: 1 complete, 1 incomplete, 0 without an answer." in labels
+    assert len(labels) == 11
+    expected = (
+        "How long each request waited. stock: 1 of 2 complete (ping all 1 of 2). "
+        "patched: 2 of 2 complete (ping all 2 of 2)."
+    )
+    assert labels[0] == expected
     assert (
         "Minions over time at ramp-up. stock: all 4 minions ready after 2 s; patched: all 4 minions ready after 2 s."
         in labels
@@ -163,7 +186,9 @@ def test_one_tree_only(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"stock",', ""))
     result.write(result.compute(folder), folder)
     text = Text(page.write(folder).read_text()).text
-    assert "The scenario's 2 limits met: patched went well." in text
+    sentence = "patched: 2 of 2 requests got a complete answer, the longest wait was 2.0 s."
+    assert text.startswith(f"two: {sentence} {sentence} ")
+    assert "The scenario's 2 limits met." in text
     assert "better" not in text
 
 
@@ -211,20 +236,43 @@ def _tree(requests: int = 10, errors: int = 0) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("errors", "expected"),
-    [
-        (0, ", though every request was answered."),
-        (1, ". Stock struggled and patched struggled."),
-    ],
-)
-def test_missed_limits_are_named(errors: int, expected: str) -> None:
-    """The headline names the missed limits, and praises nobody beside them."""
-    trees = {tree: _tree(errors=errors) for tree in ("stock", "patched")}
+def test_missed_limits_are_named() -> None:
+    """The verdict names the missed limits, each once with its trees."""
+    trees = {tree: _tree() for tree in ("stock", "patched")}
     missed = [{"tree": tree, "field": "settle_s", "passed": False} for tree in trees]
     found = {"trees": trees, "thresholds": [*missed, {"tree": "stock", "field": "find_jobs", "passed": True}]}
-    text = verdict.headline(found, [verdict.of_tree(*pair) for pair in trees.items()]).text
-    assert text == f"2 of the scenario's 3 limits missed: settle_s (stock and patched){expected}"
+    headline = verdict.headline(found, [verdict.of_tree(*pair) for pair in trees.items()])
+    assert headline.state == "bad"
+    assert headline.limits == "2 of the scenario's 3 limits missed: settle_s (stock and patched)."
+
+
+def test_sentence() -> None:
+    """The sentence is made of complete answers and the longest wait, whatever the scenario and the trees."""
+    trees = {"stock": _tree(52, 21), "patched": _tree(52), "other": _tree(0)}
+    trees["stock"]["longest_wait_s"], trees["patched"]["longest_wait_s"] = 240.2, 40.4
+    expected = (
+        "stock: 31 of 52 requests got a complete answer, the longest wait was 4 min; patched: 52 of 52, 40 s; "
+        "other: no request was sent."
+    )
+    assert verdict.sentence(trees) == expected
+    assert verdict.sentence({"stock": _tree(2)}) == "stock: 2 of 2 requests got a complete answer."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.99, "10 s"),
+        (119.4, "119 s"),
+        (119.6, "2 min"),
+        (125.0, "2 min 5 s"),
+        (3599.9, "60 min"),
+    ],
+)
+def test_duration(seconds: float, expected: str) -> None:
+    """A time is told as somebody who waits would tell it."""
+    assert verdict.duration(seconds) == expected
 
 
 def test_a_run_without_requests_is_no_success() -> None:
@@ -246,7 +294,7 @@ def test_none_is_not_some() -> None:
     """A request that no minion answered is told apart from one that some answered."""
     row = samples.ClientSample("a", "api", "f", "sync", 0, 0, 0, 1, "", 50, 0, "0 of 50 minions answered")
     rows = [row, replace(row, error="10 of 50 minions answered"), replace(row, error="9 of 50 minions answered")]
-    evidence = SimpleNamespace(clients=rows)
+    evidence = SimpleNamespace(answers=answers.answers(rows, [], []))
     expected = [("stock", "some of 50 minions answered", 2), ("stock", "0 of 50 minions answered", 1)]
     assert page.errors({"stock": cast("Any", evidence)}) == expected
 

@@ -51,6 +51,7 @@ def test_figures_of_a_tree(run: Path) -> None:
         "find_jobs_per_execution": 0.3333,
         "client_requests": 2,
         "client_errors": 1,
+        "longest_wait_s": 8.0,
         "client_latency_s": {"p50": 5.0, "p95": 7.7, "p99": 7.94},
         "acknowledgement_s": {"p50": 0.75, "p95": 10.1, "p99": 13.22},
         "settle_s": 2.0,
