@@ -33,8 +33,12 @@ SHORTEST = 1 / 300
 
 def picture(trees: Mapping[str, Evidence], names: Sequence[str], name: str) -> str:
     """Return the picture of all trees on one axis of time; `names` are those of the blocks, in the scenario's order."""
-    spans = [answer.over - samples.timeline.load_start for samples in trees.values() for answer in samples.answers]
-    seconds = max(spans, default=1.0) * 1.02
+    ends = [
+        when - samples.timeline.load_start
+        for samples in trees.values()
+        for when in [*(answer.over for answer in samples.answers), *(moment.time for moment in samples.moments)]
+    ]
+    seconds = max(ends, default=1.0) * 1.02
     heights = [_rows(blocks(samples.answers, names))[1] for samples in trees.values()]
     inches = [min(HIGH, max(LOW, rows * ROW)) for rows in heights]
     said = []

@@ -232,8 +232,8 @@ def test_the_report_shows_every_moment(tmp_path: Path) -> None:
     result.write(result.compute(folder), folder)
     source = page.write(folder).read_text()
     plots = [plot for plot in source.split('<svg class="plot"')[1:] if "> kill a few <" in plot]
-    # CPU, memory, returns, requests and minions, of each tree
-    assert len(plots) == 10
+    # CPU, memory, returns and minions, of each tree, and the requests of both
+    assert len(plots) == 9
     assert source.count("kill a few at 12 s, new keys at 15 s.") == 6
     assert source.count("kill a few at 2 s, new keys at 5 s.") == 4
     row = '<td>2.0 s</td><td class="text">kill a few</td><td class="text">kill</td><td>3</td><td>0.5 s</td>'
