@@ -40,7 +40,7 @@ SLICE_S = 0.5
 # how long a process may take to write its stack, and how many calls of it are shown
 STACK_S = 5.0
 CALLS = 8
-FATAL = b"PYTHONFAULTHANDLER="
+FATAL = "PYTHONFAULTHANDLER"
 ENDED = "The warden of this bed (process {}) was ended from outside, and the bed with it: start the bed again."
 
 
@@ -119,12 +119,14 @@ def calls(text: str) -> str:
 class Process:
     """A process of the bed."""
 
-    def __init__(self, owner: Processes, name: str, pid: int, log: Path) -> None:
-        """Take what the warden said of a process that it started."""
+    def __init__(self, owner: Processes, name: str, pid: int, command: Command) -> None:
+        """Take what the warden said of a process that it started by `command`."""
         self._owner = owner
+        # not looked up in the process: Salt writes its title over its environment
+        self._tells = FATAL in command.environment
         self.name = name
         self.pid = pid
-        self.log = log
+        self.log = command.output
 
     def code(self) -> int | None:
         """Return the exit code (minus the signal that ended it), None while it runs."""
@@ -194,9 +196,9 @@ class Process:
 
         Returns "" if it is no such process, or leaves none.
         """
+        if not self._tells:
+            return ""
         try:
-            if FATAL not in Path("/proc", str(self.pid), "environ").read_bytes():
-                return ""
             # nobody wants its memory on a disk
             resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, resource.prlimit(self.pid, resource.RLIMIT_CORE)[1]))
             before = self.log.stat().st_size
@@ -342,7 +344,7 @@ class Processes:
         answer = self.request(command.request())
         if "errno" in answer:
             raise StartError(f"{name} can't be started: {answer['error']}.")
-        return Process(self, name, answer["pid"], command.output)
+        return Process(self, name, answer["pid"], command)
 
     def run(self, name: str, command: Command, seconds: float) -> subprocess.CompletedProcess[str]:
         """Run a command to its end and return what it printed; raise ProcessError, and stop it, after `seconds`.

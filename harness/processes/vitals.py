@@ -21,7 +21,7 @@ STATES = {
     "Z": "ended",
     "X": "ended",
 }
-NAME = re.compile(r"[A-Za-z][\w-]*")
+NAME = re.compile(r"[A-Za-z][\w.-]*")
 # how many kinds of descendants are told
 TOLD = 6
 
@@ -101,7 +101,7 @@ def _title(folder: Path) -> str:
         words = folder.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").split()
         if len(words) > 1 and NAME.fullmatch(words[-1]):
             # of several workers the number tells nothing
-            return re.sub(r"-\d+$", "", words[-1])
+            return re.sub(r"(-\d+|\..*)$", "", words[-1])
     return ""
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.bed import Bed, BedSettings, settings
+from harness.bed import Bed, BedSettings, master, settings
 from harness.database import cluster
-from harness.errors import DiskError, PortError, PostgresError, StartError
+from harness.errors import DiskError, MasterError, PortError, PostgresError, StartError
 from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
@@ -82,6 +82,17 @@ def test_port_taken_behind_the_beds_back(plain: BedSettings) -> None:
 
 
 @pytest.mark.needs_root
+def test_master_that_is_late(plain: BedSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A master that does not answer in time is reported with what it was doing, even if its log is empty."""
+    # it grows tenfold at most, and no master starts in a tenth of a second
+    monkeypatch.setattr(master.wait_ready, "__defaults__", (0.01,))
+    expected = (
+        r"(?s)^The master does not answer on port \d+ after 0 s.* when last seen: it is .* s of CPU.*Its stack, the "
+    )
+    with pytest.raises(MasterError, match=expected), Bed(plain):
+        pass
+
+
 def test_nearly_full_disk(plain: BedSettings, small_disk: Path) -> None:
     """A disk without room is reported before anything starts."""
     wanted = dataclasses.replace(plain, pillar="sql", postgres="local", temporary=small_disk)
