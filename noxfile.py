@@ -237,6 +237,12 @@ def bench(session: nox.Session) -> None:
     _module(session, "benchmarks")
 
 
+@nox.session
+def results(session: nox.Session) -> None:
+    """Write docs/results.md from what benchmarks and load runs left in build/."""
+    _module(session, "benchmarks.results")
+
+
 # --- tests -------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """The errors of the benchmarks.
 
 BenchmarkError          exit 3: the benchmark could not be run to its end
+├── DamagedFile         exit 3: a file of figures is broken or of another format
 └── UnknownBenchmark    exit 2: no benchmark has that name
 """
 
@@ -11,6 +12,10 @@ class BenchmarkError(Exception):
     """A benchmark could not be run to its end; the message is one sentence that says what to do next."""
 
     exit_code = 3
+
+
+class DamagedFile(BenchmarkError):  # noqa: N818 - it names what is wrong
+    """A file of figures is broken, of another format, or of nothing that is known."""
 
 
 class UnknownBenchmark(BenchmarkError):  # noqa: N818 - it names what is wrong

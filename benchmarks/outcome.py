@@ -1,17 +1,18 @@
 """What a run of a benchmark found, and its file `build/bench/NAME.json`.
 
 The results' page is made of these files, so the format has a version: 2 has `name`, `about`, `command`, `date` (UTC),
-`minions`, `rounds`, `machine`, `git` and `figures`, each as `benchmarks.figure.document` writes it.
+`minions`, `rounds`, `machine`, `versions`, `git`, `trees`, and `figures`, each as `benchmarks.figure.document` writes
+it.
 """
 
 from __future__ import annotations
 
 import json
-import platform
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import document
 from harness.results import machine
@@ -69,12 +70,7 @@ class Outcome:
 
 def here() -> dict[str, Any]:
     """Return the facts of this machine and of the project: to be asked before the load begins."""
-    facts = machine.facts({})
-    try:
-        distribution = platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        distribution = ""
-    return {
-        "machine": {**facts["machine"], "distribution": distribution, "python": platform.python_version()},
-        "git": facts["git"],
-    }
+    facts = machine.facts(TREES)
+    python = facts["versions"].pop("python")
+    known = {name: facts[name] for name in ("versions", "git", "trees")}
+    return {"machine": {**facts["machine"], "python": python}, **known}

@@ -33,6 +33,7 @@ def facts(trees: Mapping[str, Path]) -> dict[str, Any]:
             "cores": psutil.cpu_count() or 1,
             "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
             "system": f"{platform.system()} {platform.release()}",
+            "distribution": _distribution(),
             "load_average_at_start": round(os.getloadavg()[0], 2),
         },
         "versions": {
@@ -67,6 +68,13 @@ def _processor() -> str:
     except OSError:
         names = []
     return names[0] if names else platform.machine()
+
+
+def _distribution() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    except OSError:
+        return "unknown"
 
 
 def _version(name: str) -> str:
