@@ -41,7 +41,7 @@ def _section(benchmark: Benchmark, path: Path) -> Section:
             date=str(values["date"]),
             machine=dict(values["machine"]),
             load_average=float(values["machine"]["load_average_at_start"]),
-            edited=bool(values["git"]["uncommitted_changes"]),
+            edited=any(tree.get("edited") for tree in values["trees"].values()),
         )
         found = {entry["key"]: entry for entry in values["figures"]}
         minions = int(values["minions"])

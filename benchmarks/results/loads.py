@@ -32,7 +32,7 @@ FIELDS = (
     "client_errors",
     "publications_per_job",
     "client_latency_s.p50",
-    "client_latency_s.p99",
+    "longest_wait_s",
     "find_jobs_per_execution",
     "acknowledged_ratio",
     "duplicate_ratio",
@@ -134,5 +134,5 @@ def _source(run: runs.Run, facts: dict[str, Any]) -> Source:
         date=run.started,
         machine=machine,
         load_average=float(machine["load_average_at_start"]),
-        edited=bool(facts["git"]["uncommitted_changes"]),
+        edited=any(tree.get("edited") for tree in facts["trees"].values()),
     )

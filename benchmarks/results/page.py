@@ -29,7 +29,7 @@ Stock is Salt as released, ours is Salt with all patches, and the number in brac
 are measured in turn, in one run, so a ratio says more than a time. A number is the median of its samples unless its
 row says otherwise; all samples, with their spread, are in the files. A load run is the newest finished one of its
 scenario as it stands today. Behind a date, *busy* means that the machine had other work when the run began, *edited*
-that something was not committed.
+that `salt/` had edits that are in no patch.
 """
 COLUMNS = ("what", "stock", "ours", "aim", "met", "command", "date")
 DIGEST = re.compile(r"<!-- sha256 of all above: (?P<digest>[0-9a-f]{64}) -->\n\Z")
@@ -67,8 +67,8 @@ def number(value: float, unit: str) -> str:
 def aim_text(aim: Aim, unit: str) -> str:
     """Return an aim in words."""
     low, high = (None if limit is None else _limit(limit, aim, unit) for limit in (aim.minimum, aim.maximum))
-    if low == high:
-        return str(low)
+    if low == high or (aim.minimum is None and not aim.maximum):
+        return str(high)
     if low is not None and high is not None:
         return f"{low} to {high}"
     return f"at most {high}" if low is None else f"at least {low}"

@@ -1,0 +1,131 @@
+"""Files as benchmarks and load runs leave them, with made-up samples."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.figure import Samples
+from benchmarks.options import Options
+from benchmarks.outcome import Outcome
+from benchmarks.registry import ALL
+from benchmarks.results.__main__ import main
+from benchmarks.results.loads import CHOSEN
+from harness.results import result, runs
+from harness.scenarios import scenario as scenarios
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.benchmark import Benchmark
+
+MACHINE: dict[str, Any] = {
+    "machine": {
+        "processor": "Some Processor",
+        "cores": 2,
+        "memory_gb": 23.5,
+        "system": "Linux 6.1",
+        "distribution": "Some Linux 12",
+        "load_average_at_start": 0.1,
+        "python": "3.12.0",
+    },
+    "git": {"commit": "0" * 40, "uncommitted_changes": False},
+    "trees": {"stock": {"hash": "1", "edited": None}, "patched": {"hash": "2", "edited": []}},
+}
+WHEN = datetime(2026, 11, 22, 10, tzinfo=UTC)
+# of a tree: what a result holds that the page shows
+TREE = {
+    "client_requests": 20,
+    "client_errors": 0,
+    "publications_per_job": 1.0,
+    "acknowledged_ratio": 1.0,
+    "returns_lost": 0,
+    "longest_wait_s": 40.0,
+    "client_latency_s": {"p50": 5.0, "p95": 7.7, "p99": 7.94},
+    "peak_memory_mb": {"MWorkerQueue": 61.0},
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Folders with files of benchmarks and of load runs, and the page beside them."""
+
+    folder: Path
+
+    @property
+    def bench(self) -> Path:
+        """Folder of the benchmarks' files."""
+        return self.folder / "bench"
+
+    @property
+    def runs(self) -> Path:
+        """Folder of the load runs."""
+        return self.folder / "runs"
+
+    @property
+    def page(self) -> Path:
+        """The page."""
+        return self.folder / "results.md"
+
+    def write(self, *arguments: str) -> int:
+        """Run the command that writes the page."""
+        places = ["--bench", str(self.bench), "--runs", str(self.runs), "--output", str(self.page)]
+        return main([*places, *arguments])
+
+    def outcome(self, benchmark: Benchmark, minions: int | None = None, **machine: object) -> Path:
+        """Write the file of a benchmark."""
+        facts = {**MACHINE, "machine": {**MACHINE["machine"], **machine}}
+        return outcome(benchmark, minions, facts).write(self.bench)
+
+    def run(self, name: str, hour: int = 10, trees: tuple[str, ...] = ("stock", "patched"), **figures: object) -> Path:
+        """Write a finished load run of a scenario; `figures` are the patched tree's."""
+        scenario = scenarios.load(scenarios.find(name))
+        file = scenarios.find(name)
+        folder = runs.create(
+            self.runs, WHEN.replace(hour=hour), scenario, file, trees, f"python -m harness load {name}"
+        )
+        runs.end(folder, "finished")
+        found = {"stock": TREE, "patched": {**TREE, **figures}}
+        values = {
+            "format": result.FORMAT,
+            "scenario": dataclasses.asdict(scenario),
+            "trees": {tree: found[tree] for tree in trees},
+        }
+        facts = {**MACHINE, "versions": {"python": "3.12.0"}, "bed": {"made_of": "processes"}}
+        (folder / "result.json").write_text(json.dumps(values))
+        (folder / "environment.json").write_text(json.dumps(facts))
+        return folder
+
+    def rows(self) -> dict[tuple[str, str], list[str]]:
+        """Return the page's rows: by section and figure, the other cells."""
+        found, section = {}, ""
+        for line in self.page.read_text().splitlines():
+            if line.startswith("## "):
+                section = line.removeprefix("## ")
+            elif line.startswith("| ") and not line.startswith(("| what", "| ---")):
+                what, *cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+                found[section, what] = cells
+        return found
+
+
+def outcome(benchmark: Benchmark, minions: int | None = None, machine: dict[str, Any] = MACHINE) -> Outcome:
+    """Return an outcome with made-up samples: three turns, ours 2 and stock 8 in the middle."""
+    options = Options(minions or benchmark.minions, benchmark.rounds)
+    samples = {figure: Samples([1.0, 2.0, 3.0], [8.0, 8.0, 8.0]) for figure in benchmark.figures}
+    return Outcome(benchmark, options, samples, WHEN, machine)
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Measured:
+    """Return folders in which everything was measured."""
+    found = Measured(tmp_path)
+    for benchmark in ALL:
+        found.outcome(benchmark)
+    for chosen in CHOSEN:
+        found.run(chosen.scenario)
+    return found
