@@ -26,7 +26,7 @@ ALL: Final = Selection()
 
 SOCKET_NAME: Final = "control.sock"
 MAX_PATH_BYTES: Final = 100
-ANSWER_SECONDS: Final = 60.0
+ANSWER_SECONDS: Final = 300.0
 _LINE_LIMIT: Final = 64 * 1024 * 1024
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from harness.bed.master import LOGS
+from harness.processes import pressure
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
 from harness.processes.process import Command, Layer, Process
@@ -76,7 +77,7 @@ def start(api: Api, tree: Tree, config_dir: Path, environment: Mapping[str, str]
 
 def login(api: Api) -> str:
     """Return a token of the API's user; raise OSError or HTTPException if the API does not answer as it should."""
-    connection = http.client.HTTPConnection(HOST, api.port, timeout=ANSWER_S)
+    connection = http.client.HTTPConnection(HOST, api.port, timeout=pressure.patient(ANSWER_S))
     form = {"username": api.user, "password": api.password, "eauth": api.eauth}
     try:
         connection.request(

@@ -12,6 +12,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DockerError
+from harness.processes import pressure
 from harness.processes.owner import ended, owner
 from harness.processes.ports import listens
 
@@ -46,7 +47,9 @@ def connect(url: str, environment: Mapping[str, str], timeout: float = ANSWER_S)
 
     variables = {**environment, "DOCKER_HOST": url}
     try:
-        with contextlib.closing(docker.from_env(timeout=PING_S, environment=variables)) as client:
+        with contextlib.closing(
+            docker.from_env(timeout=int(pressure.patient(PING_S)), environment=variables)
+        ) as client:
             client.ping()
         return docker.from_env(timeout=int(timeout), environment=variables)
     except (DockerException, OSError) as error:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import StartError
+from harness.processes import pressure
 from harness.processes.ports import HOST, listens
 from harness.processes.process import PACKAGES, Command, Layer
 
@@ -46,7 +47,7 @@ def engine(environment: Mapping[str, str]) -> DockerClient:
     from docker.errors import DockerException  # noqa: PLC0415
 
     try:
-        client = docker.from_env(timeout=ENGINE_S, environment=dict(environment))
+        client = docker.from_env(timeout=int(pressure.patient(ENGINE_S)), environment=dict(environment))
         client.ping()
     except (DockerException, OSError) as error:
         raise UnavailableError(f"no Docker engine answers at {host}") from error

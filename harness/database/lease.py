@@ -20,6 +20,7 @@ from psycopg2.extensions import parse_dsn
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, first_line, wait_ready
 from harness.errors import PostgresError
+from harness.processes import pressure
 from harness.processes.process import PACKAGES, Command, Layer
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "HARNESS_PG_DSN"
 READY_S = 30.0
+CONNECT_S = 5.0
 DEFAULT_PORT = 5432
 
 
@@ -36,7 +38,7 @@ def start(place: Place) -> Postgres:
     if not dsn:
         raise UnavailableError(f"{VARIABLE} is not set")
     try:
-        with psycopg2.connect(dsn, connect_timeout=5) as connection:
+        with psycopg2.connect(dsn, connect_timeout=int(pressure.patient(CONNECT_S))) as connection:
             known = connection.info
             parts = parse_dsn(dsn)
             name = f"{NAME}_{secrets.token_hex(8)}"

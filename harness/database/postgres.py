@@ -13,6 +13,7 @@ import psycopg2
 from psycopg2.extensions import make_dsn
 
 from harness.errors import PostgresError
+from harness.processes import pressure
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from harness.processes.process import Process, Processes
 
 NAME = "saltbed"
+ANSWER_S = 2.0
 
 
 class UnavailableError(PostgresError):
@@ -88,7 +90,7 @@ def first_line(error: Exception) -> str:
 def answers(postgres: Postgres) -> bool:
     """Say whether the database takes connections."""
     try:
-        psycopg2.connect(postgres.dsn, connect_timeout=2).close()
+        psycopg2.connect(postgres.dsn, connect_timeout=int(pressure.patient(ANSWER_S))).close()
     except psycopg2.OperationalError:
         return False
     return True

@@ -71,7 +71,7 @@ class Load:
             self.failed = True
             gevent.spawn(self.environment.runner.quit)
             return
-        zero = time.time() + LEAD_S / pressure.pace()
+        zero = time.time() + pressure.patient(LEAD_S)
         plans.write_zero(PLAN.samples, zero)
         if self.directs:
             self.environment.runner.send_message(BEGIN, {"zero": zero, "token": token})

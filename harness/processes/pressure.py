@@ -39,6 +39,11 @@ def told() -> str:
     return f"load average {os.getloadavg()[0]:.1f} on {cores} core{'s' if cores > 1 else ''}"
 
 
+def patient(seconds: float) -> float:
+    """Return how long to wait now for what takes up to `seconds` on a quiet machine."""
+    return seconds / pace()
+
+
 class Clock:
     """Seconds as a process counts them that gets only its share: the clock goes slower on a busy machine."""
 

@@ -199,6 +199,7 @@ def test_every_scenario_of_ours_is_valid() -> None:
     loaded = [scenario.load(scenario.find(name)) for name in scenario.names()]
     assert [(entry.name, entry.minions) for entry in loaded] == [
         ("burst", 1000),
+        ("calm", 1000),
         ("day-of-trouble", 300),
         ("default", 1000),
         ("fifty-jobs", 1000),
@@ -219,7 +220,7 @@ def test_missing_file() -> None:
     """A file that isn't there brings the names."""
     with pytest.raises(SettingsError) as caught:
         scenario.find("no/such.toml")
-    names = "burst, day-of-trouble, default, fifty-jobs, livelock, quick, ten-thousand"
+    names = "burst, calm, day-of-trouble, default, fifty-jobs, livelock, quick, ten-thousand"
     assert str(caught.value) == (
         f"There is no scenario file no/such.toml: give the path of a TOML file or one of {names}."
     )
