@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass
@@ -58,7 +60,6 @@ class Project:
     """A project in a temporary folder."""
 
     root: Path
-    capture: pytest.CaptureFixture[str]
 
     @property
     def layout(self) -> Layout:
@@ -77,10 +78,10 @@ class Project:
 
     def run(self, command: str, *arguments: str) -> Ended:
         """Run one of our commands."""
-        self.capture.readouterr()
-        code = main([command, "--root", str(self.root), *arguments])
-        said = self.capture.readouterr()
-        return Ended(code, said.out, said.err)
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main([command, "--root", str(self.root), *arguments])
+        return Ended(code, out.getvalue(), err.getvalue())
 
     def git(self, *arguments: str) -> str:
         """Run the project's own git."""
@@ -137,44 +138,73 @@ class Project:
         return made.data["head"], made.data["tree"]
 
 
-@pytest.fixture
-def project(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Give a committed project whose base is release 1.0, with no topic and no tree."""
+def settle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a home for git, and let nothing else configure it."""
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
-    home = tmp_path / "home"
+    home = folder / "home"
     home.mkdir()
     (home / ".gitconfig").write_text(
         "[user]\n\tname = Ada\n\temail = ada@analytical.engineer\n[init]\n\tdefaultBranch = main\n"
     )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    project = Project(tmp_path / "project", capsys)
-    project.layout.patches.mkdir(parents=True)
-    project.layout.series.write_text("# the topics in order\n")
-    write_base(project.layout, project.release("1.0"))
-    (project.root / ".gitignore").write_text("/build/\n__pycache__/\n")
-    project.git("init", "--quiet")
-    project.git("add", ".")
-    project.git("commit", "--quiet", "-m", "start")
-    return project
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The projects that tests begin with, each made once; a test works on a copy."""
+
+    folder: Path
+
+    def copy(self, name: str, target: Path) -> Project:
+        """Give a copy of a project, in place of what is there."""
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self.folder / name, target, symlinks=True)
+        return Project(target)
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Make a new project, the same with its tree, and the same with two topics."""
+    found = Templates(tmp_path_factory.mktemp("templates"))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        settle(found.folder, monkeypatch)
+        project = Project(found.folder / "new")
+        project.layout.patches.mkdir(parents=True)
+        project.layout.series.write_text("# the topics in order\n")
+        write_base(project.layout, project.release("1.0"))
+        (project.root / ".gitignore").write_text("/build/\n__pycache__/\n")
+        project.git("init", "--quiet")
+        project.git("add", ".")
+        project.git("commit", "--quiet", "-m", "start")
+        made = found.copy("new", found.folder / "made")
+        assert made.run("apply").code == 0
+        patched = found.copy("made", found.folder / "patched")
+        patched.topic("first", one="changed by first")
+        patched.topic("second", two="changed by second")
+        patched.git("add", ".")
+        patched.git("commit", "--quiet", "-m", "two topics")
+    return found
 
 
 @pytest.fixture
-def made(project: Project) -> Project:
+def project(tmp_path: Path, templates: Templates, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Give a committed project whose base is release 1.0, with no topic and no tree."""
+    settle(tmp_path, monkeypatch)
+    return templates.copy("new", tmp_path / "project")
+
+
+@pytest.fixture
+def made(project: Project, templates: Templates) -> Project:
     """Give the project with its tree made, and no topic."""
-    assert project.run("apply").code == 0
-    return project
+    return templates.copy("made", project.root)
 
 
 @pytest.fixture
-def patched(made: Project) -> Project:
+def patched(project: Project, templates: Templates) -> Project:
     """Give the project with two topics: `first` changes one.py, `second` changes two.py; all committed."""
-    made.topic("first", one="changed by first")
-    made.topic("second", two="changed by second")
-    made.git("add", ".")
-    made.git("commit", "--quiet", "-m", "two topics")
-    return made
+    return templates.copy("patched", project.root)
 
 
 @pytest.fixture
@@ -183,7 +213,7 @@ def clone(project: Project, tmp_path: Path) -> Callable[[], Project]:
 
     def fresh() -> Project:
         project.git("clone", "--quiet", str(project.root), str(tmp_path / "clone"))
-        other = Project(tmp_path / "clone", project.capture)
+        other = Project(tmp_path / "clone")
         other.layout.build.mkdir()
         other.layout.sdists.symlink_to(project.layout.sdists)
         return other

@@ -252,7 +252,7 @@ def real(tmp_path: Path, project: Project) -> Project:
     """Give a copy of this project's patches and new files, with its downloads at hand."""
     if not REAL.state.exists():
         pytest.skip("the tree was not made yet: run 'nox -s apply'")
-    project = type(project)(tmp_path / "real", project.capture)
+    project = type(project)(tmp_path / "real")
     project.layout.build.mkdir(parents=True)
     project.layout.sdists.symlink_to(REAL.sdists)
     (project.layout.build / "venv").symlink_to(REAL.build / "venv")
