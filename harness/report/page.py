@@ -38,6 +38,7 @@ CARDS = (
 # how many kinds of errors of each tree are listed
 ERRORS = 6
 NOTHING = "\N{EN DASH}"
+MEANINGS = {"stock": "Salt as it is released", "patched": "Salt with our patches", "other": "another Salt"}
 # CPU time for each return below which a comparison says nothing
 SEEN_MS = 0.02
 # one pair of runs says nothing about a time, CPU or memory below this ratio
@@ -93,6 +94,7 @@ def render(folder: Path, against: Comparison | None = None) -> str:
         "trees": list(trees),
         "scenario": result["scenario"],
         "headline": verdict.headline(result, verdicts),
+        "meanings": {tree: meaning(tree, result["scenario"]) for tree in trees},
         "verdicts": verdicts,
         "rules": verdict.RULES,
         "cards": [card for card in cards if card.differs or len(trees) == 1],
@@ -112,6 +114,12 @@ def render(folder: Path, against: Comparison | None = None) -> str:
         "css": Markup(theme.css() + (FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704  # our own files
     }
     return engine.get_template("page.html.j2").render(context)
+
+
+def meaning(tree: str, scenario: Mapping[str, Any]) -> str:
+    """Return what a tree is, with the settings that its master alone has."""
+    own = scenario.get("tree_master", {}).get(tree, {})
+    return f"{MEANINGS[tree]}{f', set to {json.dumps(own)[1:-1]}' if own else ''}"
 
 
 def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:

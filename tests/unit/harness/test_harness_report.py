@@ -120,6 +120,15 @@ def test_what_is_alike_is_small(found: Text, source: str) -> None:
     assert "About alike on stock and patched: master CPU per return 158 ms and 100 ms." in found.text
 
 
+def test_trees_are_explained(found: Text) -> None:
+    """Who has never seen a report learns what the trees are, and what settings one of them alone has."""
+    assert "stock Salt as it is released patched Salt with our patches" in found.text
+    scenario = {"tree_master": {"patched": {"rate_limiting": {"criteria": "adaptive"}}}}
+    assert page.meaning("patched", scenario) == (
+        'Salt with our patches, set to "rate_limiting": {"criteria": "adaptive"}'
+    )
+
+
 def test_limits_are_listed(found: Text) -> None:
     """Every limit of the scenario is there with what was found."""
     assert "met patched client_errors is 0, at most 0" in found.text
