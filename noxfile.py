@@ -34,6 +34,8 @@ OURS = ("patches", "harness", "evil_minions", "benchmarks", "tests", "noxfile.py
 # the oldest one that works and the newest one that was run: docs/contributing.md has the table
 OLDEST, NEWEST = (3, 11), (3, 13)
 STOPPED_WITHIN_S = 60
+# uv trusts whom the system trusts: a proxy may have a certificate of its own; older uv knows the second name
+TRUST = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
 
 nox.needs_version = ">=2024.4.15"
 nox.options.default_venv_backend = "none"
@@ -74,12 +76,17 @@ def _python(session: nox.Session, *args: str, silent: bool = False) -> None:
 
 
 def _call(*args: str, stdout: TextIO | None = None) -> None:
+    """Run a module of ours, as `_follow` does."""
+    _follow([str(PYTHON), "-m", *args], stdout)
+
+
+def _follow(command: Sequence[str], stdout: TextIO | None = None) -> None:
     """Run one of our commands and end with its exit code, unless that is 0.
 
     nox folds every failure into 1, but the exit codes of our commands are part of their interface. And it kills what
     it runs half a second after Ctrl-C: a bed needs about ten seconds to stop all that it started.
     """
-    process = subprocess.Popen([str(PYTHON), "-m", *args], cwd=ROOT, stdout=stdout)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=stdout)
     patience = None
     while process.returncode is None:
         try:
@@ -101,10 +108,8 @@ def _install_lock(session: nox.Session) -> None:
     uv = str(beside) if beside.exists() else shutil.which("uv")
     failed = ""
     if uv:
-        # trust whom the system trusts: a proxy may have a certificate of its own; older uv knows the second name
-        trust = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
         command = [uv, "pip", *common, "--python", str(PYTHON)]
-        done = subprocess.run(command, env={**trust, **os.environ}, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env={**TRUST, **os.environ}, capture_output=True, text=True, check=False)
         if not done.returncode:
             return
         failed = f"uv said:\n{done.stderr.strip()}"
@@ -253,6 +258,11 @@ def _pytest(session: nox.Session, *args: str) -> None:
 def _lint(session: nox.Session) -> None:
     _python(session, "-m", "ruff", "check", *OURS)
     _python(session, "-m", "ruff", "format", "--check", *OURS)
+    # what the oldest Python lacks: newer minor releases' names are vermin's, those of 3.11.3 and later are ours to know
+    target = f"--target={'.'.join(map(str, OLDEST))}-"
+    vermin = [str(VENV / "bin" / "vermin"), target, "--violations", "--quiet", "--format", "parsable"]
+    session.run(*vermin, *OURS, external=True)
+    _python(session, "tests/backports.py", *OURS)
 
 
 def _types(session: nox.Session) -> None:
@@ -286,6 +296,12 @@ def live(session: nox.Session) -> None:
     """Run the live tests: a real master, a real PostgreSQL, simulated and real minions."""
     _setup(session)
     _pytest(session, "-m", "live", *(session.posargs or ["tests"]))
+
+
+@nox.session
+def pythons(session: nox.Session) -> None:
+    """Set up, run the units and a quick load with every Python that is found: nox -s pythons -- --help."""
+    _follow([sys.executable, "tests/newcomer.py", "pythons", *session.posargs])
 
 
 @nox.session
@@ -331,5 +347,6 @@ def lock(session: nox.Session) -> None:
         "pyproject.toml",
         *salt,
         *session.posargs,
+        env=TRUST,
         external=True,
     )

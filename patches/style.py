@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches.errors import UsageError
@@ -27,7 +28,7 @@ OLDEST_PYTHON = (3, 9)
 # pylint takes seconds for a long file of upstream's, and what few lines hold, people see
 FEW_LINES = 12
 # where a message of pylint's stands, and where it says that something else stands
-LINE = re.compile(r":\d+:\d+:|\bline \d+\b")
+LINE = re.compile(r":\d+:\d*:|\bline \d+\b")
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,13 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
             [python, "-m", *command, *names], cwd=layout.salt, capture_output=True, text=True, check=False
         )
         verdicts.append(Verdict(linter, run.returncode, (run.stdout + run.stderr).strip()))
+    oldest = f"--target={'.'.join(map(str, OLDEST_PYTHON))}-"
+    # a script only, beside its Python
+    vermin = [str(Path(python).with_name("vermin")), oldest, "--violations", "--quiet", "--format", "parsable"]
+    verdicts.append(_less_theirs("vermin", vermin, layout, names))
     if quick:
         names = tuple(name for name in names if _ours(layout, name) > FEW_LINES)
-    return (*verdicts, _pylint([python, "-m", *pylint], layout, names))
+    return (*verdicts, _less_theirs("pylint", [python, "-m", *pylint], layout, names))
 
 
 def _ours(layout: Layout, name: str) -> int:
@@ -89,16 +94,16 @@ def _ours(layout: Layout, name: str) -> int:
     return sum(line not in old for line in (layout.salt / name).read_bytes().splitlines())
 
 
-def _pylint(command: list[str], layout: Layout, names: tuple[str, ...]) -> Verdict:
-    """Run pylint, and drop what it says of the same files of the stock tree: that is not ours to mend."""
+def _less_theirs(linter: str, command: list[str], layout: Layout, names: tuple[str, ...]) -> Verdict:
+    """Run a linter, and drop what it says of the same files of the stock tree: that is not ours to mend."""
     run = subprocess.run([*command, *names], cwd=layout.salt, capture_output=True, text=True, check=False)
-    messages = _messages(run.stdout)
+    messages = _messages(run.stdout, layout.salt)
     spoken_of = {message.partition(":")[0] for message in messages}
     theirs = [name for name in names if name in spoken_of and (layout.stock / name).is_file()]
     if not run.returncode or not theirs:
-        return Verdict("pylint", run.returncode, (run.stdout + run.stderr).strip())
+        return Verdict(linter, run.returncode, (run.stdout + run.stderr).strip())
     stock = subprocess.run([*command, *theirs], cwd=layout.stock, capture_output=True, text=True, check=False)
-    known = Counter(LINE.sub(":", message) for message in _messages(stock.stdout))
+    known = Counter(LINE.sub(":", message) for message in _messages(stock.stdout, layout.stock))
     ours = []
     for message in messages:
         kind = LINE.sub(":", message)
@@ -107,14 +112,14 @@ def _pylint(command: list[str], layout: Layout, names: tuple[str, ...]) -> Verdi
             ours.append(message)
     # pylint itself fails on some of upstream's files
     failed = "" if stock.stderr else run.stderr
-    return Verdict("pylint", int(bool(ours or failed)), "\n".join([*ours, failed]).strip())
+    return Verdict(linter, int(bool(ours or failed)), "\n".join([*ours, failed]).strip())
 
 
-def _messages(output: str) -> list[str]:
-    """Give pylint's messages without the headings above them."""
-    lines = [line for line in output.splitlines() if not line.startswith("*")]
-    # after it comes the name of a file that differs each time
-    return [line.partition(" Please open an issue")[0] for line in lines]
+def _messages(output: str, tree: Path) -> list[str]:
+    """Give the messages about files of a tree, without headings and sums; files are named from the tree on."""
+    lines = [line.removeprefix(f"{tree}/") for line in output.splitlines() if not line.startswith("*")]
+    # after it comes the name of a file that differs each time; vermin ends each file and all with a sum
+    return [line.partition(" Please open an issue")[0] for line in lines if ":::" not in line]
 
 
 def _syntax(layout: Layout, names: tuple[str, ...]) -> Verdict:

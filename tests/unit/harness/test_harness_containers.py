@@ -17,6 +17,7 @@ from harness import __main__ as cli
 from harness import samples
 from harness.containers import engine, files, fleet, inside, roles
 from harness.containers.fleet import Fleets, Share
+from harness.errors import RunError
 from harness.samples import ProcessSample, SampleFile
 
 if TYPE_CHECKING:
@@ -134,6 +135,28 @@ def test_files_are_fetched(tmp_path: Path) -> None:
         container = SimpleNamespace(get_archive=lambda path: ([packed.read()], {"name": path}))
         found = files.fetch(container, "/bed/samples", tmp_path / "here")
     assert (found / "zero").read_text() == "1"
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a/../../escaped", tarfile.REGTYPE), ("/escaped", tarfile.REGTYPE), ("x", tarfile.SYMTYPE)],
+)
+def test_harmful_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: bytes, *, filtered: bool
+) -> None:
+    """What would land elsewhere, or is a link, is named; also on a Python without filters."""
+    if not filtered:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, "/etc/passwd"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(member)
+    container = SimpleNamespace(get_archive=lambda path: ([packed.getvalue()], {"name": path}))
+    with pytest.raises(RunError, match=f"^A container sent '{name}'"):
+        files.fetch(container, "/bed/samples", tmp_path / "here")
+    assert not (tmp_path / "escaped").exists()
 
 
 def test_samples_of_containers_become_those_of_one_machine(tmp_path: Path) -> None:
