@@ -214,6 +214,12 @@ def bump(session: nox.Session) -> None:
     _module(session, "patches", "bump")
 
 
+@nox.session
+def drop(session: nox.Session) -> None:
+    """Take a topic out of the patch set, with its new files: nox -s drop -- TOPIC."""
+    _module(session, "patches", "drop")
+
+
 def _only_environment(session: nox.Session, command: str) -> None:
     """Run a patch command without applying first: edits that are not saved yet must stay as they are."""
     with _alone():

@@ -8,6 +8,7 @@ something, has a changelog entry and a test).
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -99,7 +100,10 @@ def _tracked(tree: Tree, series: Series, state: State, tracked: tuple[str, ...] 
     present = set(tree.new_files())
     for path in sorted(set(tracked or ()) & upstream.keys()):
         yield Finding("tracked", path, "is upstream's and must not be committed: run 'git rm --cached' on it")
-    for path in sorted((set(tracked or ()) | present) - upstream.keys() - listed.keys()):
+    # what is deleted and belongs to no topic any more only waits for a commit
+    salt = tree.repository.layout.salt
+    there = {path for path in tracked or () if os.path.lexists(salt / path)}
+    for path in sorted((there | present) - upstream.keys() - listed.keys()):
         yield Finding("tracked", path, "belongs to no topic: run 'nox -s save -- --topic NAME FILE', or delete it")
     for path, count in listed.items():
         if count > 1:

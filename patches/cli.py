@@ -84,6 +84,9 @@ def parser() -> argparse.ArgumentParser:
     choice.add_argument("--continue", dest="resume", action="store_true", help="go on after resolving a conflict")
     choice.add_argument("--abort", action="store_true", help="give up a bump that stopped")
 
+    one = add("drop", "take a topic out of the patch set, with its new files", "drop load-all")
+    one.add_argument("topic", metavar="TOPIC", help="a topic of patches/series that no other one requires")
+
     add("status", "show the base, the topics and the state of the tree", "status --json")
 
     one = add("style", "check what we change in Salt with Salt's own linters", "style --fix")

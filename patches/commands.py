@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from patches import apply, bump, check, checkout, mail, prove, save, style, suite
+from patches import apply, bump, check, checkout, drop, mail, prove, save, style, suite
 from patches.base import read_base
 from patches.errors import UsageError
 from patches.patch import trailers_of
@@ -126,6 +126,15 @@ def run_bump(repository: Repository, options: argparse.Namespace) -> Outcome:
     return Outcome(tuple(lines), asdict(bumped))
 
 
+def run_drop(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Drop a topic."""
+    dropped = drop.drop(repository, options.topic)
+    lines = [f"dropped: {dropped.topic}", *(f"removed: salt/{name}" for name in dropped.files)]
+    lines += [f"written: patches/{topic}.patch" for topic in dropped.written]
+    lines += [f"a copy is in {dropped.copy}", f"tree {dropped.tree}"]
+    return Outcome(tuple(lines), asdict(dropped))
+
+
 def run_status(repository: Repository, _options: argparse.Namespace) -> Outcome:
     """Show what there is, without changing anything."""
     layout = repository.layout
@@ -224,6 +233,7 @@ LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
     "check": run_check,
     "submit": run_submit,
     "bump": run_bump,
+    "drop": run_drop,
 }
 # these change nothing, and a test run may take minutes
 UNLOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {

@@ -99,7 +99,8 @@ def read_series(layout: Layout) -> Series:
 def write_series(layout: Layout, series: Series) -> tuple[str, ...]:
     """Write the patches that differ from the files on disk, and the series; give the topics that were written.
 
-    Comments in the series are kept: new topics are added at its end.
+    Comments in the series are kept: new topics are added at its end. Topics that are gone are taken out, with their
+    patches.
     """
     written = []
     for patch in series:
@@ -108,8 +109,12 @@ def write_series(layout: Layout, series: Series) -> tuple[str, ...]:
             write_atomically(path, patch.data)
             written.append(patch.topic)
     text = layout.series.read_text(encoding="utf-8") if layout.series.exists() else ""
-    listed = {line.strip() for line in text.splitlines()}
-    added = [topic for topic in series.topics if topic not in listed]
-    if added:
-        write_atomically(layout.series, (text + "".join(f"{topic}\n" for topic in added)).encode())
+    lines = [line.strip() for line in text.splitlines()]
+    kept = [line for line in lines if not line or line.startswith("#") or line in series.topics]
+    added = [topic for topic in series.topics if topic not in lines]
+    if added or kept != lines:
+        write_atomically(layout.series, "".join(f"{line}\n" for line in (*kept, *added)).encode())
+    for path in layout.patches.glob("*.patch"):
+        if path.stem not in series.topics:
+            path.unlink()
     return tuple(written)
