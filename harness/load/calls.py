@@ -176,7 +176,9 @@ def read_api(body: object, length: int) -> Answer:
         jids = {str(value["jid"]) for value in full}
     except (LookupError, TypeError, AttributeError):
         return Answer(length=length, error=f"salt-api answered something else: {str(body)[:100]}")
-    return Answer(sum(not value.get("retcode") for value in full), tuple(sorted(jids)), length)
+    failed = sum(bool(value.get("retcode")) for value in full)
+    error = f"{failed} of {len(full)} minions that answered failed" if failed else ""
+    return Answer(len(full) - failed, tuple(sorted(jids)), length, error)
 
 
 def read_cli(output: str, accepted: int | None = None) -> Answer:
