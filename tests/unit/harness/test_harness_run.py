@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness.errors import MasterError, ScenarioError
+from harness.errors import MasterError, RunError, ScenarioError, StartError
 from harness.load import run
 from harness.load.stage import Job
+from harness.processes.deadline import Deadline, Patience
 from harness.progress import Progress
 from harness.scenarios import scenario
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.load.stage import Stage
 
 QUICK = scenario.load(scenario.find("quick"))
@@ -73,3 +76,43 @@ def test_unknown_function_that_is_meant(tmp_path: Path) -> None:
 def test_known_functions(tmp_path: Path) -> None:
     """Nothing is said of functions that the fleet knows."""
     run._check_functions(_job(tmp_path, QUICK), _fleet({}))
+
+
+def test_clients_that_never_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that are not ready in time end the run, with what they were doing."""
+    monkeypatch.setattr(run, "SAMPLE_S", 0.0)
+    clients = SimpleNamespace(
+        code=lambda: None,
+        zero=lambda: None,
+        answered=lambda: 0,
+        patience=lambda _: Deadline(0, lambda: 7.0),
+        late=lambda what, deadline: f"The clients did not {what} after {deadline.waited()}",
+    )
+    recorder = SimpleNamespace(sample=lambda *_: None)
+    player = SimpleNamespace(problem="", started=False, done=True)
+    with pytest.raises(RunError, match=r"^The clients did not begin after 0 s$"):
+        run._watch_clients(_job(tmp_path, QUICK), cast("Any", recorder), cast("Any", clients), cast("Any", player))
+
+
+def test_ramp_up_goes_on_while_more_get_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet is waited for beyond the scenario's seconds as long as more of its minions get ready."""
+    monkeypatch.setattr(run, "SAMPLE_S", 0.0)
+    now, ready = [0.0], [0]
+
+    def sample(_: str) -> SimpleNamespace:
+        now[0] += 5
+        ready[0] = min(ready[0] + 1, 90)
+        return SimpleNamespace(ready=ready[0], authenticated=100, connected=100, minions=wanted)
+
+    def patience(seconds: float, progress: Callable[[], float], least: float) -> Patience:
+        return Patience(seconds, progress, least, clock=lambda: now[0], pace=lambda: 1.0)
+
+    monkeypatch.setattr(run, "Patience", patience)
+    recorder = cast("Any", SimpleNamespace(sample=sample))
+    job = _job(tmp_path, replace(QUICK, ready_s=60))
+    wanted = 90
+    run._ramp_up(job, recorder)
+    assert now[0] == 450
+    wanted, now[0], ready[0] = 100, 0.0, 0
+    with pytest.raises(StartError, match=r"^Only 90 of 100 minions were ready after \d+ s \(load average"):
+        run._ramp_up(job, recorder)

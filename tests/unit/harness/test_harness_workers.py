@@ -9,12 +9,14 @@ import sys
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from harness import samples
+from harness.errors import StartError
 from harness.load import clients, plan
 from harness.load.plan import Plan
 from harness.processes.ports import Ports
@@ -22,7 +24,8 @@ from harness.scenarios import scenario, schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from harness.processes.process import Process
 
 SCENARIO = """
 description = "Two kinds of API clients and a CLI"
@@ -166,3 +169,35 @@ def test_workers_whose_master_is_refused(root: Path, tmp_path: Path, api: Api) -
     assert codes[0] == 3
     assert api.calls == {"login": 1}
     assert "could not log in to salt-api" in (tmp_path / "workers" / "log").read_text()
+
+
+class Fake:
+    """A process of locust with an exit code, None while it runs."""
+
+    def __init__(self, code: int | None) -> None:
+        """Take the exit code."""
+        self._code = code
+
+    def code(self) -> int | None:
+        """Return the exit code."""
+        return self._code
+
+    def check(self) -> None:
+        """Raise the error of one that has ended."""
+        raise StartError("locust-1 ended with exit code 2")
+
+
+def _at_work(*codes: int | None) -> clients.Clients:
+    return clients.Clients(cast("list[Process]", [Fake(code) for code in codes]), Path())
+
+
+def test_worker_that_fails_is_noticed_at_once() -> None:
+    """Nobody waits for the answers of a worker that has ended."""
+    with pytest.raises(StartError, match="locust-1 ended with exit code 2"):
+        _at_work(None, None, 2).code()
+
+
+def test_worker_that_is_done_is_no_failure() -> None:
+    """A worker may end a moment before the one that directs it, whose exit code is that of all."""
+    assert _at_work(None, 0, None).code() is None
+    assert _at_work(1, 0, 2).code() == 1
