@@ -54,8 +54,7 @@ class DocsMachine:
 
     def begin(self) -> Self:
         """Bring it to where the README leaves its reader."""
-        self.root.run("mkdir", "-p", "/opt/salt")
-        self.root.run("ln", "-s", str(Path(sys.executable).parent), "/opt/salt/bin")
+        self.root.run("ln", "-s", sys.prefix, "/opt/salt")
         self.root.write("/usr/local/sbin/systemctl", SYSTEMCTL.read_text(), 0o755)
         for name, path in MINIONS.items():
             folder = "" if path.startswith("/etc") else f"root_dir: {path.removesuffix('/etc/salt/minion')}\n"

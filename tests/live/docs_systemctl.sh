@@ -3,7 +3,7 @@
 # systemd's notify, and minions get the time to come back that a person needs to type on.
 set -e
 command=$1
-[ "$command" != --version ] || { echo "systemd 252 (252.39-1~deb12u1)"; exit 0; }
+[ "$command" != --version ] || { printf 'systemd 252 (252)\n+PAM +AUDIT\n'; exit 0; }
 shift
 [ "$1" != --now ] || { now=yes; shift; }
 
@@ -11,7 +11,8 @@ pid() { cat "/run/$1.pid" 2> /dev/null || cat "/var/run/$1.pid" 2> /dev/null || 
 
 stop() {
     case $1 in
-    postgresql) pg_ctlcluster "$(pg_lsclusters -h | cut -d' ' -f1)" main stop -m fast ;;
+    # 2: it was stopped already
+    postgresql) pg_ctlcluster "$(pg_lsclusters -h | cut -d' ' -f1)" main stop -m fast 2> /dev/null || [ $? = 2 ] ;;
     *)
         found=$(pid "$1")
         [ -n "$found" ] || return 0
@@ -24,7 +25,8 @@ stop() {
 
 start() {
     case $1 in
-    postgresql) pg_ctlcluster "$(pg_lsclusters -h | cut -d' ' -f1)" main start ;;
+    # 2: it runs already
+    postgresql) pg_ctlcluster "$(pg_lsclusters -h | cut -d' ' -f1)" main start 2> /dev/null || [ $? = 2 ] ;;
     salt-master)
         salt-master --daemon
         accepted=$(ls /etc/salt/pki/master/minions 2> /dev/null | wc -l)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tests.live.docs_page import Block, Typed, blocks
@@ -31,7 +32,8 @@ class WrongPageError(AssertionError):
 
 
 def follow(page: Path, place: Place) -> None:
-    """Follow a page from its first block to its last; raise WrongPageError at the first difference."""
+    """Follow a page from its first block to its last; raise WrongPageError with all that is different there."""
+    wrong: list[str] = []
     with ExitStack() as stack:
         terminals: dict[str, Shell] = {}
         waiting: dict[str, Typed] = {}
@@ -46,36 +48,49 @@ def follow(page: Path, place: Place) -> None:
             name = block.markers.get("terminal", MAIN)
             if name not in terminals:
                 terminals[name] = stack.enter_context(place.shell())
-            if name == MAIN:
-                _type(page, block, terminals[name])
-                continue
-            for command in block.commands:
-                if earlier := waiting.pop(name, None):
-                    _compare(page, earlier, terminals[name].read(COMMAND_S), checked=True)
-                terminals[name].send(command.text)
-                waiting[name] = command
+            type_in = _type if name == MAIN else partial(_begin, waiting)
+            wrong += type_in(page, block, terminals[name])
         for name, command in waiting.items():
-            _compare(page, command, terminals[name].read(COMMAND_S), checked=True)
+            wrong += _differences(page, command, _end(page, command, terminals[name]))
+    if wrong:
+        raise WrongPageError("\n\n".join(wrong))
 
 
-def _type(page: Path, block: Block, shell: Shell) -> None:
-    """Type the commands of a block."""
+def _begin(waiting: dict[str, Typed], page: Path, block: Block, shell: Shell) -> list[str]:
+    """Type the commands of a block in another terminal and leave the last one running, return what is wrong."""
+    name, wrong = block.markers["terminal"], []
+    for command in block.commands:
+        if earlier := waiting.pop(name, None):
+            wrong += _differences(page, earlier, _end(page, earlier, shell))
+        shell.send(command.text)
+        waiting[name] = command
+    return wrong
+
+
+def _type(page: Path, block: Block, shell: Shell) -> list[str]:
+    """Type the commands of a block and return what is wrong."""
+    wrong = []
     commands = block.commands
     following = [command.text for command in commands[1:]] + [""]
     for command, after in zip(commands, following, strict=True):
-        answer = _answer(page, command, shell)
+        # a command that fails is one whose exit code the page shows
+        checked = after != "echo $?"
+        shell.send(command.text)
+        answer = _end(page, command, shell)
         if "again" in block.markers and command is commands[-1]:
             end = time.monotonic() + float(block.markers["again"])
-            while not is_shown(command.shown, answer.output) and time.monotonic() < end:
+            while _differences(page, command, answer, checked=checked) and time.monotonic() < end:
                 time.sleep(1)
-                answer = _answer(page, command, shell)
-        _compare(page, command, answer, checked=after != "echo $?")
+                shell.send(command.text)
+                answer = _end(page, command, shell)
+        wrong += _differences(page, command, answer, checked=checked)
+    return wrong
 
 
-def _answer(page: Path, command: Typed, shell: Shell) -> Answer:
-    """Type one command."""
+def _end(page: Path, command: Typed, shell: Shell) -> Answer:
+    """Return the answer to a command that was sent; raise WrongPageError if there is none in time."""
     try:
-        answer = shell.type(command.text, COMMAND_S)
+        answer = shell.read(COMMAND_S)
     except (TimeoutError, EOFError) as error:
         raise WrongPageError(f"{page}:{command.line}: {command.text}\n{error}") from error
     # pytest shows it if the page is wrong
@@ -83,13 +98,14 @@ def _answer(page: Path, command: Typed, shell: Shell) -> Answer:
     return answer
 
 
-def _compare(page: Path, command: Typed, answer: Answer, *, checked: bool) -> None:
-    """Raise WrongPageError if an answer is not the one of the page; `checked` says whether it has to be a success."""
+def _differences(page: Path, command: Typed, answer: Answer, *, checked: bool = True) -> list[str]:
+    """Return what is wrong with an answer; `checked` says whether it has to be a success."""
     where = f"{page}:{command.line}: {command.text}"
     if checked and answer.code != 0:
-        raise WrongPageError(f"{where}\nends with exit code {answer.code}:\n{answer.output}")
+        return [f"{where}\nends with exit code {answer.code}:\n{answer.output}"]
     shown = is_shown(command.shown, answer.output)
     if not shown and command.text.startswith("salt "):
         shown = is_shown(by_minion(command.shown), by_minion(answer.output))
     if command.shown and not shown:
-        raise WrongPageError(f"{where}\nthe page shows:\n{command.shown}\nit prints:\n{answer.output}")
+        return [f"{where}\nthe page shows:\n{command.shown}\nit prints:\n{answer.output}"]
+    return []

@@ -115,6 +115,24 @@ def summaries(opts):
         return _summaries(Fleet(opts, connection), [minion for (minion,) in sent])
 
 
+def installed(opts, minion):
+    """
+    Return the versions of the packages that a minion had when it sent them last, as
+    ``pkg.list_pkgs`` does
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :raises NotThere: if it never sent its packages
+    """
+    with tables.reading(opts) as connection:
+        found = packages(connection, Fleet(opts, connection).minion(minion))
+    return {
+        key: ",".join(there["versions"])
+        for key, there in found.items()
+        if there.get("versions")
+    }
+
+
 def packages(connection, minion):
     """
     Return the packages that a minion sent last

@@ -383,6 +383,14 @@ def verify(
             [{"postgres": query if isinstance(query, list) else [query]}],
         )
     ]
+    for side in sides:
+        missing = side.missing()
+        if missing:
+            # each pillar would be empty on this side, and all of them different
+            raise salt.exceptions.CommandExecutionError(
+                f"There is no ext_pillar {', '.join(missing)} here: put its module"
+                " where extension_modules of the master finds it"
+            )
     different, reordered = {}, 0
     for minion in minions:
         pillars = [side.compile(minion) for side in sides]

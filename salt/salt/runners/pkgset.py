@@ -27,10 +27,13 @@ on a master of few minions:
 
 import logging
 
-import salt.cache
 import salt.client
 import salt.utils.pkgset
-from salt.exceptions import SaltException, SaltInvocationError
+from salt.exceptions import (
+    CommandExecutionError,
+    SaltException,
+    SaltInvocationError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +87,7 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
 
 def packages(minion):
     """
-    Return the stored packages of a minion, without asking it; for a master without
-    package states
+    Return the stored packages of a minion with their versions, without asking it
 
     CLI Example:
 
@@ -93,4 +95,9 @@ def packages(minion):
 
         salt-run pkgset.packages web1
     """
-    return salt.cache.factory(__opts__).fetch(salt.utils.pkgset.BANK, minion)
+    found = salt.utils.pkgset.stored(__opts__, minion)
+    if not found:
+        raise CommandExecutionError(
+            f"No packages of {minion} are stored: run pkgset.refresh {minion}"
+        )
+    return found

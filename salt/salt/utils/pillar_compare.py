@@ -32,6 +32,14 @@ class Side:
         self.compiler = None
         self.by_id = all(_needs_only_the_id(source) for source in ext_pillar)
 
+    def missing(self):
+        """
+        Return the names of the ext_pillars that this Salt does not have
+        """
+        loaded = salt.pillar.Pillar(self.opts, {}, "", "base").ext_pillars
+        names = {name for source in self.ext_pillar for name in source}
+        return sorted(name for name in names if name not in loaded)
+
     def compile(self, minion):
         """
         Return the pillar of a minion, with its errors

@@ -168,3 +168,18 @@ def store(opts, minion, packages):
 
     salt.cache.factory(opts).store(BANK, minion, packages)
     return {"minion": minion}
+
+
+def stored(opts, minion):
+    """
+    Return the packages of a minion with their versions, from where :func:`store`
+    puts them; they are empty if none are stored
+    """
+    if "package_states" in opts:
+        # pylint: disable=import-error,no-name-in-module,no-member
+        import salt.package_states.refresh
+
+        return salt.package_states.refresh.installed(opts, minion)
+    import salt.cache
+
+    return salt.cache.factory(opts).fetch(BANK, minion)

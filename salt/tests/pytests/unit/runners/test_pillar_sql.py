@@ -279,6 +279,13 @@ def test_verify_refuses_what_is_no_ext_pillar(folders, wrong):
         pillar_sql.verify(files_pillar=wrong, minions="web", **folders)
 
 
+def test_verify_refuses_an_ext_pillar_that_is_not_there(database, folders):
+    with pytest.raises(
+        salt.exceptions.CommandExecutionError, match="no ext_pillar suma_minion here"
+    ):
+        pillar_sql.verify(files_pillar=[{"suma_minion": True}], minions="web")
+
+
 def sides(files, database):
     """
     Give the pillars of all minions by side

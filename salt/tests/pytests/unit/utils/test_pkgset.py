@@ -172,5 +172,5 @@ def test_packages_are_stored_in_the_cache(master_opts, tmp_path):
     opts = {**master_opts, "cachedir": str(tmp_path)}
     assert salt.utils.pkgset.function(opts) == "pkg.list_pkgs"
     salt.utils.pkgset.store(opts, "minion", {"foo": "1"})
-    found = salt.cache.factory(opts).fetch(salt.utils.pkgset.BANK, "minion")
-    assert found == {"foo": "1"}
+    assert salt.utils.pkgset.stored(opts, "minion") == {"foo": "1"}
+    assert not salt.utils.pkgset.stored(opts, "other")

@@ -1,0 +1,20 @@
+import pytest
+
+import salt.runners.pkgset as pkgset
+import salt.utils.pkgset
+from salt.exceptions import CommandExecutionError
+
+
+@pytest.fixture
+def configure_loader_modules(master_opts, tmp_path):
+    return {pkgset: {"__opts__": {**master_opts, "cachedir": str(tmp_path)}}}
+
+
+def test_stored_packages_are_returned():
+    salt.utils.pkgset.store(pkgset.__opts__, "web1", {"nginx": "1.22.1-9"})
+    assert pkgset.packages("web1") == {"nginx": "1.22.1-9"}
+
+
+def test_no_stored_packages_are_an_error():
+    with pytest.raises(CommandExecutionError, match="run pkgset.refresh web1"):
+        pkgset.packages("web1")

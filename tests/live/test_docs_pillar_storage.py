@@ -1,0 +1,21 @@
+"""docs/pillar-storage.md, followed word by word on a machine of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.live.docs_machine import docs_machine
+from tests.live.docs_walk import follow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(900)]
+
+
+def test_the_page_is_true(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whoever types what the page says sees what it shows."""
+    with docs_machine(root, tmp_path_factory) as machine:
+        follow(root / "docs" / "pillar-storage.md", machine)
