@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from benchmarks.benchmark import Benchmark
 from benchmarks.contender import ROOT, TREES
 from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.figure import Figure, Samples
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 
@@ -33,9 +33,9 @@ READY_S = 300.0
 PATIENCE_S = 60
 PAUSE_S = 0.2
 STOP_S = 10.0
-MEMORY = Figure("memory", "memory of a minion, raw sockets / pyzmq's", "KB", aim=at_most(0.5, of="ratio"))
+MEMORY = Figure("memory", "memory of a minion, raw sockets / pyzmq's", "KB")
 DESCRIPTORS = Figure("descriptors", "descriptors of a minion, raw sockets / pyzmq's")
-RETURN = Figure("cpu-per-return", "CPU for each return, raw sockets / pyzmq's", "ms", aim=at_most(1, of="ratio"))
+RETURN = Figure("cpu-per-return", "CPU for each return, raw sockets / pyzmq's", "ms")
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,7 @@ MEMORY = {
     name: Figure(f"{name}-memory", f"{what}: memory", "MB", "max", MEMORY_AIMS.get(name))
     for name, what in QUESTIONS.items()
 }
-SHARE = {
-    name: Figure(f"sixteen-to-{name}", f"16 fields of {{minions}} nodes / {name}", "x", aim=at_most(0.5))
-    for name in SALTS_OWN
-}
+SHARE = {name: Figure(f"sixteen-to-{name}", f"16 fields of {{minions}} nodes / {name}", "x") for name in SALTS_OWN}
 
 
 def run(options: Options) -> dict[Figure, Samples]:

@@ -18,6 +18,7 @@ from benchmarks import (
     query,
     replay,
     returns,
+    set_up,
     transports,
 )
 
@@ -40,5 +41,6 @@ ALL: tuple[Benchmark, ...] = (
     transports.FLEET_WS,
     density.DENSITY,
     replay.REPLAY,
+    set_up.SET_UP,
 )
 BENCHMARKS = {benchmark.name: benchmark for benchmark in ALL}

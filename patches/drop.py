@@ -15,6 +15,7 @@ from patches.apply import build_state, is_current, make, settle, unsaved
 from patches.base import read_base
 from patches.errors import ConflictError, UsageError
 from patches.patch import Patch
+from patches.repository import reason
 from patches.series import Series, read_series, write_series
 from patches.tree import Tree
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from patches.layout import Layout
     from patches.repository import Repository
+    from patches.state import State
 
 
 @dataclass(frozen=True)
@@ -56,20 +58,41 @@ def drop(repository: Repository, topic: str) -> Dropped:
     edits = tree.edits()
     if edits:
         raise unsaved(layout, edits, outdated=False)
-    try:
-        built = build_state(repository, base, Series(tuple(other for other in series if other.topic != topic)))
-    except ConflictError as error:
-        raise ConflictError(f"'{topic}' can't go alone, as a later topic builds on its lines: {error}") from None
+    commits = _rebase(repository, state, topic)
     # line numbers and blob ids change in the patches that come after it
-    left = Series(tuple(Patch(one.topic, repository.export(one.commit)) for one in built.applied))
-    again = build_state(repository, base, left)
-    if repository.tree(again.head) != repository.tree(built.head):
+    left = Series(tuple(Patch(name, repository.export(commit)) for name, commit in commits.items()))
+    wanted = repository.tree([state.base_commit, *commits.values()][-1])
+    if repository.tree(build_state(repository, base, left).head) != wanted:
         raise ConflictError(f"The patches without '{topic}' would not make their own tree: nothing was changed.")
     kept = _keep(layout, patch)
     written = write_series(layout, left)
     for name in patch.files:
         _remove(layout, name)
     return Dropped(topic, patch.files, written, str(kept), make(repository).tree)
+
+
+def _rebase(repository: Repository, state: State, topic: str) -> dict[str, str]:
+    """Move the later topics to before this one; give the commit of each topic that is left, in order.
+
+    :raises ConflictError: when one of them changes lines that this one wrote.
+    """
+    commits = {one.topic: one.commit for one in state.applied}
+    names = list(commits)
+    place = names.index(topic)
+    before = commits[names[place - 1]] if place else state.base_commit
+    with repository.scratch(state.head) as git:
+        keep = ("--empty=keep", "--reapply-cherry-picks")
+        result = git.attempt("rebase", "--quiet", *keep, "--onto", before, commits[topic])
+        if result.code != 0:
+            files = ", ".join(git.paths("diff", "-z", "--name-only", "--diff-filter=U")) or reason(result.err)
+            later = names[place + 1 + int(git.text("rev-list", "--count", f"{before}..HEAD"))]
+            git.attempt("rebase", "--abort")
+            raise ConflictError(
+                f"'{topic}' can't go alone: '{later}' changes the same lines of {files}, so drop that first, or take "
+                "the lines out of both by hand. Nothing was changed."
+            )
+        listed = git.text("rev-list", "--reverse", f"{state.base_commit}..HEAD").split()
+    return dict(zip((name for name in names if name != topic), listed, strict=True))
 
 
 def _keep(layout: Layout, patch: Patch) -> Path:
