@@ -124,8 +124,7 @@ def _install_lock(session: nox.Session) -> None:
 
 def _check_python(session: nox.Session) -> None:
     """Refuse a Python that is too old, and tell who uses one that nobody has tried."""
-    this = f"{sys.version_info.major}.{sys.version_info.minor}"
-    oldest, newest = (".".join(map(str, version)) for version in (OLDEST, NEWEST))
+    this, oldest, newest = (".".join(map(str, version)) for version in (sys.version_info[:2], OLDEST, NEWEST))
     another = f"make build/nox with one of them, for example: uv venv --clear --seed --python {newest} build/nox"
     if sys.version_info[:2] < OLDEST:
         session.error(f"Saltbed needs Python {oldest} to {newest}, and this is {this}: {another}.")

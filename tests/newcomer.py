@@ -160,21 +160,24 @@ def run(
     except subprocess.TimeoutExpired:
         return 124
     finally:
-        for number in (signal.SIGINT, signal.SIGKILL):
-            if process.poll() is None:
-                os.killpg(process.pid, number)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(STOP_S)
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_S)
+            # what ignores an interrupt, as a shell's background jobs do
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def typed() -> tuple[str, str]:
     """Return what the README says to type: what sets nox up, and the test command."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    first, second = re.findall(r"^\$ (.*nox -s (?:load|tests))\b", text, re.MULTILINE)[:2]
-    set_up, _, rest = first.rpartition(" && ")
-    if rest != "nox -s load" or not second.endswith("nox -s tests"):
+    commands = re.findall(r"^\$ (.*\bnox -s \w+)", text, re.MULTILINE)[:2]
+    set_up, _, first = commands[0].rpartition(" && ") if commands else ("", "", "")
+    if not set_up or first != "nox -s load" or commands[1:] != ["nox -s tests"]:
         raise SystemExit("README.md: the first two commands should end with `nox -s load` and `nox -s tests`.")
-    return set_up, second
+    return set_up, commands[1]
 
 
 # --- every Python ------------------------------------------------------------------------------------------------
@@ -313,8 +316,6 @@ def say(text: str) -> None:
 
 def ci(_options: argparse.Namespace) -> int:
     """Run the README's test command as an ordinary user; where this is root, root's tests in a part of their own."""
-    # the user that was made goes when CI is stopped, too
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     set_up, tests = typed()
     with tempfile.TemporaryDirectory(prefix="home-") as home:
         if os.geteuid():
@@ -340,6 +341,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one.set_defaults(run=pythons)
     commands.add_parser("ci", help="what CI runs").set_defaults(run=ci)
     options = parser.parse_args(arguments)
+    # what was started, and the user that was made, go when this is stopped
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     code: int = options.run(options)
     return code
 

@@ -1,4 +1,4 @@
-"""How nox runs our commands: their exit codes are passed on, and Ctrl-C leaves them the time to stop."""
+"""How nox runs our commands and installs: exit codes are passed on, Ctrl-C leaves time, a fall-back is quiet."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
+import nox
 import pytest
 
+import noxfile
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 # what a session does with a command, here one of the test's own; the folder of the test is on the command's path
@@ -84,3 +88,103 @@ def test_ctrl_c_waits_for_the_command(session: subprocess.Popen[str], tmp_path: 
     os.killpg(session.pid, signal.SIGINT)
     out, _ = session.communicate(timeout=60)
     assert (session.returncode, out) == (130, "stopped\n")
+
+
+RED = "error: Failed to fetch\\n  cause: client error\\n  cause: invalid peer certificate: UnknownIssuer\\n\\nhint: ..."
+
+
+@dataclass
+class FakeSession:
+    """What the set-up needs of a session."""
+
+    said: list[str] = field(default_factory=list)
+
+    def run(self, *command: str, **_options: object) -> None:
+        """Run a command."""
+        if subprocess.run(command, check=False).returncode:
+            raise nox.command.CommandFailed
+
+    def log(self, text: str) -> None:
+        """Note what is said."""
+        self.said.append(text)
+
+    warn = log
+
+    def error(self, text: str) -> None:
+        """End with an error."""
+        raise SystemExit(text)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], FakeSession]:
+    """Give a function that installs with a uv and a pip that are shell scripts, and returns what the session said."""
+
+    def run(uv: str, pip: str) -> FakeSession:
+        for name, script in (("uv", uv), ("python", pip)):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+        monkeypatch.setattr(noxfile, "PYTHON", tmp_path / "python")
+        session = FakeSession()
+        try:
+            noxfile._install_lock(cast("nox.Session", session))
+        except nox.command.CommandFailed:
+            session.said.append("failed")
+        return session
+
+    return run
+
+
+def test_a_uv_that_fails_is_one_quiet_line(
+    install: Callable[[str, str], FakeSession], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Behind a proxy that uv does not get through, pip takes over, and nothing red is seen."""
+    session = install(f"printf '{RED}' >&2; exit 2", "exit 0")
+    assert session.said == ["uv could not install; pip does it, which takes about two minutes"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_uv_said_is_told_when_pip_fails_too(install: Callable[[str, str], FakeSession]) -> None:
+    """When nothing can install, both reasons are there."""
+    session = install(f"printf '{RED}' >&2; exit 2", "exit 1")
+    assert "UnknownIssuer" in session.said[1]
+    assert session.said[2:] == ["failed"]
+
+
+@pytest.mark.parametrize(("own", "expected"), [(None, "true true"), ("false", "false true")])
+def test_uv_trusts_whom_the_system_trusts(
+    install: Callable[[str, str], FakeSession],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: str | None,
+    expected: str,
+) -> None:
+    """Both names of the setting are given, for older and newer uv, unless the user has set it; pip is not called."""
+    for name in noxfile.TRUST:
+        monkeypatch.delenv(name, raising=False)
+    if own:
+        monkeypatch.setenv("UV_SYSTEM_CERTS", own)
+    session = install(f'echo "$UV_SYSTEM_CERTS $UV_NATIVE_TLS" > {tmp_path}/told', f"touch {tmp_path}/pip; exit 1")
+    assert (tmp_path / "told").read_text() == f"{expected}\n"
+    assert not session.said
+    assert not (tmp_path / "pip").exists()
+
+
+def test_an_older_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says which were run and gives the command that makes the environment with one of them."""
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
+    with pytest.raises(SystemExit, match=r"3\.11 to 3\.13, and this is 3\.10: .*uv venv .*--python 3\.13 build/nox\.$"):
+        noxfile._check_python(cast("nox.Session", FakeSession()))
+
+
+def test_a_newer_python_is_taken_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has run it; it may work."""
+    session = FakeSession()
+    monkeypatch.setattr(sys, "version_info", (3, 14, 0))
+    noxfile._check_python(cast("nox.Session", session))
+    (warning,) = session.said
+    assert "this is 3.14; if it fails, make build/nox" in warning
+    session = FakeSession()
+    monkeypatch.setattr(sys, "version_info", (3, 13, 0))
+    noxfile._check_python(cast("nox.Session", session))
+    assert not session.said

@@ -1,0 +1,152 @@
+"""How the Pythons of a machine are found, and what a newcomer's surroundings are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.processes.deadline import Deadline, until
+from tests import newcomer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def fake(version: str, *, name: str = "cpython", level: str = "final") -> str:
+    """Return a script that answers as a Python of that version would."""
+    numbers = version.replace(".", ", ")
+    return f'#!/bin/sh\necho \'["{name}", [{numbers}, "{level}"], "\'$0\'"]\'\n'
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Make executable files below the test's folder."""
+
+    def write(path: str, text: str) -> Path:
+        made = tmp_path / path
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.write_text(text)
+        made.chmod(0o755)
+        return made
+
+    return write
+
+
+def test_pythons_are_found_once_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: Callable[[str, str], Path]
+) -> None:
+    """The system's come first, then pyenv's, then those on PATH; what is too old or no Python is left out."""
+    monkeypatch.setattr(newcomer, "PLACES", (str(tmp_path / "usr/bin"),))
+    system = python("usr/bin/python3.11", fake("3.11.2"))
+    (tmp_path / "usr/bin/python3").symlink_to("python3.11")
+    python("usr/bin/python3-config", fake("3.14.0"))
+    python("home/.pyenv/versions/3.10.13/bin/python3.10", fake("3.10.13"))
+    pyenv = python("home/.pyenv/versions/3.12.1/bin/python3.12", fake("3.12.1"))
+    python("home/.pyenv/versions/3.12.1/bin/python3", fake("3.12.1"))
+    python("path/python3.11", fake("3.11.2"))
+    newest = python("path/python3.14", fake("3.14.0"))
+    python("path/python3.15", fake("3.15.0", level="alpha"))
+    python("path/python3.13", fake("3.13.0", name="pypy"))
+    python("path/python3.16", "#!/bin/sh\necho 'pyenv: python3.16: command not found' >&2\nexit 127\n")
+    found = newcomer.interpreters(f"{tmp_path / 'path'}:", tmp_path / "home")
+    assert [(one.name, one.path) for one in found] == [("3.11.2", system), ("3.12.1", pyenv), ("3.14.0", newest)]
+
+
+def test_this_python_is_found_as_it_is() -> None:
+    """A virtual environment's Python stands for the one that it was made with."""
+    found = newcomer.ask(Path(sys.executable))
+    assert found is not None
+    assert found.version == sys.version_info[:3]
+    assert not found.path.is_relative_to(sys.prefix)
+
+
+def test_a_login_keeps_what_a_machine_gives_to_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package index, the proxy and its certificate stay; a developer's own settings do not."""
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    kept = {"PIP_INDEX_URL": "a", "UV_INDEX": "b", "https_proxy": "c", "NO_PROXY": "d", "SSL_CERT_FILE": "e", "CI": "f"}
+    for name, value in {**kept, "PYTHONPATH": "x", "VIRTUAL_ENV": "x", "PATH": "x", "HOME": "x", "TMPDIR": "x"}.items():
+        monkeypatch.setenv(name, value)
+    assert newcomer.login(Path("/h"), "/p") == {**kept, "HOME": "/h", "PATH": "/p"}
+
+
+def test_the_readme_is_what_is_typed() -> None:
+    """The commands that CI types stand in the README, and set nox up without the system's pip."""
+    set_up, tests = newcomer.typed()
+    assert "python3 -m venv" in set_up
+    assert tests == "nox -s tests"
+
+
+def test_a_checkout_holds_uncommitted_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried is what lies in the folder: edited, new and deleted files too, but not what git ignores."""
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.setattr(newcomer, "ROOT", project)
+    for name, text in {"kept": "1", "edited": "1", "deleted": "1", ".gitignore": "ignored\n"}.items():
+        (project / name).write_text(text)
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    for command in (["init", "--quiet"], ["add", "."], [*identity, "commit", "--quiet", "-m", "start"]):
+        subprocess.run(["git", *command], cwd=project, check=True)
+    (project / "edited").write_text("2")
+    (project / "deleted").unlink()
+    (project / "ignored").write_text("2")
+    (project / "new").mkdir()
+    (project / "new" / "file").write_text("2")
+    newcomer.checkout(tmp_path / "clone")
+    files = {str(path.relative_to(tmp_path / "clone")): path for path in (tmp_path / "clone").rglob("*")}
+    held = {name: path.read_text() for name, path in files.items() if path.is_file() and not name.startswith(".git/")}
+    assert held == {"kept": "1", "edited": "2", "new/file": "2", ".gitignore": "ignored\n"}
+
+
+def test_a_command_ends_as_a_whole(tmp_path: Path) -> None:
+    """After its limit a command and what it started are gone, and the exit code is that of `timeout`."""
+    env = {"PATH": newcomer.ORDINARY}
+    script = f"sleep 300 & echo $! > {tmp_path}/pid; wait"
+    # a shell waits for what it started; its interrupt goes to all
+    assert newcomer.run(["sh", "-c", script], tmp_path, env, 0.5) == 124
+    pid = (tmp_path / "pid").read_text().strip()
+    state = Path(f"/proc/{pid}/stat")
+
+    def gone() -> bool:
+        try:
+            return state.read_text().split()[2] in {"Z", "X"}
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    # a killed process ends when the machine gets round to it
+    until(gone, Deadline(30), lambda: f"process {pid} goes on")
+    assert newcomer.run(["sh", "-c", "exit 3"], tmp_path, env, 60) == 3
+
+
+@pytest.mark.parametrize("text", ["$ nox -s load\n$ nox -s tests\n", "$ a && nox -s load\n$ b && nox -s live\n", ""])
+def test_other_commands_in_the_readme_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """A README whose commands changed is one sentence, rather than a run of something else."""
+    monkeypatch.setattr(newcomer, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text(text)
+    with pytest.raises(SystemExit, match=r"^README\.md: the first two commands should end with"):
+        newcomer.typed()
+
+
+def test_the_table_names_what_failed() -> None:
+    """A row for each Python, and an exit code where one failed."""
+    rows = [
+        newcomer.Row(newcomer.Interpreter((3, 11, 2), Path("/usr/bin/python3.11")), {"set-up": "passed"}, 61.4),
+        newcomer.Row(newcomer.Interpreter((3, 12, 1), Path.home() / "p"), {"set-up": "exit code 1"}, 9),
+    ]
+    assert newcomer.table(rows).splitlines()[2:] == [
+        "| 3.11.2 | `/usr/bin/python3.11` | passed | 61 |",
+        "| 3.12.1 | `~/p` | exit code 1 | 9 |",
+    ]
+
+
+def test_a_wrong_version_is_one_sentence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version that is not there names those that are."""
+    monkeypatch.setattr(newcomer, "interpreters", lambda *_: [newcomer.Interpreter((3, 12, 1), Path("/p"))])
+    assert newcomer.pythons(SimpleNamespace(python=["3.9.1"], list=False, units_only=True)) == 2  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "There is no Python 3.9.1 here; found: 3.12.1.\n"
