@@ -247,7 +247,11 @@ def test_machine_looks_like_a_real_one(bed: Bed, twin: Fleet, fun: str, named: b
     """What describes a machine has the form of a real minion's, with values of its own."""
     assert twin.minions == 1
     found = loads(bed, [REAL, TWIN], fun)
-    assert shape(found[TWIN]["return"], named=named) == shape(found[REAL]["return"], named=named)
+    real = found[REAL]["return"]
+    if fun == "network.interfaces":
+        # half of a pair, a VLAN or a tunnel: containers make such, and simulated minions have none
+        real = {name: interface for name, interface in real.items() if "parent" not in interface}
+    assert shape(found[TWIN]["return"], named=named) == shape(real, named=named)
     assert found[TWIN].get("out") == found[REAL].get("out")
 
 
