@@ -30,7 +30,7 @@ LONGEST_S = 3600
 def processes(root: int) -> dict[int, str]:
     """Return the role of each process of the master whose first process is `root`, by its id."""
     first = psutil.Process(root)
-    return {one.pid: title_role(" ".join(one.cmdline())) for one in (first, *first.children(recursive=True))}
+    return {one.pid: title_role(" ".join(one.cmdline()).rstrip()) for one in (first, *first.children(recursive=True))}
 
 
 def cpu_s(root: int) -> dict[str, float]:

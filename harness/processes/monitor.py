@@ -143,7 +143,8 @@ def read(root: psutil.Process) -> list[Reading]:
                     process.pid,
                     process.create_time(),
                     process.ppid(),
-                    " ".join(process.cmdline()),
+                    # a title that is shorter than the command line leaves empty arguments behind it
+                    " ".join(process.cmdline()).rstrip(),
                     times.user + times.system,
                     times.children_user + times.children_system,
                     process.memory_info().rss // 1024,
