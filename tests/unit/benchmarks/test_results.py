@@ -264,6 +264,12 @@ def test_writing_into_the_page_is_found(measured: Measured) -> None:
     assert not page.untouched("# Results\n")
 
 
+def test_nobody_wrote_into_the_page(root: Path) -> None:
+    """The page of this project is as the command wrote it; CI has no files to make it again."""
+    text = (root / "docs" / "results.md").read_text()
+    assert page.untouched(text), "docs/results.md was edited by hand: run `nox -s results` instead"
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
