@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 # what Debian 12 offers
-DEBIAN = (Package("telnet", "0.17+2.4-2"),)
+DEBIAN = (Package("hello", "2.10-3"),)
 
 
 def test_the_page_is_true(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
