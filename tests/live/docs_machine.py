@@ -52,10 +52,14 @@ class DocsMachine:
         """Take its root."""
         self.root = root
 
-    def begin(self) -> Self:
-        """Bring it to where the README leaves its reader."""
+    def install(self) -> Self:
+        """Install the patched Salt, and start nothing."""
         self.root.run("ln", "-s", sys.prefix, "/opt/salt")
         self.root.write("/usr/local/sbin/systemctl", SYSTEMCTL.read_text(), 0o755)
+        return self
+
+    def begin(self) -> Self:
+        """Bring it to where the README leaves its reader."""
         for name, path in MINIONS.items():
             folder = "" if path.startswith("/etc") else f"root_dir: {path.removesuffix('/etc/salt/minion')}\n"
             self.root.write(path, f"id: {name}\nmaster: 127.0.0.1\n{folder}")
@@ -75,9 +79,12 @@ class DocsMachine:
 
 @contextmanager
 def docs_machine(
-    root: Path, factory: pytest.TempPathFactory, packages: Iterable[Package] = ()
+    root: Path, factory: pytest.TempPathFactory, packages: Iterable[Package] = (), *, begun: bool = True
 ) -> Iterator[DocsMachine]:
-    """Yield a machine whose apt offers these packages, or skip the test where none can be made."""
+    """Yield a machine whose apt offers these packages, or skip the test where none can be made.
+
+    With `begun` false the patched Salt is there, and nothing of it is configured or runs.
+    """
     skip_unless_possible()
     missing = [name for name in CLUSTER if shutil.which(name) is None]
     if missing:
@@ -85,4 +92,5 @@ def docs_machine(
     repository = Repository(factory.mktemp("repository"))
     repository.add(packages)
     with AptRoot(root, factory.mktemp("root"), repository, own_network=True) as apt_root:
-        yield DocsMachine(apt_root).begin()
+        machine = DocsMachine(apt_root).install()
+        yield machine.begin() if begun else machine

@@ -2,6 +2,8 @@
 # What `systemctl` does for the reader of a page, on a machine without systemd. A unit that has started answers, as with
 # systemd's notify, and minions get the time to come back that a person needs to type on.
 set -e
+# minions ask it for a grain
+[ "$1" != --version ] || { printf 'systemd 252 (252.39-1~deb12u1)\n+PAM +AUDIT\n'; exit; }
 command=$1
 [ "$command" != --version ] || { printf 'systemd 252 (252)\n+PAM +AUDIT\n'; exit 0; }
 shift
@@ -41,6 +43,8 @@ start() {
     salt-minion)
         salt-minion --daemon
         name=$(cat /etc/salt/minion_id 2> /dev/null || sed -n 's/^id: *//p' /etc/salt/minion)
+        # its key is the reader's to accept
+        [ -e "/etc/salt/pki/master/minions/$name" ] || return 0
         for _ in $(seq 60); do
             ! salt --log-level=quiet --out=json --static "$name" test.ping --timeout=3 2> /dev/null | grep -q true || return 0
             sleep 1

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
 from harness.processes.deadline import Deadline, until
+from tests.live.docs_page import blocks
 from tests.live.handler_bed import handler_bed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -20,27 +17,25 @@ PAGE = "docs/job-handler.md"
 CALM = 2
 
 
-def example(root: Path) -> tuple[str, str, str]:
-    """Return the page's module, the folder that it is to be saved in, and its file's name."""
-    section = (root / PAGE).read_text().split("### One of your own")[1]
-    found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
-    place = re.search(r"Save it as `/var/cache/salt/master/([a-z_/]+)/(\w+\.py)`", section)
-    assert found
-    assert place
-    return found.group(1), place.group(1), place.group(2)
+def example(root: Path) -> tuple[str, str]:
+    """Return the page's module, and its file's name."""
+    (found,) = [block for block in blocks(root / PAGE) if block.language == "python"]
+    assert found.file
+    return found.text, Path(found.file).name
 
 
 def test_module_of_ones_own(root: Path, tmp_path: Path) -> None:
-    """It has twenty lines at most, lies in the extension directory, and decides from the master's next start on."""
-    module, folder, name = example(root)
-    assert len(module.splitlines()) <= 20
+    """It has twenty lines at most below its path, lies in a folder of its own, and decides from the next start on."""
+    module, name = example(root)
+    assert len(module.splitlines()) <= 21
+    place = tmp_path / "criteria"
+    place.mkdir()
+    (place / name).write_text(module)
     with handler_bed(root, tmp_path, 10, {"criteria": "capacity"}) as setup:
-        place = setup.bed.master.cache_dir / folder
-        place.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(module)
         config = setup.bed.master.config_dir / "master"
         options = yaml.safe_load(config.read_text())
         options["rate_limiting"] = {"criteria": name.removesuffix(".py"), "calm_jobs": CALM}
+        options["job_criteria_dirs"] = [str(place)]
         config.write_text(yaml.safe_dump(options))
         setup.bed.restart_master()
         setup.fleet.wait_ready(60)

@@ -18,7 +18,6 @@ TO_DO = {
     "bed.md",
     "docker.md",
     "evil-minions.md",
-    "job-handler.md",
     "module-interface.md",
     "query.md",
 }
