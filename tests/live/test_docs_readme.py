@@ -1,4 +1,4 @@
-"""The README, followed as it stands: features on a machine that has the patched Salt, the installation on one without."""
+"""The README, followed as it stands: features on a machine with the patched Salt, its start on one without a master."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def test_first_minion(root: Path, tmp_path: Path, tmp_path_factory: pytest.TempP
 
 
 def test_installation(root: Path, tmp_path: Path) -> None:
-    """The commands make a Salt of the tested versions, and it needs nothing of the checkout."""
-    # tested: readme-install
+    """They make a Salt of the tested versions that needs nothing of the checkout (tested: readme-install)."""
     (block,) = [block for block in blocks(root / "README.md") if block.markers.get("tested") == "readme-install"]
     *_, make, install = [command.text.replace("/opt/salt", str(tmp_path)) for command in block.commands]
     for command in (make, install):
