@@ -2,8 +2,6 @@
 # What `systemctl` does for the reader of a page, on a machine without systemd. A unit that has started answers, as with
 # systemd's notify, and minions get the time to come back that a person needs to type on.
 set -e
-# minions ask it for a grain
-[ "$1" != --version ] || { printf 'systemd 252 (252.39-1~deb12u1)\n+PAM +AUDIT\n'; exit; }
 command=$1
 [ "$command" != --version ] || { printf 'systemd 252 (252)\n+PAM +AUDIT\n'; exit 0; }
 shift
