@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import DamagedFile
 from benchmarks.outcome import FORMAT
-from benchmarks.results.row import Row, Section, Source
+from benchmarks.results.row import Row, Section, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from benchmarks.benchmark import Benchmark
     from benchmarks.figure import Figure
+    from benchmarks.results.row import Source
 
 
 def sections(folder: Path, benchmarks: Sequence[Benchmark]) -> list[Section]:
@@ -36,13 +37,7 @@ def _section(benchmark: Benchmark, path: Path) -> Section:
         return Section(benchmark.name, benchmark.about, tuple(rows))
     values = _read(path, benchmark)
     try:
-        source = Source(
-            command=str(values["command"]),
-            date=str(values["date"]),
-            machine=dict(values["machine"]),
-            load_average=float(values["machine"]["load_average_at_start"]),
-            edited=any(tree.get("edited") for tree in values["trees"].values()),
-        )
+        source = read_source(values["command"], values["date"], values["machine"], values["trees"])
         found = {entry["key"]: entry for entry in values["figures"]}
         minions = int(values["minions"])
         rows = [_row(figure, found.get(figure.key), source, minions) for figure in benchmark.figures]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import DamagedFile
 from benchmarks.figure import Aim
-from benchmarks.results.row import Row, Section, Source
+from benchmarks.results.row import Row, Section, read_source
 from harness import figures
 from harness.errors import SettingsError
 from harness.results import result as results
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from benchmarks.results.row import Source
     from harness.scenarios.scenario import Scenario
 
 BOTH = ("stock", "patched")
@@ -129,10 +130,5 @@ def _same(ran: dict[str, Any], scenario: Scenario) -> bool:
 
 def _source(run: runs.Run, facts: dict[str, Any]) -> Source:
     machine = {**facts["machine"], "python": facts["versions"]["python"]}
-    return Source(
-        command=run.command.replace("python -m harness load", "nox -s load --"),
-        date=run.started,
-        machine=machine,
-        load_average=float(machine["load_average_at_start"]),
-        edited=any(tree.get("edited") for tree in facts["trees"].values()),
-    )
+    command = run.command.replace("python -m harness load", "nox -s load --")
+    return read_source(command, run.started, machine, facts["trees"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,12 +17,15 @@ MACHINE = ("processor", "cores", "memory_gb", "distribution", "python")
 
 @dataclass(frozen=True)
 class Source:
-    """A file with figures: the command that made it, when (UTC, ISO 8601), where, and whether the tree was edited."""
+    """A file with figures: the command that made it, when (UTC, ISO 8601), where, and on what.
+
+    `busy` says that the machine had other work when it began, `edited` that the tree was not what the patches make.
+    """
 
     command: str
     date: str
     machine: Mapping[str, Any]
-    load_average: float
+    busy: bool
     edited: bool
 
     @property
@@ -29,10 +33,12 @@ class Source:
         """Return what tells the machine from another one, in words."""
         return tuple(str(self.machine.get(name, "")) for name in MACHINE)
 
-    @property
-    def busy(self) -> bool:
-        """Say whether the machine had other work when it began."""
-        return self.load_average > float(self.machine.get("cores", 1))
+
+def read_source(command: str, date: str, machine: Mapping[str, Any], trees: Mapping[str, Any]) -> Source:
+    """Return what a file says of itself; raises KeyError, TypeError, ValueError or AttributeError if it is damaged."""
+    datetime.fromisoformat(date)
+    busy = float(machine["load_average_at_start"]) > float(machine["cores"])
+    return Source(command, date, machine, busy, any(tree.get("edited") for tree in trees.values()))
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ def test_nothing_at_all_is_a_page(tmp_path: Path) -> None:
         (lambda text: text.replace('"ours": 2.0', '"ours": "two"'), "is damaged"),
         (lambda text: text.replace('"unit": "ms"', '"unit": "s"'), "is damaged"),
         (lambda text: text.replace('"machine"', '"other"'), "is damaged"),
+        (lambda text: text.replace('"cores": 2', '"cores": "two"'), "is damaged"),
+        (lambda text: text.replace('"date": "2026', '"date": "x'), "is damaged"),
         (lambda _: "[]", "is not of the benchmark pillar"),
         (lambda _: "", "is damaged"),
     ],
