@@ -17,7 +17,6 @@ TO_DO = {
     "bed.md",
     "docker.md",
     "evil-minions.md",
-    "module-interface.md",
 }
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.name not in TO_DO]
 
