@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import salt.crypt
 import zmq
@@ -33,6 +33,19 @@ ANSWER_MS: Final = 60_000
 def name(number: int) -> str:
     """Return the id of a minion."""
     return f"pump-{number:05d}"
+
+
+def result(jid: str) -> dict[str, Any]:
+    """Return what a minion returns for a ping."""
+    return {
+        "cmd": "_return",
+        "jid": jid,
+        "fun": "test.ping",
+        "fun_args": [],
+        "return": True,
+        "retcode": 0,
+        "success": True,
+    }
 
 
 class Pump:
@@ -62,20 +75,25 @@ class Pump:
         """Return a minion's key."""
         return self.keys[number % len(self.keys)]
 
+    def request(self, number: int, load: dict[str, Any]) -> tuple[str, bytes]:
+        """Return a minion's nonce and its request."""
+        nonce = envelope.nonce()
+        return nonce, envelope.sealed(load, name(number), self.key(number), self.sessions[number], nonce)
+
     def requests(self, jid: str) -> Iterator[tuple[int, str, bytes]]:
         """Return each minion's number, its nonce and its return."""
         for number in range(self.minions):
-            load = {
-                "cmd": "_return",
-                "jid": jid,
-                "fun": "test.ping",
-                "fun_args": [],
-                "return": True,
-                "retcode": 0,
-                "success": True,
-            }
-            nonce = envelope.nonce()
-            yield number, nonce, envelope.sealed(load, name(number), self.key(number), self.sessions[number], nonce)
+            yield number, *self.request(number, result(jid))
+
+    def ask(self, number: int, load: dict[str, Any]) -> object:
+        """Let one minion ask, and return what the master answers; raises SealError for a wrong answer."""
+        nonce, request = self.request(number, load)
+        socket = self.sockets[0]
+        socket.send(request)
+        if not socket.poll(ANSWER_MS):
+            raise TimeoutError(f"A request has no answer after {ANSWER_MS / 1000:g} s.")
+        answer: object = envelope.opened(socket.recv(), self.sessions[number], nonce)
+        return answer
 
     def returns(self, jid: str) -> float:
         """Let every minion return; return the seconds until the last answer. Raises SealError for a wrong answer."""
@@ -100,8 +118,14 @@ class Pump:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Answer a line with a job's id by the seconds that the returns took, until standard input closes."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.return_pump", description=__doc__)
+    """Answer lines of JSON until standard input closes.
+
+    `{"jid": JID}` lets all minions return, and tells the seconds; `{"minion": NUMBER, "load": LOAD}` lets one ask
+    something else, a ping's return where the load says no more, and tells what the master answered.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.return_pump", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("port", type=int, help="the master's request port")
     parser.add_argument("minions", type=int, help="how many minions return")
     parser.add_argument("folder", type=Path, help="where the minions' keys stay")
@@ -111,7 +135,12 @@ def main(argv: Sequence[str]) -> int:
     pump = Pump(options.port, options.minions, options.folder, options.pki, options.cache)
     print(json.dumps({"minions": options.minions}), flush=True)
     for line in sys.stdin:
-        print(json.dumps({"seconds": pump.returns(line.strip())}), flush=True)
+        asked = json.loads(line)
+        if "minion" in asked:
+            load = {**result(asked["load"]["jid"]), **asked["load"]}
+            print(json.dumps({"answer": repr(pump.ask(asked["minion"], load))}), flush=True)
+        else:
+            print(json.dumps({"seconds": pump.returns(asked["jid"])}), flush=True)
     return 0
 
 

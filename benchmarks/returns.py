@@ -112,7 +112,7 @@ class Master:
 
     def _ask(self, jid: str) -> None:
         if self._pump.stdin:
-            self._pump.stdin.write(f"{jid}\n")
+            self._pump.stdin.write(json.dumps({"jid": jid}) + "\n")
             self._pump.stdin.flush()
         self._answer()
 

@@ -2,6 +2,8 @@
 Unit tests for the blocking sender of the event bus.
 """
 
+# pylint: disable=protected-access
+
 import asyncio
 import multiprocessing
 import os

@@ -3,6 +3,8 @@ Unit tests for the process that hands requests to the workers, and for how a
 worker takes them.
 """
 
+# pylint: disable=protected-access
+
 import asyncio
 import multiprocessing
 import os
