@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RUN_S, READY_S = 300.0, 120.0
 REPOSITORY = "/srv/saltbed"
 CALLER = Path(__file__).with_name("apt_caller.py")
-COMMANDS = ("unshare", "nsenter", "apt-get", "dpkg-deb", "dpkg-scanpackages")
+COMMANDS = ("setpriv", "unshare", "nsenter", "apt-get", "dpkg-deb", "dpkg-scanpackages")
 # $1: a folder, $2: the repository, $3: "own" for a network of its own, the rest: folders of other file systems that the
 # root has to see
 HOLDER = """set -e
@@ -98,7 +98,9 @@ class AptRoot:
         machine = Path("/").stat().st_dev
         needed = dict.fromkeys((self.project, Path(sys.prefix), Path(sys.base_prefix)))
         others = [str(path) for path in needed if path.stat().st_dev != machine]
-        space = ["unshare", *self._spaces, "--propagation", "private", "--fork", "--kill-child"]
+        # a test run that is killed leaves nothing behind
+        space = ["setpriv", "--pdeathsig", "KILL"]
+        space += ["unshare", *self._spaces, "--propagation", "private", "--fork", "--kill-child"]
         network = "own" if "--net" in self._spaces else "shared"
         script = ["sh", "-c", HOLDER, "sh", str(self._folder), str(self.repository.folder), network, *others]
         pipe = subprocess.PIPE
