@@ -171,13 +171,13 @@ def run(
 
 
 def typed() -> tuple[str, str]:
-    """Return what the README says to type: what sets nox up, and the test command."""
+    """Return what sets nox up, and nox, as they stand in the README's two commands."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^\$ (.*\bnox -s \w+)", text, re.MULTILINE)[:2]
-    set_up, _, first = commands[0].rpartition(" && ") if commands else ("", "", "")
-    if not set_up or first != "nox -s load" or commands[1:] != ["nox -s tests"]:
-        raise SystemExit("README.md: the first two commands should end with `nox -s load` and `nox -s tests`.")
-    return set_up, commands[1]
+    commands = re.findall(r"^\$ (.*) && (\S*nox) -s (\w+)", text, re.MULTILINE)[:2]
+    if [task for _, _, task in commands] != ["load", "tests"] or len({(first, nox) for first, nox, _ in commands}) != 1:
+        raise SystemExit("README.md: the first two commands should set nox up, and end with `-s load` and `-s tests`.")
+    set_up, nox, _ = commands[1]
+    return set_up, nox
 
 
 # --- every Python ------------------------------------------------------------------------------------------------
@@ -196,11 +196,10 @@ def try_python(interpreter: Interpreter, *, units_only: bool) -> Row:
         shutil.copytree(ROOT / "build" / "sdists", project / "build" / "sdists")
     (bin_folder / "python3").symlink_to(interpreter.path)
     env = login(home, f"{bin_folder}:{ORDINARY}")
-    set_up, _ = typed()
-    active = ". build/nox/bin/activate && "
-    steps = {"set-up": f"{set_up} && nox -s apply", "units": f"{active}nox -s units"}
+    set_up, nox = typed()
+    steps = {"set-up": f"{set_up} && {nox} -s apply", "units": f"{nox} -s units"}
     if not units_only:
-        steps["quick load"] = f"{active}nox -s load -- --scenario quick"
+        steps["quick load"] = f"{nox} -s load -- --scenario quick"
     ended = dict.fromkeys(("set-up", "units", "quick load"), "–")  # noqa: RUF001 - a dash
     began = time.monotonic()
     for name, command in steps.items():
@@ -277,17 +276,16 @@ def processes_of(uid: int) -> dict[int, str]:
     return found
 
 
-def as_ordinary_user() -> bool:
-    """Type the README's test command as a user that root makes for it; say whether all went well."""
-    set_up, tests = typed()
+def as_ordinary_user(command: str) -> bool:
+    """Type a command as a user that root makes for it; say whether all went well."""
     with ordinary_user() as user:
         home = Path(user.pw_dir)
         project = home / "saltbed"
         checkout(project)
         subprocess.run(["chown", "-R", f"{user.pw_uid}:{user.pw_gid}", str(project)], check=True)
         env = login(home, with_python(ORDINARY, user))
-        say(f"as the ordinary user {user.pw_name}, PATH={env['PATH']}: {set_up} && {tests}")
-        code = run(["sh", "-c", f"{set_up} && {tests}"], project, env, CI_S, user=user)
+        say(f"as the ordinary user {user.pw_name}, PATH={env['PATH']}: {command}")
+        code = run(["sh", "-c", command], project, env, CI_S, user=user)
         # what was told to end may take a moment
         end = time.monotonic() + STOP_S
         while (left := processes_of(user.pw_uid)) and time.monotonic() < end:
@@ -316,14 +314,15 @@ def say(text: str) -> None:
 
 def ci(_options: argparse.Namespace) -> int:
     """Run the README's test command as an ordinary user; where this is root, root's tests in a part of their own."""
-    set_up, tests = typed()
+    set_up, nox = typed()
+    tests = f"{set_up} && {nox} -s tests"
     with tempfile.TemporaryDirectory(prefix="home-") as home:
         if os.geteuid():
             env = login(Path(home), with_python(ORDINARY))
-            say(f"as {pwd.getpwuid(os.geteuid()).pw_name}, without what needs root: {set_up} && {tests}")
-            return run(["sh", "-c", f"{set_up} && {tests}"], ROOT, env, CI_S)
-        passed = as_ordinary_user()
-        command = f'{set_up} && nox -s live -- -m "{ROOTS_TESTS}" tests'
+            say(f"as {pwd.getpwuid(os.geteuid()).pw_name}, without what needs root: {tests}")
+            return run(["sh", "-c", tests], ROOT, env, CI_S)
+        passed = as_ordinary_user(tests)
+        command = f'{set_up} && {nox} -s live -- -m "{ROOTS_TESTS}" tests'
         env = login(Path(home), with_python(PRIVILEGED))
         say(f"as root, what only root may: {command}")
         code = run(["sh", "-c", command], ROOT, env, CI_S)
