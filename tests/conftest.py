@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.leftovers import Leftovers
+
 ROOT = Path(__file__).parent.parent
 ROOTS = "needs_root"
 AS_ROOT = 'as root, nox -s live -- -m "live and needs_root"'
@@ -15,6 +17,11 @@ AS_ROOT = 'as root, nox -s live -- -m "live and needs_root"'
 # a shell that starts the tests in the background lets them ignore Ctrl-C, and all that they start inherits it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let every test answer for what it leaves behind."""
+    config.pluginmanager.register(Leftovers())
 
 
 @pytest.fixture(scope="session")

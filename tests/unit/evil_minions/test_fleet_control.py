@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
@@ -28,8 +28,9 @@ from evil_minions.supervisor import Supervisor
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from types import TracebackType
 
-SECONDS = 30.0
+SECONDS = 300.0
 COUNTS = (
     "minions connected authenticated ready pending rejected denied dead partitioned expected".split()  # noqa: SIM905
 )
@@ -178,20 +179,24 @@ class Fleet:
         output, _ = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, output
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Leave nothing behind."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-        self.listener.close()
+        with self.listener, self.process:
+            if self.process.poll() is None:
+                self.process.kill()
 
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
     """Run a fleet without a master."""
-    running = Fleet(tmp_path)
-    yield running
-    running.close()
+    with Fleet(tmp_path) as running:
+        yield running
 
 
 def test_control_socket(fleet: Fleet) -> None:
@@ -268,17 +273,14 @@ def test_kill_leaves_no_worker(fleet: Fleet) -> None:
     fleet.process.kill()
     fleet.end()
     assert gone(workers)
-    again = Fleet(fleet.folder)
-    again.connect().close()
-    again.close()
+    with Fleet(fleet.folder) as again, again.connect() as client:
+        assert client.status().minions == 6
 
 
 def test_one_fleet_for_each_folder(fleet: Fleet) -> None:
     """A second fleet in the same folder is refused with 2, and the first one goes on."""
-    with fleet.connect() as client:
-        second = Fleet(fleet.folder)
+    with fleet.connect() as client, Fleet(fleet.folder) as second:
         code, output = second.end()
-        second.close()
         assert (code, "Another fleet runs in" in output) == (2, True)
         assert client.status().minions == 6
 
@@ -293,9 +295,8 @@ def test_dead_worker_ends_the_fleet(fleet: Fleet) -> None:
 
 def test_not_ready_in_time(tmp_path: Path) -> None:
     """A fleet that isn't ready in time ends with 3 and says so."""
-    fleet = Fleet(tmp_path, "--until-ready", "0.5", "--json")
-    code, output = fleet.end()
-    fleet.close()
+    with Fleet(tmp_path, "--until-ready", "0.5", "--json") as fleet:
+        code, output = fleet.end()
     expected = "Only 0 of 6 minions got ready in 0.5 s: 127.0.0.1:"
     assert (code, expected in output, "answers, but signs no minion in: see the master's log" in output) == (
         3,
