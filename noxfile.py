@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -260,25 +261,30 @@ def _pytest(session: nox.Session, *args: str) -> None:
     _python(session, "-m", "pytest", *args)
 
 
-def _lint(session: nox.Session) -> None:
-    _python(session, "-m", "ruff", "check", *OURS)
-    _python(session, "-m", "ruff", "format", "--check", *OURS)
+def _lint() -> list[list[str]]:
+    """Give the commands that lint our code."""
     # what the oldest Python lacks: newer minor releases' names are vermin's, those of 3.11.3 and later are ours to know
     target = f"--target={'.'.join(map(str, OLDEST))}-"
     vermin = [str(VENV / "bin" / "vermin"), target, "--violations", "--quiet", "--format", "parsable"]
-    session.run(*vermin, *OURS, external=True)
-    _python(session, "tests/backports.py", *OURS)
+    return [
+        [str(PYTHON), "-m", "ruff", "check", *OURS],
+        [str(PYTHON), "-m", "ruff", "format", "--check", *OURS],
+        [*vermin, *OURS],
+        [str(PYTHON), "tests/backports.py", *OURS],
+    ]
 
 
-def _types(session: nox.Session) -> None:
-    _python(session, "-m", "mypy", *OURS)
+def _types() -> list[str]:
+    """Give the command that checks types."""
+    return [str(PYTHON), "-m", "mypy", "--cache-dir", str(BUILD / "mypy"), *OURS]
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
     """Lint our code with ruff, and what we add to Salt with Salt's own linters."""
     _setup(session)
-    _lint(session)
+    for command in _lint():
+        session.run(*command, external=True)
     _python(session, "-m", "patches", "style", *session.posargs)
 
 
@@ -286,7 +292,7 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check types with mypy, strictly."""
     _setup(session)
-    _types(session)
+    session.run(*_types(), external=True)
 
 
 @nox.session
@@ -319,14 +325,22 @@ def upstream(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all that a change must pass: lint, types, patches, units, live, Salt's own tests for what we touch."""
     _setup(session)
-    _lint(session)
-    _python(session, "-m", "patches", "style", "--quick")
-    _types(session)
-    _python(session, "-m", "patches", "check", "--tests")
-    _pytest(session, "-n", "2", "--durations=5", "-m", "not live", "tests")
-    # two beds at once keep both cores busy; a bed belongs to the tests of one file
-    _pytest(session, "-n", "2", "--dist", "loadfile", "--durations=12", "-m", "live and not long", "tests")
-    _python(session, "-m", "patches", "suite", "--without-own", "touched")
+    python = [str(PYTHON), "-m"]
+    tests = [*python, "pytest", "-n", "2", "tests"]
+    # most of the live tests' time is waiting for processes, which leaves room for what computes; what needs the lock
+    # of the patch tool stands in one lane
+    lanes = [
+        [
+            ("lint", [*_lint(), [*python, "patches", "style", "--quick"]]),
+            ("types", [_types()]),
+            ("patches", [[*python, "patches", "check", "--tests"]]),
+            ("units", [[*tests, "--durations=5", "-m", "not live"]]),
+            ("Salt's own tests", [[*python, "patches", "suite", "--without-own", "touched"]]),
+        ],
+        # two beds at once; a bed belongs to the tests of one file
+        [("live", [[*tests, "--dist", "loadfile", "--durations=12", "-m", "live and not long"]])],
+    ]
+    _follow([str(PYTHON), "tests/steps.py", json.dumps(lanes)])
 
 
 # --- maintenance -------------------------------------------------------------------------------------------------
