@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import samples
-from harness.results import result, runs
+from harness.results import runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,19 +88,3 @@ def test_a_day_of_trouble(root: Path, tmp_path: Path) -> None:
     assert '<td class="text">new keys</td><td class="text">rotate-keys</td><td>master</td>' in page
     # once on each plot over time: of CPU, of memory, of returns, of requests and of minions
     assert page.count("> new keys <") == 5
-
-
-@pytest.mark.long
-def test_the_scenario_of_the_documentation(root: Path, tmp_path: Path) -> None:
-    """A newcomer's scenario, as it stands in the documentation: its limit is missed, and the exit code says so."""
-    page = (root / "docs" / "bed.md").read_text()
-    found = re.search(r"<!-- tested: first-scenario -->\n```toml\n(.*?)```", page, re.DOTALL)
-    assert found
-    assert len(found[1].splitlines()) == 20
-    done = _load(root, tmp_path, found[1])
-    assert done.returncode == 1, done.stderr
-    assert re.search(
-        r"^MISSED: stock client_latency_s.p95 is [\d.]+, has to be at most 0.001$", done.stdout, re.MULTILINE
-    )
-    (limit,) = result.load(runs.find(None, tmp_path / "runs"))["thresholds"]
-    assert limit["passed"] is False

@@ -1,0 +1,20 @@
+"""The page of the bed, followed as it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.live.docs_checkout import Checkout
+from tests.live.docs_walk import follow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(1200)]
+
+
+def test_bed(root: Path, tmp_path: Path) -> None:
+    """What a reader types does what the page says: the first scenario misses its limit, and the exit code tells."""
+    follow(root / "docs" / "bed.md", Checkout(root, tmp_path))
