@@ -30,15 +30,16 @@ class Contender:
 
     `module` is a module below `benchmarks.tasks` with a function `prepare(settings)` that returns a callable, which
     is what gets timed; what it returns is handed back beside the time. If that is callable, it is called
-    untimed, and its result handed back.
+    untimed, and its result handed back. `place` is a copy of the tree, with byte code in it, to run instead.
     """
 
-    def __init__(self, tree: str, module: str, settings: dict[str, Any]) -> None:
+    def __init__(self, tree: str, module: str, settings: dict[str, Any], place: Path | None = None) -> None:
         """Start the process and let it prepare itself; raises BenchmarkError when it can't."""
         self.tree = tree
-        paths = [str(TREES[tree]), str(ROOT)]
+        paths = [str(place or TREES[tree]), str(ROOT)]
         # byte code is kept, as where Salt is installed, whatever the one who runs this has set
-        own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache")}
+        kept = "" if place else str(ROOT / "build" / "pycache")
+        own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONPYCACHEPREFIX": kept}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.contender", module],
             env={**os.environ, **own, "PYTHONDONTWRITEBYTECODE": ""},
@@ -47,7 +48,7 @@ class Contender:
             text=True,
         )
         prepared = self._ask(settings)
-        if not Path(prepared["salt"]).is_relative_to(TREES[tree]):
+        if not Path(prepared["salt"]).is_relative_to(place or TREES[tree]):
             self.close()
             raise BenchmarkError(f"{tree} ran the Salt of {prepared['salt']}; run `nox -s apply` and try again.")
 
@@ -60,6 +61,11 @@ class Contender:
     ) -> None:
         """Stop the process."""
         self.close()
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the process."""
+        return self._process.pid
 
     def _ask(self, question: object) -> dict[str, Any]:
         pipe_in, pipe_out = self._process.stdin, self._process.stdout

@@ -1,0 +1,117 @@
+"""What an idle master costs that has minions connected: CPU of all its processes while nothing happens.
+
+The minions are those of `benchmarks.idle_pump`: a connection to each port, greeted, that answers heartbeats. A sample
+is a window of time; windows of stock and ours are the same ones, as both masters idle beside each other.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from benchmarks import profile
+from benchmarks.benchmark import Benchmark
+from benchmarks.contender import ROOT, TREES
+from benchmarks.errors import BenchmarkError
+from benchmarks.figure import Figure, Samples, at_most
+from harness.bed import Bed, BedSettings
+
+if TYPE_CHECKING:
+    from benchmarks.options import Options
+
+# longer than the rarest thing that an idle master does by itself, heartbeats every two minutes
+WINDOW_S = 125.0
+SETTLE_S = 15.0
+STOP_S = 30.0
+PROFILE_S = 60.0
+ROLES = {"publisher": "PubServerChannel", "queue": "MWorkerQueue"}
+TOTAL = Figure("total", "idle master, {minions} minions connected", "cores", aim=at_most(0.05))
+PARTS = {
+    "publisher": Figure("publisher", "of it its publisher", "cores"),
+    "queue": Figure("queue", "of it its queue of requests", "cores"),
+}
+
+
+def run(options: Options) -> dict[Figure, Samples]:
+    """Connect `options.minions` to each master and watch both for `options.rounds` windows."""
+    with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
+        beds = {
+            side: stack.enter_context(
+                Bed(BedSettings(TREES[tree], Path(folder) / side, pillar="none", postgres="none", api=False))
+            )
+            for side, tree in (("stock", "stock"), ("ours", "patched"))
+        }
+        for bed in beds.values():
+            for port, kind in ((bed.master.publish_port, "publish"), (bed.master.request_port, "request")):
+                stack.enter_context(_connected(port, kind, options.minions))
+        time.sleep(SETTLE_S)
+        shares: dict[str, list[dict[str, float]]] = {side: [] for side in beds}
+        for turn in range(options.rounds):
+            for side, share in _window(beds).items():
+                shares[side].append(share)
+            options.progress(turn + 1, options.rounds)
+        for side, bed in beds.items() if options.profile else ():
+            with profile.profiled(bed.master_pid, options.output / "profiles" / f"idle-{side}"):
+                time.sleep(PROFILE_S)
+    return {
+        TOTAL: Samples(*([sum(one.values()) for one in shares[side]] for side in ("ours", "stock"))),
+        **{
+            figure: Samples(*([one.get(ROLES[name], 0.0) for one in shares[side]] for side in ("ours", "stock")))
+            for name, figure in PARTS.items()
+        },
+    }
+
+
+def _window(beds: dict[str, Bed]) -> dict[str, dict[str, float]]:
+    """Return the share of a core that each role of each master used in one window."""
+    before = {side: profile.cpu_s(bed.master_pid) for side, bed in beds.items()}
+    start = time.monotonic()
+    time.sleep(WINDOW_S)
+    seconds = time.monotonic() - start
+    after = {side: profile.cpu_s(bed.master_pid) for side, bed in beds.items()}
+    return {
+        side: {role: (used - before[side].get(role, 0.0)) / seconds for role, used in after[side].items()}
+        for side in beds
+    }
+
+
+class _connected:  # noqa: N801 - read as a function where it is used
+    """The process that holds the connections; a context manager."""
+
+    def __init__(self, port: int, kind: str, count: int) -> None:
+        """Start it and wait until all are established."""
+        argv = [sys.executable, "-m", "benchmarks.idle_pump", str(port), kind, str(count)]
+        self._process = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        line = self._process.stdout.readline() if self._process.stdout else ""
+        if not line or json.loads(line)["connections"] != count:
+            self._process.kill()
+            self._process.communicate()
+            raise BenchmarkError(f"{count} connections to a master's {kind} port failed; the reason stands above.")
+
+    def __enter__(self) -> None:
+        """Return nothing: all there is to do is to end it."""
+
+    def __exit__(self, *error: object) -> None:
+        """Close the connections; raises BenchmarkError if a master closed one before."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        code = self._process.wait(timeout=STOP_S)
+        if code and error[0] is None:
+            raise BenchmarkError("A master closed connections that were idle; the reason stands above.")
+
+
+IDLE = Benchmark(
+    name="idle",
+    about="an idle master with minions connected: heartbeats above all",
+    run=run,
+    figures=(TOTAL, *PARTS.values()),
+    minions=10_000,
+    rounds=3,
+    minutes=9,
+)
