@@ -28,6 +28,8 @@ MAY_IMPORT = {
         "evil_minions.errors",
         "evil_minions.keys",
         "evil_minions.publication",
+        # minions that are connected and nothing else
+        "evil_minions.zmtp",
     },
 }
 LONGEST = 400
