@@ -1,0 +1,20 @@
+"""The page of the simulated minions, followed as it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.live.docs_checkout import Checkout
+from tests.live.docs_walk import follow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(600)]
+
+
+def test_evil_minions(root: Path, tmp_path: Path) -> None:
+    """What a reader types does what the page says."""
+    follow(root / "docs" / "evil-minions.md", Checkout(root, tmp_path))
