@@ -73,8 +73,7 @@ def run(
         timeline = Timeline(fleet_start, ready, load_start, clients_done, settled, in_time)
         samples.write_timeline(job.samples, timeline)
         progress.show(f"{job.name}: stopping the bed")
-    failed = sum(bool(row.error) for row in rows)
-    progress.say(f"{job.name}: {len(rows):,} client requests, {failed:,} without a complete answer")
+    progress.say(f"{job.name}: {len(rows):,} client requests are over")
 
 
 def _enter(job: Job, stage_of: Callable[[Job], Stage], stack: ExitStack) -> Stage:
