@@ -67,9 +67,11 @@ def test_wrong_option(bed: Bed) -> None:
 def test_not_ready_in_time(bed: Bed) -> None:
     """A fleet that is not ready in time is reported with how far it got."""
     fleet = bed.start_fleet(3, ["--first=200"], name="late")
-    with pytest.raises(StartError, match=r"^Of 3 simulated minions \d are ready after 0 s, "):
-        fleet.wait_ready(0)
-    fleet.stop()
+    try:
+        with pytest.raises(StartError, match=r"^Of 3 simulated minions \d are ready after 0 s"):
+            fleet.wait_ready(0)
+    finally:
+        fleet.stop()
 
 
 def test_too_many_minions(bed: Bed) -> None:
