@@ -62,7 +62,13 @@ def test_process_with_an_empty_log(processes: Processes, tmp_path: Path) -> None
     """What says nothing is seen nevertheless, and its descendants with it; what is no Python process lives on."""
     command = Command("test", ["sh", "-c", "sleep 1001 & sleep 1001 & wait"], dict(os.environ), tmp_path / "out")
     process = processes.start("shell", command)
-    until(lambda: len(vitals.family(process.pid)) == 3, Deadline(20), lambda: "no descendants")
+    # forked, executed and at rest
+    expected = [("sleep", "sleeping")] * 2
+    until(
+        lambda: [(member.name, member.state) for member in vitals.family(process.pid)[1:]] == expected,
+        Deadline(20),
+        lambda: f"not asleep: {vitals.told(process.pid)}",
+    )
     said = process.late("The shell does not answer", Deadline(60))
     assert f". Its log {tmp_path}/out is empty." in said
     assert "; its descendants: 2 x sleep sleeping" in said
