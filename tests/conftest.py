@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import shuffle
 from tests.leftovers import Leftovers
 
 ROOT = Path(__file__).parent.parent
@@ -19,9 +20,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer a random order."""
+    shuffle.add_option(parser)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Let every test answer for what it leaves behind."""
+    """Let every test answer for what it leaves behind, and shuffle the tests if that is asked for."""
     config.pluginmanager.register(Leftovers())
+    shuffle.register(config)
 
 
 @pytest.fixture(scope="session")
