@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,17 @@ def test_the_table_names_what_failed() -> None:
         "| 3.11.2 | `/usr/bin/python3.11` | passed | 61 |",
         "| 3.12.1 | `~/p` | exit code 1 | 9 |",
     ]
+
+
+def test_only_what_was_run_is_named(root: Path) -> None:
+    """The versions that set-up takes without a warning are those in the table of what was run."""
+    import noxfile  # noqa: PLC0415 - not a package
+
+    text = (root / "docs" / "contributing.md").read_text()
+    ran = {tuple(map(int, row)) for row in re.findall(r"^\| (\d+)\.(\d+)\.\d+ \| `", text, re.MULTILINE)}
+    assert ran == {(3, minor) for minor in range(noxfile.OLDEST[1], noxfile.NEWEST[1] + 1)}
+    readme = re.findall(r"Python ([^`]*?)and git", (root / "README.md").read_text())[0]
+    assert set(re.findall(r"3\.\d+", readme)) == {f"3.{minor}" for _, minor in ran}
 
 
 def test_a_wrong_version_is_one_sentence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
