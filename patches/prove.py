@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,36 +66,70 @@ def prove(repository: Repository, topics: Iterable[str] = ()) -> tuple[Proof, ..
     state = settle(Tree(repository))
     if state is None:
         raise UsageError("There is no tree yet: run 'nox -s apply' first.")
-    chosen = tuple(topics) or series.topics
-    return tuple(proof for topic in chosen for proof in _prove(repository, series, state, series.get(topic)))
+    chosen = [series.get(topic) for topic in topics or series.topics]
+    brought = {patch.topic: _brought(repository, series, state, patch) for patch in chosen}
+    tests = {topic: [name for name in names if suite.is_test(name)] for topic, names in brought.items()}
+    every = list(dict.fromkeys(test for names in tests.values() for test in names))
+    if not every:
+        return ()
+    lock = threading.Lock()
+    with (
+        tempfile.TemporaryDirectory(dir=repository.layout.build, prefix=".scratch.") as folder,
+        ThreadPoolExecutor(max_workers=os.cpu_count()) as pool,
+    ):
+        reports = Path(folder)
+        # most of a run is waiting for pytest to start: our tree is the same for all topics, so one run does
+        ours = pool.submit(suite.counts, repository.layout, repository.layout.salt, every, reports / "ours.xml")
+        stock = {
+            patch.topic: pool.submit(
+                _stock, repository, state.base_commit, _required(series, patch), brought[patch.topic], lock
+            )
+            for patch in chosen
+            if tests[patch.topic]
+        }
+        return tuple(
+            Proof(topic, test, stock[topic].result()[test], ours.result()[test])
+            for topic, names in tests.items()
+            for test in names
+        )
 
 
-def _prove(repository: Repository, series: Series, state: State, patch: Patch) -> list[Proof]:
-    """Run one topic's tests."""
-    layout = repository.layout
+def _required(series: Series, patch: Patch) -> Series:
+    """Give what a topic requires, without itself."""
+    return Series(tuple(one for one in series.closure(patch.topic) if one != patch))
+
+
+def _brought(repository: Repository, series: Series, state: State, patch: Patch) -> list[str]:
+    """Give the tests that a topic brings or changes, and what they use."""
     index = series.topics.index(patch.topic)
     before = state.applied[index - 1].commit if index else state.base_commit
     changed = repository.changed(before, state.applied[index].commit)
-    support = [name for name in (*patch.files, *changed) if name.startswith("tests/")]
-    required = Series(tuple(one for one in series.closure(patch.topic) if one != patch))
-    with (
-        repository.scratch(state.base_commit) as git,
-        tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as reports,
-    ):
-        repository.apply(git, required)
-        for name in (*required.files, *support):
+    return [name for name in (*patch.files, *changed) if name.startswith("tests/")]
+
+
+def _stock(
+    repository: Repository, base_commit: str, required: Series, brought: Iterable[str], lock: threading.Lock
+) -> dict[str, suite.Counts]:
+    """Run a topic's tests on the base with what the topic requires.
+
+    :param lock: held while the work tree is made and removed: git makes one after the other.
+    """
+    layout = repository.layout
+    found: dict[str, suite.Counts] = {}
+    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as reports:
+        with lock:
+            git = stack.enter_context(repository.scratch(base_commit))
+            repository.apply(git, required)
+        for name in (*required.files, *brought):
             target = git.work_tree / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(layout.salt / name, target)
-        # most of a run is waiting for pytest to start, so what shares a conftest.py shares one
+        # without the topic a conftest.py may not even be imported, which ends the run of all tests beside it
         folders: dict[str, list[str]] = {}
-        for name in filter(suite.is_test, support):
+        for name in filter(suite.is_test, brought):
             folders.setdefault(str(Path(name).parent), []).append(name)
-
-        def both(number: int, tests: list[str]) -> list[Proof]:
-            stock = suite.counts(layout, git.work_tree, tests, Path(reports) / f"{number}-stock.xml")
-            ours = suite.counts(layout, layout.salt, tests, Path(reports) / f"{number}-ours.xml")
-            return [Proof(patch.topic, test, stock[test], ours[test]) for test in tests]
-
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            return [proof for proofs in pool.map(both, range(len(folders)), folders.values()) for proof in proofs]
+        for number, tests in enumerate(folders.values()):
+            found |= suite.counts(layout, git.work_tree, tests, Path(reports) / f"{number}.xml")
+        with lock:
+            stack.close()
+    return found
