@@ -29,11 +29,7 @@ import logging
 
 import salt.client
 import salt.utils.pkgset
-from salt.exceptions import (
-    CommandExecutionError,
-    SaltException,
-    SaltInvocationError,
-)
+from salt.exceptions import CommandExecutionError, SaltException, SaltInvocationError
 
 log = logging.getLogger(__name__)
 

@@ -2,6 +2,8 @@
 Tests of what salt.loader.lazy remembers of directories of modules
 """
 
+# pylint: disable=protected-access
+
 import os
 import time
 

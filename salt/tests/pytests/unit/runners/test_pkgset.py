@@ -1,3 +1,5 @@
+# pylint: disable=no-member
+
 import pytest
 
 import salt.runners.pkgset as pkgset

@@ -2,6 +2,8 @@
 Tests of the time after which the master's sockets drop peers that vanished
 """
 
+# pylint: disable=protected-access
+
 import pytest
 import zmq
 
