@@ -33,6 +33,8 @@ TWO = {
     "default": {"worker_count": 1, "commands": ["*"]},
 }
 ANSWER_MS = 30000
+# Kept, as their finalizer waits for peers that have gone
+CONTEXTS = []
 
 
 @pytest.fixture
@@ -48,13 +50,6 @@ def opts():
     shutil.rmtree(sock_dir)
 
 
-@pytest.fixture
-def context():
-    with zmq.Context() as context:
-        yield context
-        context.destroy(linger=0)
-
-
 def _serve(opts, pools, unpack):
     opts["worker_pools"] = pools
     if not unpack:
@@ -63,22 +58,27 @@ def _serve(opts, pools, unpack):
 
 
 class Queue:
-    def __init__(self, opts, context, pools, unpack=True):
+    def __init__(self, opts, pools, unpack=True):
         self.opts = opts
-        self.context = context
         self.process = multiprocessing.get_context("fork").Process(
             target=_serve, args=(opts, pools, unpack)
         )
         self.process.start()
+        # not before the fork: libzmq does not survive one
+        self.context = zmq.Context()
+        CONTEXTS.append(self.context)
+        self.sockets = []
 
     def client(self):
         sock = self.context.socket(zmq.REQ)
+        self.sockets.append(sock)
         sock.setsockopt(zmq.RCVTIMEO, ANSWER_MS)
         sock.connect("tcp://127.0.0.1:{ret_port}".format(**self.opts))
         return sock
 
     def worker(self, pool):
         sock = self.context.socket(zmq.REP)
+        self.sockets.append(sock)
         sock.setsockopt(zmq.RCVTIMEO, ANSWER_MS)
         sock.connect("ipc://{}/workers-{}.ipc".format(self.opts["sock_dir"], pool))
         return sock
@@ -94,16 +94,18 @@ class Queue:
 
 
 @pytest.fixture
-def start(opts, context):
+def start(opts):
     queues = []
 
     def begin(pools, unpack=True):
-        queues.append(Queue(opts, context, pools, unpack))
+        queues.append(Queue(opts, pools, unpack))
         return queues[-1]
 
     yield begin
     for queue in queues:
         queue.stop()
+        for sock in queue.sockets:
+            sock.close(linger=0)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,11 @@ def test_one_pool_is_not_unpacked(start, request_):
     queue = start(ONE, unpack=False)
     worker, client = queue.worker("default"), queue.client()
     client.send(request_)
+    poller = zmq.Poller()
+    poller.register(worker, zmq.POLLIN)
+    poller.register(client, zmq.POLLIN)
+    # a refusal would come to the client
+    assert poller.poll(ANSWER_MS) == [(worker, zmq.POLLIN)]
     assert worker.recv() == request_
     worker.send(b"answer")
     assert client.recv() == b"answer"
@@ -168,7 +175,29 @@ def test_the_queue_ends(start, pools):
     queue = start(pools)
     worker, client = queue.worker("default"), queue.client()
     client.send(salt.payload.dumps({"enc": "clear", "load": {"cmd": "other"}}))
+    # a signal that comes while the queue works must not be lost either
     worker.recv()
+    assert queue.stop() == 0
+
+
+def test_the_queue_ends_under_load(start):
+    """
+    So it is with requests that don't stop coming
+    """
+    queue = start(ONE)
+    worker, clients = queue.worker("default"), [queue.client() for _ in range(50)]
+    request = salt.payload.dumps({"enc": "clear", "load": {"cmd": "other"}})
+    for client in clients:
+        client.send(request)
+    answered = 0
+    while answered < 200:
+        if worker.poll(10):
+            worker.send(worker.recv())
+            answered += 1
+        for client in clients:
+            if client.poll(0):
+                client.recv()
+                client.send(request)
     assert queue.stop() == 0
 
 
