@@ -21,7 +21,7 @@ def site(tmp_path, monkeypatch):
     path = tmp_path / "site"
     path.mkdir()
     _install(path, "first")
-    monkeypatch.syspath_prepend(str(path))
+    monkeypatch.setattr(sys, "path", [str(path), *sys.path])
     return path
 
 
@@ -125,7 +125,7 @@ def test_another_path_is_looked_into(site, tmp_path, monkeypatch):
     other = tmp_path / "other"
     other.mkdir()
     _install(other, "second")
-    monkeypatch.syspath_prepend(str(other))
+    monkeypatch.setattr(sys, "path", [str(other), *sys.path])
     assert "second" in _found()
     monkeypatch.setattr(sys, "path", [str(site)])
     assert _found() == {"first": "somewhere"}
