@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,15 +30,21 @@ LONGEST_S = 3600
 def processes(root: int) -> dict[int, str]:
     """Return the role of each process of the master whose first process is `root`, by its id."""
     first = psutil.Process(root)
-    return {one.pid: title_role(" ".join(one.cmdline()).rstrip()) for one in (first, *first.children(recursive=True))}
+    found: dict[int, str] = {}
+    for one in (first, *first.children(recursive=True)):
+        # a command that a worker has called may end at any moment
+        with suppress(psutil.NoSuchProcess):
+            found[one.pid] = title_role(" ".join(one.cmdline()).rstrip())
+    return found
 
 
 def cpu_s(root: int) -> dict[str, float]:
     """Return the CPU seconds that a master has used so far, by role."""
     used: dict[str, float] = {}
     for pid, role in processes(root).items():
-        times = psutil.Process(pid).cpu_times()
-        used[role] = used.get(role, 0.0) + times.user + times.system
+        with suppress(psutil.NoSuchProcess):
+            times = psutil.Process(pid).cpu_times()
+            used[role] = used.get(role, 0.0) + times.user + times.system
     return used
 
 

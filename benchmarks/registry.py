@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks import (
+    control,
     density,
     fleet,
     fleet_large,
+    growth,
     handler,
     idle,
     interfaces,
@@ -21,7 +23,10 @@ from benchmarks import (
     replay,
     returns,
     set_up,
+    sign_in,
     transports,
+    verify,
+    waiting,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +40,10 @@ ALL: tuple[Benchmark, ...] = (
     handler.HANDLER,
     returns.RETURNS,
     pillar_compile.PILLAR_COMPILE,
+    sign_in.SIGN_IN,
     idle.IDLE,
+    waiting.WAITING,
+    growth.GROWTHS,
     package_states.PACKAGE_STATES,
     interfaces.INTERFACES,
     query.QUERY,
@@ -45,6 +53,8 @@ ALL: tuple[Benchmark, ...] = (
     transports.FLEET_WS,
     density.DENSITY,
     replay.REPLAY,
+    control.CONTROL,
     set_up.SET_UP,
+    verify.VERIFY,
 )
 BENCHMARKS = {benchmark.name: benchmark for benchmark in ALL}

@@ -110,7 +110,8 @@ class Master:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def _ask(self, jid: str) -> None:
+    def returns(self, jid: str) -> None:
+        """Let all minions return a job."""
         if self._pump.stdin:
             self._pump.stdin.write(json.dumps({"jid": jid}) + "\n")
             self._pump.stdin.flush()
@@ -137,12 +138,12 @@ class Master:
         """Let all minions return one job; return the CPU of each role in ms for a return."""
         jid = self._publish()
         before = self._settled()
-        self._ask(jid)
+        self.returns(jid)
         after = self._settled()
-        self._check(jid)
+        self.check(jid)
         return {role: (used - before.get(role, 0.0)) * 1000 / self.options.minions for role, used in after.items()}
 
-    def _check(self, jid: str) -> None:
+    def check(self, jid: str) -> None:
         """Raise BenchmarkError unless every return is in the job cache."""
         digest = hashlib.sha256(jid.encode()).hexdigest()
         kept = len(list((self.bed.master.job_cache / digest[:2] / digest[2:]).glob("*/return.p")))
@@ -153,7 +154,7 @@ class Master:
         """Write profiles of all processes of a few rounds."""
         with profile.profiled(self.bed.master_pid, folder):
             for _ in range(PROFILED_ROUNDS):
-                self._ask(self._publish())
+                self.returns(self._publish())
 
 
 def run(options: Options) -> dict[Figure, Samples]:

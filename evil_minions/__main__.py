@@ -15,7 +15,8 @@ try:
     from evil_minions import control, keystates, orders, pipe, shelf
     from evil_minions.cast import Part, part_of
     from evil_minions.errors import EvilMinionsError, UsageError
-    from evil_minions.settings import DEFAULT_ID_FORMAT, FleetSettings
+    from evil_minions.network import Region
+    from evil_minions.settings import DEFAULT_ID_FORMAT, DROP, KEEP, FleetSettings
     from evil_minions.supervisor import Supervisor
     from evil_minions.transports.transport import TRANSPORTS
 except ModuleNotFoundError as error:
@@ -82,10 +83,26 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--transport", choices=list(TRANSPORTS), default="zeromq", help="the master's `transport` (default zeromq)"
     )
+    run.add_argument(
+        "--network",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE…",
+        help="of all, or of a share or target: 'rtt_ms=80 jitter_ms=5 loss=1%% bandwidth_mbit=10 share=30%%' or "
+        "'rtt_ms=250 tgt=site:north tgt_type=grain'; may be given several times",
+    )
     run.add_argument("--recording", type=Path, help="answer as this recording does, see `record`")
     run.add_argument("--slowdown", type=float, default=1.0, help="what recorded times are multiplied by (default 1)")
     run.add_argument("--jitter", type=float, default=0.1, help="spread of recorded times by chance (default 0.1)")
-    run.add_argument("--states", type=int, help="how many states a highstate has (default: those of data/states.json)")
+    run.add_argument(
+        "--states", type=int, help="make up so many states for a highstate (default: run the master's own state files)"
+    )
+    run.add_argument(
+        "--file-cache",
+        choices=(KEEP, DROP),
+        default=KEEP,
+        help="whether minions keep the master's files: keep, as real ones do, or drop, and each run is a first one",
+    )
     run.add_argument(
         "--beacon-interval", type=float, default=0.0, metavar="SECONDS", help="between two beacon events of a minion"
     )
@@ -183,10 +200,12 @@ async def run_fleet(options: argparse.Namespace) -> None:
         behaviours=tuple(behaviour(text) for text in options.behaviour),
         keys=keystates.parts_of(options.keys) if options.keys else (),
         transport=options.transport,
+        network=tuple(Region.parse(text) for text in options.network),
         recording=options.recording.absolute() if options.recording else None,
         slowdown=options.slowdown,
         jitter=options.jitter,
         states=options.states,
+        file_cache=options.file_cache,
         beacon_interval=options.beacon_interval,
         connects_from=options.connects_from,
     )

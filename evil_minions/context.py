@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evil_minions import keystates
+from evil_minions.atlas import Atlas
 from evil_minions.chance import Chance, Dice, lot
 from evil_minions.channel import ChannelOwner
 from evil_minions.counters import Counters
@@ -22,8 +23,13 @@ from evil_minions.population import load_population
 from evil_minions.publication import Publication, Publications
 from evil_minions.recording import load
 from evil_minions.replay import Pace, Replay
-from evil_minions.samples import DecisionRow, JobRow, ReturnRow, SampleWriter, StartRow
+from evil_minions.samples import AnyRow, JobRow, ReturnRow, SampleWriter, StartRow, TallyRow
+from evil_minions.settings import KEEP
+from evil_minions.states.compiler import Compiler
+from evil_minions.states.holdings import Holdings
+from evil_minions.states.planner import Planner
 from evil_minions.subscription import Subscriber
+from evil_minions.tally import Tallies
 from evil_minions.target import Targets
 from evil_minions.traffic import Traffic
 from evil_minions.transports.transport import TRANSPORTS
@@ -88,12 +94,15 @@ class Context:
         self.dice = Dice()
         self.lot = lot(settings.seed, "minion")
         self.partition = Partition()
+        self.atlas = Atlas()
         self.counters = Counters()
         self.keys = load_pool(settings.folder)
         self.master = MasterKey(settings.folder)
         self.ids = settings.ids()
         recording = load(settings.recording) if settings.recording else None
-        self.states = make_states(settings.states, settings.seed)
+        self.states = None if settings.states is None else make_states(settings.states, settings.seed)
+        self.holdings = Holdings(keep=settings.file_cache == KEEP)
+        self.planner = Planner(Compiler(settings.folder), self.holdings)
         self.replay = Replay(recording, settings.seed, Pace(settings.slowdown, settings.jitter)) if recording else None
         if settings.population:
             template = load_population(settings.population)
@@ -108,12 +117,15 @@ class Context:
         self.targets = Targets(self.ids, settings.first, self.factory, self.pillars)
         self.publications = Publications(self.master, self.targets, self.counters, self._new_job)
         self.jobs = SampleWriter(settings.folder, JobRow, settings.worker)
+        self.tallies = Tallies()
+        self.counts = SampleWriter(settings.folder, TallyRow, settings.worker)
         self.returns = SampleWriter(settings.folder, ReturnRow, settings.worker)
         self.starts = SampleWriter(settings.folder, StartRow, settings.worker)
         self.transport = TRANSPORTS[settings.transport]
         address = (settings.address, settings.request_port)
         self.requests = Endpoint(loop, address, self.transport.request_wire, self.counters)
         self.subscribed: Callable[[int], bool] = lambda _index: True
+        self.known: Callable[[int], bool] = lambda _index: True
         self.fatal: Callable[[EvilMinionsError], None] = lambda _error: None
         self.restart: Callable[[int, float, Stage], None] = lambda _index, _seconds, _stage: None
         self.director: Direction | None = None
@@ -146,7 +158,8 @@ class Context:
         return self._publishers[port]
 
     def side(self, index: int, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint as a minion sees it, who may be cut off."""
+        """Return an endpoint as a minion sees it, who may be far away or cut off."""
+        endpoint = self.atlas.side(index, endpoint)
         return self.partition.side(index, endpoint) if self.partition.cut else endpoint
 
     def grow(self, count: int) -> None:
@@ -204,10 +217,17 @@ class Context:
             self._funs[publication.fun] += 1
             publication.nth = self._funs[publication.fun]
             publication.lot = lot(self.settings.seed, "job", publication.fun, publication.nth)
-        targeted = sum(1 for index, chosen in enumerate(publication.chosen) if chosen and self.subscribed(index))
+        meant = [index for index, chosen in enumerate(publication.chosen) if chosen]
+        targeted = sum(1 for index in meant if self.subscribed(index))
         self.sample(self.jobs, JobRow(time.time(), publication.jid, publication.fun, targeted))
+        tally = publication.tally
+        for index in meant:
+            if not tally.asked[index] and self.known(index):
+                tally.asked[index] = 1
+                tally.targeted += 1
+        self.tallies.changed(tally)
 
-    def sample(self, writer: SampleWriter, row: JobRow | ReturnRow | StartRow | DecisionRow) -> None:
+    def sample(self, writer: SampleWriter, row: AnyRow) -> None:
         """Write a sample; a disk that takes none ends the fleet, as its figures would be wrong."""
         try:
             writer.add(row)
@@ -216,7 +236,9 @@ class Context:
 
     def flush(self) -> None:
         """Put all samples on disk."""
-        for writer in filter(None, (self.jobs, self.returns, self.starts, self.decisions)):
+        for row in self.tallies.take():
+            self.sample(self.counts, row)
+        for writer in filter(None, (self.jobs, self.counts, self.returns, self.starts, self.decisions)):
             try:
                 writer.flush()
             except EvilMinionsError as error:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -17,10 +18,10 @@ from evil_minions.selection import Selection
 from evil_minions.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
 
-__all__ = ["ALL", "Control", "Selection", "Status", "connect", "serve", "socket_path"]
+__all__ = ["ALL", "Control", "ControlError", "Selection", "Status", "connect", "serve", "socket_path"]
 
 ALL: Final = Selection()
 
@@ -65,7 +66,9 @@ class Control:
 
     def close(self) -> None:
         """Hang up."""
-        self._file.close()
+        # what a fleet that has ended did not take any more is of no use
+        with contextlib.suppress(OSError):
+            self._file.close()
         self._socket.close()
 
     def ask(self, **request: object) -> dict[str, Any]:
@@ -124,6 +127,10 @@ class Control:
         """Have minions behave as a preset or a file says; return how many."""
         return self._order("behaviour", selection, name=str(name))
 
+    def network(self, path: Mapping[str, float], selection: Selection = ALL) -> int:
+        """Put minions behind a network with `rtt_ms`, `jitter_ms`, `loss`, `bandwidth_mbit`; return how many."""
+        return self._order("network", selection, path=dict(path))
+
     def _order(self, do: str, selection: Selection, **more: object) -> int:
         """Send an order to some minions, and return how many it changed."""
         return int(self.ask(do=do, **more, **selection.to_dict())["minions"])
@@ -135,6 +142,10 @@ class Control:
     def unknown(self, functions: list[str]) -> dict[str, str]:
         """Return those of the functions that the fleet does not know, each with the nearest known one ("" if none)."""
         return dict(self.ask(do="knows", functions=functions)["unknown"])
+
+    def unseen(self, jids: list[str]) -> list[str]:
+        """Return those of the job ids that no minion has heard of, in their order."""
+        return list(self.ask(do="unseen", jids=jids)["unseen"])
 
     def pillar(self, minion_id: str) -> dict[str, Any]:
         """Return the pillar that a minion holds for target matching."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evil_minions.cast import cast
+from evil_minions.cast import Part, cast
 from evil_minions.director import Director
 from evil_minions.minion import Minion
+from evil_minions.network import Path
 from evil_minions.samples import DecisionRow, SampleWriter
 from evil_minions.stage import Stage
 from evil_minions.target import Target
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 
     from evil_minions.context import Context
     from evil_minions.ramp import Ramp
+    from evil_minions.settings import FleetSettings
+
+
+def placed(settings: FleetSettings, numbers: range) -> dict[int, Path]:
+    """Return the networks of those minions that get one by a share of the fleet."""
+    shares = [region for region in settings.network if region.share is not None]
+    parts = [Part(str(number), region.share or 0.0) for number, region in enumerate(shares)]
+    found = cast(parts, numbers, range(*settings.whole), settings.seed, "network")
+    return {number: shares[int(role)].path for number, role in found.items()}
 
 
 class Crowd:
@@ -32,8 +42,14 @@ class Crowd:
         self._cast(self.minions)
 
     def _cast(self, minions: Sequence[Minion]) -> None:
-        """Give new minions the behaviours that the fleet started with."""
+        """Give new minions the networks and the behaviours that the fleet started with."""
         settings = self.context.settings
+        for number, path in placed(settings, range(minions[0].number, minions[-1].number + 1)).items():
+            self.context.atlas.place(number - settings.first, path)
+        for region in settings.network:
+            if region.tgt is not None:
+                chosen = self.context.targets.select(Target(region.tgt, region.tgt_type))
+                self.network([minion for minion in minions if chosen[minion.index]], region.path)
         if not settings.behaviours:
             return
         numbers = range(minions[0].number, minions[-1].number + 1)
@@ -66,6 +82,7 @@ class Crowd:
             "rejected": sum(minion.stage == Stage.REFUSED and not self._is_denied(minion) for minion in others),
             "denied": sum(minion.stage == Stage.REFUSED and self._is_denied(minion) for minion in others),
             "partitioned": len(self.context.partition.cut),
+            "executing": sum(minion.at_work() for minion in here),
             "expected": ready + sum(map(self._is_expected, others)),
         }
 
@@ -132,6 +149,13 @@ class Crowd:
             for link in minion.links():
                 self.context.partition.sever(minion.index, link)
 
+    def network(self, minions: Sequence[Minion], path: Path) -> None:
+        """Put minions behind a network; one that does nothing puts them beside their master."""
+        for minion in minions:
+            self.context.atlas.place(minion.index, None if path == Path() else path)
+            for link in minion.links():
+                link.reroute(self.context.side(minion.index, link.endpoint.base))
+
     def heal(self) -> int:
         """Let every minion reach the master again; return how many couldn't."""
         cut = [self.minions[index] for index in sorted(self.context.partition.cut)]
@@ -173,6 +197,11 @@ class Crowd:
                 target = Target(request["tgt"], request["tgt_type"]) if "tgt" in request else None
                 return {"numbers": self.candidates(request["order"], target)}
         minions = self.take(request["numbers"])
+        self._order(request, minions, ramp)
+        return {"minions": len(minions)}
+
+    def _order(self, request: dict[str, Any], minions: Sequence[Minion], ramp: Ramp) -> None:
+        """Carry out an order to some minions."""
         match request["do"]:
             case "kill":
                 self.kill(minions)
@@ -180,6 +209,7 @@ class Crowd:
                 self.revive(minions, ramp)
             case "partition":
                 self.partition(minions)
+            case "network":
+                self.network(minions, Path.of(request["path"]))
             case "behaviour":
                 self.behave(minions, request["name"])
-        return {"minions": len(minions)}

@@ -15,6 +15,9 @@ REQUEST_CHANNEL_TRIES: Final = 3
 RETURN_RETRY_TIMER: Final = (5, 10)
 RETURN_RETRY_TRIES: Final = 3
 
+# of the transports zeromq and tcp; aiohttp, which ws uses, sets none
+TCP_KEEPALIVE_IDLE: Final = 300
+
 # salt.crypt.AsyncAuth: the pause before each attempt, and how long a rejected minion waits before it ends
 SIGN_IN_PAUSE: Final = 0.1
 REJECTED_WAIT: Final = (10.0, 20.0)

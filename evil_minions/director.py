@@ -162,7 +162,7 @@ class Director:
 
     def over(self, minion: Minion, execution: Staged) -> None:
         """End a job that has no return."""
-        if minion.drop(execution):
+        if minion.end(execution):
             self._next(minion, minion.life, execution)
 
     def _next(self, minion: Minion, life: int, execution: Staged) -> None:

@@ -10,6 +10,7 @@ The tree is drawn once, so that a caller can catch as much or as little as it ne
     ├── WireError               bytes that break the transport's protocol: the connection is dropped
     ├── SealError               a message that fails its HMAC, signature or nonce: signing in anew may help
     │   └── ForgeryError        a publication that no other key would open: it is ignored
+    ├── CompilerError           the process that compiles states has ended
     └── ExchangeError           no use in waiting for the answer any longer
         ├── NoAnswerError       every try of a request timed out
         └── SignInError         the master didn't let the minion in
@@ -54,6 +55,10 @@ class SealError(EvilMinionsError):
 
 class ForgeryError(SealError):
     """A publication that isn't signed by the master, or isn't one at all."""
+
+
+class CompilerError(EvilMinionsError):
+    """The process that compiles states has ended, or was never there."""
 
 
 class ExchangeError(EvilMinionsError):

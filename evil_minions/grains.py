@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from evil_minions.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 DEFAULT_TEMPLATE: Final = Path(__file__).parent / "data" / "grains.json"
 FORMAT: Final = 1
 _HOSTS: Final = 254
 _FIRST_NET: Final = 16
 _SPECIMEN: Final = "specimen"
+_REMOVED: Final = object()
 
 Grains = dict[str, Any]
 
@@ -114,6 +115,9 @@ class GrainsFactory:
         self._seed = seed
         self._master = master
         self.own: frozenset[str] = frozenset(self._overlay(_SPECIMEN, 0))
+        self._set: dict[str, Grains] = {}
+        # grows whenever a minion's grains change, so that match results can be cached
+        self.version = 0
 
     def family(self, minion_id: str) -> int:
         """Return the number of the family of a minion: grains that are not `own` are equal within a family."""
@@ -125,7 +129,18 @@ class GrainsFactory:
 
     def build(self, minion_id: str, number: int) -> Grains:
         """Return all grains of a minion; the top level is a new dictionary, what is below is shared."""
-        return {**self._template.families[self.family(minion_id)], **self._overlay(minion_id, number)}
+        grains = {**self._template.families[self.family(minion_id)], **self._overlay(minion_id, number)}
+        changes = self._set.get(minion_id)
+        if changes is None:
+            return grains
+        return {name: value for name, value in {**grains, **changes}.items() if value is not _REMOVED}
+
+    def change(self, minion_id: str, changes: Mapping[str, Any], removed: Iterable[str] = ()) -> None:
+        """Set grains of one minion, as its grains file does, and remove others."""
+        found = {**self._set.get(minion_id, {}), **changes, **dict.fromkeys(removed, _REMOVED)}
+        self._set[minion_id] = found
+        self.own |= frozenset(found)
+        self.version += 1
 
     def _identity(self, digest: str) -> Grains:
         """Return what identifies hardware, for templates that say anything of it."""

@@ -88,6 +88,12 @@ class Link:
         self.endpoint = endpoint
         self._wire = change(self._wire)
 
+    def reroute(self, endpoint: Endpoint) -> None:
+        """Go on over the network of another endpoint of the same port."""
+        self.endpoint = endpoint
+        if self._wire is not None:
+            self._wire.reroute(endpoint)
+
     def transmit(self, message: bytes) -> None:
         """Send a message over the wire, if there is one."""
         if self._wire is not None:

@@ -76,6 +76,8 @@ class Minion(Session):
     def close(self, stage: Stage = Stage.IDLE) -> None:
         """End as a process that is killed: hang up, and forget what only a running minion has."""
         self.life += 1
+        for execution in self._executions or ():
+            self.context.tallies.ended(execution.publication.tally)
         links = self.links()
         self.channel = self.subscription = self._apart = None
         self._held = self._executions = None
@@ -190,6 +192,11 @@ class Minion(Session):
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.RETURN_RETRY_TRIES
         self.channel.submit(SealedRequest(load, timeout, tries, done or _ignore))
 
+    def register_resources(self) -> None:
+        """Tell the master which resources this minion manages: none."""
+        if self.channel is not None:
+            self.channel.submit(self._registration())
+
     def _registration(self) -> SealedRequest:
         """Return the request that registers the resources of this minion: none."""
         return SealedRequest(
@@ -250,6 +257,7 @@ class Minion(Session):
         if not publication.chosen or not publication.chosen[self.index] or publication.seen[self.index]:
             return
         publication.seen[self.index] = 1
+        self.context.tallies.reached(publication.tally, self.index)
         director = self.context.director
         if director is None or not director.takes(self, publication):
             execution = Execution(self, publication, self.context.next_pid())
@@ -273,6 +281,15 @@ class Minion(Session):
         """Return how many jobs run."""
         return len(self._executions or ())
 
+    def at_work(self) -> int:
+        """Return how many jobs will have a return, unless the minion dies: those that run, wait, or are not read yet.
+
+        A queue of jobs is on a minion's disk; while the minion is dead nothing comes of it.
+        """
+        if self.channel is None:
+            return 0
+        return len(self._executions or ()) + len(self._held or ()) + len(self.queued())
+
     def _execute(self, execution: Execution) -> None:
         """Run a job whose process has started by now."""
         if self._executions is None or execution not in self._executions:
@@ -288,9 +305,16 @@ class Minion(Session):
     def stop_job(self, jid: str) -> int | None:
         """End a job for good, without a return; return the process id that it had, None if it doesn't run."""
         for execution in self._executions or ():
-            if execution.publication.jid == jid and self.drop(execution):
+            if execution.publication.jid == jid and self.end(execution):
                 return execution.pid
         return None
+
+    def end(self, execution: Execution) -> bool:
+        """Take a job without a return off the list of what runs; return whether it was there."""
+        there = self.drop(execution)
+        if there:
+            self.context.tallies.ended(execution.publication.tally)
+        return there
 
     def drop(self, execution: Execution) -> bool:
         """Take a job off the list of what runs; return whether it was there."""
@@ -306,9 +330,13 @@ class Minion(Session):
 
         A job of an earlier life has none. `then` is called when the master has the return, or never will.
         """
-        if not self.drop(execution) or self.channel is None:
+        if not self.drop(execution):
+            return False
+        if self.channel is None:
+            self.context.tallies.ended(execution.publication.tally)
             return False
         self.context.counters.returns += 1
+        self.context.tallies.returned(execution.publication.tally)
         timer = float(self.chance_of(execution.publication, RETRY).randint(*defaults.RETURN_RETRY_TIMER))
         tries = defaults.RETURN_RETRY_TRIES
         done = self._returned if then is None else partial(self._returned_then, then)
@@ -333,10 +361,11 @@ class Minion(Session):
             context.counters.returns_given_up += 1
         else:
             context.counters.returns_acked += 1
-        if not request.attempts:
+        context.tallies.over(publication.tally, acknowledged=not request.failed)
+        if not request.attempts and context.tallies.closed:
             # the fleet ended before its turn
             return
-        seconds = context.loop.time() - request.since
+        seconds = context.loop.time() - request.since if request.attempts else 0.0
         row = ReturnRow(
             time.time(), publication.jid, publication.fun, self.id, request.attempts, not request.failed, seconds
         )

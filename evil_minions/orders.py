@@ -9,6 +9,8 @@ from typing import Final
 
 from evil_minions import control
 from evil_minions.errors import UsageError
+from evil_minions.network import Path as NetworkPath
+from evil_minions.network import Region
 from evil_minions.selection import Selection, share_of
 
 EXAMPLE: Final = """\
@@ -18,6 +20,7 @@ example (python is build/venv/bin/python, which `nox -s apply` makes):
   python -m evil_minions revive --folder /tmp/fleet
   python -m evil_minions partition --tgt "site:north" --tgt-type grain --folder /tmp/fleet
   python -m evil_minions heal --folder /tmp/fleet
+  python -m evil_minions network "rtt_ms=250 loss=1%" --share 0.3 --folder /tmp/fleet
   python -m evil_minions behave slow-tail --share 0.2 --folder /tmp/fleet
 
 exit codes: 0 as asked, 1 no fleet or it refused, 2 options that can't be used
@@ -28,6 +31,7 @@ _ORDERS: Final = {
     "revive": ("start killed minions again", "{} minions start again."),
     "partition": ("cut minions off from the master", "{} minions are cut off."),
     "heal": ("let all minions reach the master again", "{} minions can reach the master again."),
+    "network": ("put minions behind a network, or beside the master with rtt_ms=0", "{} minions are behind it."),
     "behave": ("have minions behave as a preset or a file says", "{} minions behave so."),
 }
 NAMES: Final = frozenset(_ORDERS)
@@ -45,6 +49,8 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         )
         if name == "scale":
             command.add_argument("minions", type=int, help="how many in all")
+        if name == "network":
+            command.add_argument("path", help="rtt_ms=MS jitter_ms=MS loss=SHARE bandwidth_mbit=MBIT, some of these")
         if name == "behave":
             command.add_argument("behaviour", help="name of a preset, or a TOML file")
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
@@ -77,6 +83,19 @@ def name_of(text: str) -> str:
     return str(Path(text).absolute()) if text.endswith(".toml") else text
 
 
+def path_of(text: str) -> NetworkPath:
+    """Return the network that words such as `rtt_ms=250 loss=1%` stand for.
+
+    Raises:
+        UsageError: if they say whose it is, which the other options do, or stand for none.
+
+    """
+    region = Region.parse(text)
+    if region.share != 1.0 or region.tgt is not None:
+        raise UsageError("Say whose network it is by --share or --tgt.")
+    return region.path
+
+
 def run(options: argparse.Namespace) -> None:
     """Carry out one of the commands, and print how many minions it changed."""
     with control.connect(options.folder) as fleet:
@@ -91,6 +110,8 @@ def run(options: argparse.Namespace) -> None:
                 count = fleet.partition(selection(options))
             case "heal":
                 count = fleet.heal()
+            case "network":
+                count = fleet.network(path_of(options.path).to_dict(), selection(options))
             case _:
                 count = fleet.behaviour(name_of(options.behaviour), selection(options))
     print(json.dumps({"minions": count}) if options.json else _ORDERS[options.command][1].format(count))

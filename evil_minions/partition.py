@@ -51,6 +51,14 @@ class DarkWire(Wire):
             self._dark.abandoned.append(self._behind)
             self._behind = None
 
+    def reroute(self, endpoint: Endpoint) -> None:
+        """Go over another network when this one lets something through again."""
+        super().reroute(endpoint)
+        if isinstance(endpoint, Dark):
+            self._dark = endpoint
+            if self._behind is not None:
+                self._behind.reroute(endpoint.real)
+
     def heal(self) -> tuple[Wire | None, float]:
         """Return the real connection, alive again, or None and the seconds until the next try to connect."""
         wire, self._behind = self._behind, None
@@ -69,7 +77,8 @@ class Dark(Endpoint):
 
     def __init__(self, real: Endpoint) -> None:
         """Stand in for `real`."""
-        super().__init__(real.loop, real.address, real.kind, real.counters)
+        super().__init__(real.loop, real.address, real.kind, real.counters, real.path)
+        self.base = real.base
         self.buffer = real.buffer
         self.real = real
         self.abandoned: list[Wire] = []

@@ -8,13 +8,16 @@ minion runs no job twice.
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 import salt.crypt
 import salt.exceptions
 import salt.payload
 
 from evil_minions.errors import ForgeryError, SealError
+from evil_minions.tally import Tally
 from evil_minions.target import target_of
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ class Publication:
     `chosen` and `seen` hold one byte for each minion index. `load` is what a real minion's job holds, shared by all.
     """
 
-    __slots__ = ("chosen", "fun", "jid", "load", "lot", "nth", "seen", "serial")
+    __slots__ = ("chosen", "fun", "jid", "load", "lot", "nth", "seen", "serial", "tally")
 
     def __init__(self, load: Load, serial: int, chosen: bytes) -> None:
         """Keep the load, with what a minion adds before it starts a job."""
@@ -54,6 +57,7 @@ class Publication:
         self.fun: str = load["fun"] if isinstance(load["fun"], str) else ";".join(load["fun"])
         self.chosen = chosen
         self.seen = bytearray(len(chosen))
+        self.tally = Tally(0, self.jid, self.fun, len(chosen))
 
 
 def decrypt(frame: bytes, aes: str, master: MasterKey) -> Load:
@@ -113,6 +117,9 @@ class Publications:
         self._frames: OrderedDict[tuple[bytes, str], Publication | None] = OrderedDict()
         self._frame_bytes = 0
         self._jobs: OrderedDict[str, Publication] = OrderedDict()
+        # of a job that still runs somewhere, too, when it is none of the latest any more
+        self._tallies: WeakValueDictionary[str, Tally] = WeakValueDictionary()
+        self._numbers = count()
 
     def open(self, frame: bytes, aes: str) -> Publication | None:
         """Return the publication in `frame`, or None if it doesn't open with this key (perhaps a newer one is needed).
@@ -159,14 +166,20 @@ class Publications:
             while len(self._jobs) > room:
                 self._jobs.popitem(last=False)
             self._counters.publications += 1
+        tally = self._tallies.get(publication.jid)
+        if tally is None:
+            tally = Tally(next(self._numbers), publication.jid, publication.fun, len(publication.seen))
+            self._tallies[publication.jid] = tally
+        publication.tally = tally
         self._on_new(publication)
         return publication
 
-    def grow(self, count: int) -> None:
-        """Have the jobs so far be for nobody of `count` more minions."""
+    def grow(self, more: int) -> None:
+        """Have the jobs so far be for nobody of `more` more minions."""
         known = [publication for publication in self._frames.values() if publication is not None]
-        seen = {id(publication.seen): publication.seen for publication in (*known, *self._jobs.values())}
-        for marks in seen.values():
-            marks.extend(bytes(count))
-        for publication in {id(found): found for found in (*known, *self._jobs.values())}.values():
-            publication.chosen += bytes(count)
+        every = (*known, *self._jobs.values())
+        shared = [*(publication.seen for publication in every), *(tally.asked for tally in self._tallies.values())]
+        for marks in {id(marks): marks for marks in shared}.values():
+            marks.extend(bytes(more))
+        for publication in {id(found): found for found in every}.values():
+            publication.chosen += bytes(more)

@@ -9,7 +9,7 @@ import csv
 import re
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, get_type_hints
 
 from evil_minions.errors import SampleError
 
@@ -33,8 +33,35 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TallyRow:
+    """What has become of a job on the minions of one worker, up to `time`: of the rows of a `number` the last counts.
+
+    A worker that had forgotten a job counts what comes of it later under another number.
+
+    `targeted` are the minions that the job is for and that have ever signed in, dead ones and such as are cut off
+    included: the master counts on these. `reached` are those that took it, at once or when they could. `returns` have
+    been handed to the connection; of these `acknowledged` and `given_up` are over. `ended` took the job and will never
+    have a return: the minion died, was told to stop the job, or keeps silent. What is left of `reached` is at work.
+    """
+
+    time: float
+    number: int
+    jid: str
+    fun: str
+    targeted: int
+    reached: int
+    returns: int
+    acknowledged: int
+    given_up: int
+    ended: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReturnRow:
-    """A return that is over: acknowledged, or given up after `attempts`; `seconds` since its first send."""
+    """A return that is over: acknowledged, or given up after `attempts`; `seconds` since its first send.
+
+    One of a minion that died before the return's turn has no attempt.
+    """
 
     time: float
     jid: str
@@ -71,9 +98,11 @@ class DecisionRow:
     next: str
 
 
-Row = TypeVar("Row", JobRow, ReturnRow, StartRow, DecisionRow)
+Row = TypeVar("Row", JobRow, TallyRow, ReturnRow, StartRow, DecisionRow)
+AnyRow: TypeAlias = JobRow | TallyRow | ReturnRow | StartRow | DecisionRow
 _NAMES: Final[dict[type, str]] = {
     JobRow: "jobs",
+    TallyRow: "tallies",
     ReturnRow: "returns",
     StartRow: "starts",
     DecisionRow: "decisions",
@@ -108,7 +137,7 @@ class SampleWriter:
         self._lines: list[str] = [",".join(names) + "\n"]
         self._write("w")
 
-    def add(self, row: JobRow | ReturnRow | StartRow | DecisionRow) -> None:
+    def add(self, row: AnyRow) -> None:
         """Keep a row for the next flush."""
         cells = [value if type(value) is str else _text(value) for value in self._values(row)]
         line = ",".join(cells)
@@ -143,18 +172,27 @@ class SampleWriter:
 
 def _read(folder: Path, kind: type[Row]) -> Iterator[Row]:
     """Return the rows of one kind over all workers, worker by worker."""
+    for path in _files(folder, kind):
+        yield from _rows(path, kind)
+
+
+def _files(folder: Path, kind: type) -> list[Path]:
+    """Return the files of one kind, in the order of the workers."""
+    return sorted(folder.glob(f"{_NAMES[kind]}.*.csv"), key=lambda found: int(found.suffixes[-2][1:]))
+
+
+def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
+    """Return the rows of one file."""
     types = get_type_hints(kind)
-    for path in sorted(folder.glob(f"{_NAMES[kind]}.*.csv"), key=lambda found: int(found.suffixes[-2][1:])):
-        with path.open(newline="") as file:
-            for number, cells in enumerate(csv.DictReader(file), start=2):
-                try:
-                    values: dict[str, Any] = {
-                        name: bool(int(cells[name])) if form is bool else form(cells[name])
-                        for name, form in types.items()
-                    }
-                except (KeyError, TypeError, ValueError) as error:
-                    raise SampleError(f"{path} line {number} is no sample of this fleet: {error}.") from error
-                yield kind(**values)
+    with path.open(newline="") as file:
+        for number, cells in enumerate(csv.DictReader(file), start=2):
+            try:
+                values: dict[str, Any] = {
+                    name: bool(int(cells[name])) if form is bool else form(cells[name]) for name, form in types.items()
+                }
+            except (KeyError, TypeError, ValueError) as error:
+                raise SampleError(f"{path} line {number} is no sample of this fleet: {error}.") from error
+            yield kind(**values)
 
 
 def read_jobs(folder: Path) -> Iterator[JobRow]:
@@ -165,6 +203,19 @@ def read_jobs(folder: Path) -> Iterator[JobRow]:
 
     """
     return _read(folder, JobRow)
+
+
+def read_tallies(folder: Path) -> list[TallyRow]:
+    """Return what became of each job on the minions of each worker: the last row of each number.
+
+    Raises:
+        SampleError: if a line isn't a sample.
+
+    """
+    found: list[TallyRow] = []
+    for path in _files(folder, TallyRow):
+        found += {row.number: row for row in _rows(path, TallyRow)}.values()
+    return found
 
 
 def read_returns(folder: Path) -> Iterator[ReturnRow]:

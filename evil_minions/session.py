@@ -12,7 +12,7 @@ from evil_minions.request import AuthRequest, PillarRequest, Request, SealedRequ
 from evil_minions.stage import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 
     from evil_minions.chance import Dice
     from evil_minions.channel import RequestChannel
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evil_minions.envelope import Load
     from evil_minions.keys import MasterKey, MinionKey
     from evil_minions.replay import Replay
+    from evil_minions.states.planner import Planner
     from evil_minions.tree import State
 
 
@@ -63,6 +64,11 @@ class Session:
         return self.context.master
 
     @property
+    def signed_in_once(self) -> bool:
+        """Whether the master has ever let the minion in."""
+        return bool(self.aes)
+
+    @property
     def number(self) -> int:
         """The number of the minion in its fleet, of all workers."""
         return self.context.settings.first + self.index
@@ -87,9 +93,14 @@ class Session:
         return self.context.replay
 
     @property
-    def states(self) -> Sequence[State]:
-        """The states of the simulated tree."""
+    def states(self) -> Sequence[State] | None:
+        """The states of the simulated tree, None where the master's own are run."""
         return self.context.states
+
+    @property
+    def planner(self) -> Planner:
+        """What runs the master's own states."""
+        return self.context.planner
 
     def pillar(self) -> dict[str, Any]:
         """Return the pillar that is kept; don't change it."""
@@ -102,6 +113,10 @@ class Session:
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
         return self.context.factory.build(self.id, self.number)
+
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Set grains, and remove others, as a minion's grains file does."""
+        self.context.factory.change(self.id, changes, removed)
 
     async def exchange_keys(self) -> auth.Credentials:
         """Sign in once over a connection of its own, and keep the keys.
@@ -202,6 +217,17 @@ class Session:
             raise ExchangeError(f"The master gave {type(pillar).__name__} as the pillar of {self.id}.")
         self.context.counters.pillar_ok += 1
         return pillar
+
+    @contextmanager
+    def asking(self) -> Iterator[Callable[[Mapping[str, Any]], Awaitable[Any]]]:
+        """Give a connection of its own and what asks over it, as a file client of a real minion has one."""
+        timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
+        with self._channel_apart() as channel:
+
+            async def ask(load: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the master's answer
+                return await channel.ask(SealedRequest, dict(load), timeout, tries)
+
+            yield ask
 
     async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
         """Ask the master for things that depend on the answer before, over a connection of their own.

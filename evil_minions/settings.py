@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.cast import Part, check
 from evil_minions.errors import UsageError
+from evil_minions.network import Path as NetworkPath
+from evil_minions.network import Region
+from evil_minions.target import KINDS
 from evil_minions.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEFAULT_ID_FORMAT: Final = "minion-{:05d}"
+KEEP, DROP = "keep", "drop"
 _PORTS: Final = range(1, 65536)
 _PATHS: Final = ("folder", "grains", "population", "recording")
 
@@ -27,8 +31,10 @@ class FleetSettings:
     are begun in a second at the start, `window` the most that are under way then. `behaviours` and `keys` are shares
     of the fleet as it starts, which has the numbers from `whole[0]` up to `whole[1]`. `recording` is what the minions
     replay, `slowdown` what its times are multiplied by, `jitter` the spread of a log-normal factor on top.
-    `states` is the number of states of a highstate, `beacon_interval` the seconds between two beacon events of a
-    minion, `connects_from` an address that all minions report beside their own.
+    `states` is the number of made-up states of a highstate, None for those of the master's own files; `file_cache`
+    says whether minions keep these files and what states have done, `beacon_interval` the seconds between two beacon
+    events of a minion, `connects_from` an address that all minions report beside their own. `network` are networks
+    between minions and master, for shares of the fleet or for targets, of which the last one holds.
     """
 
     master: str
@@ -55,6 +61,8 @@ class FleetSettings:
     population: Path | None = None
     whole: tuple[int, int] = (0, 0)
     transport: str = "zeromq"
+    network: tuple[Region, ...] = ()
+    file_cache: str = KEEP
 
     def check(self) -> None:
         """Raise UsageError if a value can't be used."""
@@ -69,6 +77,10 @@ class FleetSettings:
         if self.grains and self.population:
             raise UsageError("--grains and --population exclude each other: leave one out.")
         check(self.behaviours, "--behaviour")
+        check([Part("", region.share or 0.0) for region in self.network], "--network")
+        for region in self.network:
+            if region.tgt_type not in KINDS:
+                raise UsageError(f"tgt_type of a network is {region.tgt_type!r}: give one of {', '.join(KINDS)}.")
         self._check_traffic()
         try:
             distinct = self.id_format.format(0) != self.id_format.format(1)
@@ -85,6 +97,8 @@ class FleetSettings:
             raise UsageError("--slowdown and --jitter must not be negative.")
         if self.states is not None and self.states < 1:
             raise UsageError("--states must be at least 1.")
+        if self.file_cache not in (KEEP, DROP):
+            raise UsageError(f"--file-cache {self.file_cache} is unknown: give {KEEP} or {DROP}.")
         if self.beacon_interval < 0:
             raise UsageError("--beacon-interval must not be negative.")
 
@@ -126,4 +140,7 @@ class FleetSettings:
         for name in ("behaviours", "keys"):
             data[name] = tuple(Part(**part) for part in data[name])
         data["whole"] = tuple(data["whole"])
+        data["network"] = tuple(
+            Region(**{**region, "path": NetworkPath(**region["path"])}) for region in data["network"]
+        )
         return cls(**data)

@@ -70,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
         elif problems:
             print("\n".join(problems))
         else:
-            print(f"{behaviour.name}: {len(behaviour.examples)} examples hold.")
+            count = len(behaviour.examples)
+            print(f"{behaviour.name}: {'1 example holds' if count == 1 else f'{count} examples hold'}.")
         return 1 if problems else 0
     if options.name is not None:
         behaviour = library.load(options.name)

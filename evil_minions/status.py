@@ -22,6 +22,7 @@ _COUNTS: Final = (
     "denied",
     "dead",
     "partitioned",
+    "executing",
     "expected",
 )
 
@@ -42,7 +43,8 @@ class Status:
     """A fleet: of its `minions`, how many have both sockets connected, are signed in, are ready, await acceptance.
 
     `rejected` were turned away by the master, `denied` likewise because it knows another key of theirs; `dead` were
-    killed; `partitioned` can't reach the master. `expected` are those that will get ready if all goes well.
+    killed; `partitioned` can't reach the master. `executing` counts jobs, not minions: those that minions have got and
+    have no return for yet. `expected` are those that will get ready if all goes well.
     """
 
     minions: int
@@ -54,6 +56,7 @@ class Status:
     denied: int
     dead: int
     partitioned: int
+    executing: int
     expected: int
     base_rss_kb: int
     processes: tuple[ProcessStatus, ...]

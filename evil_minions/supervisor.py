@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from evil_minions import control, keys, keystates
 from evil_minions.behaviour import library
 from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, UsageError
+from evil_minions.network import KEYS, Path
 from evil_minions.population import load_population
+from evil_minions.samples import read_jobs
 from evil_minions.selection import Selection
 from evil_minions.status import Status, combine
 from evil_minions.target import KINDS
@@ -23,12 +25,13 @@ if TYPE_CHECKING:
 
     from evil_minions.settings import FleetSettings
 
-_SAMPLES: Final = ("jobs.*.csv", "returns.*.csv", "starts.*.csv", "decisions.*.csv")
+_SAMPLES: Final = ("jobs.*.csv", "tallies.*.csv", "returns.*.csv", "starts.*.csv", "decisions.*.csv")
 _KNOCK_SECONDS: Final = 2.0
 _ASSEMBLY_SECONDS: Final = 0.3
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "status": (),
     "flush": (),
+    "unseen": ("jids",),
     "stop": (),
     "match": ("tgt",),
     "pillar": ("id",),
@@ -39,6 +42,7 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "partition": (),
     "heal": (),
     "behaviour": ("name",),
+    "network": ("path",),
 }
 
 
@@ -147,9 +151,19 @@ class Supervisor:
         if do not in _NEEDED or any(name not in request for name in _NEEDED[do]):
             usage = "; ".join(f"{name} {' '.join(needed)}".strip() for name, needed in _NEEDED.items())
             raise ControlError(f"A request has `do` and what it needs: {usage}.")
+        return await self._answer(do, request)
+
+    async def _unseen(self, jids: Sequence[str]) -> dict[str, Any]:
+        """Return those of the job ids that no minion has heard of, by the workers' files: they take no memory."""
+        await self._all({"do": "flush"})
+        seen = await asyncio.to_thread(lambda: {row.jid for row in read_jobs(self.settings.folder)})
+        return {"unseen": [jid for jid in jids if jid not in seen]}
+
+    async def _answer(self, do: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request that has all it needs."""
         match do:
-            case "status":
-                return (await self.status()).to_dict()
+            case "status" | "unseen":
+                return (await self.status()).to_dict() if do == "status" else await self._unseen(request["jids"])
             case "flush" | "stop":
                 if do == "stop":
                     self.stopping.set()
@@ -186,9 +200,14 @@ class Supervisor:
         if do == "heal":
             return await self._sum({"do": "heal"})
         selection = Selection.of(request)
-        more = {"name": str(library.find(str(request["name"])))} if do == "behaviour" else {}
-        if more:
+        more: dict[str, Any] = {}
+        if do == "behaviour":
+            more = {"name": str(library.find(str(request["name"])))}
             library.load(more["name"])
+        elif do == "network":
+            if not isinstance(request["path"], dict):
+                raise ControlError(f"`path` is {request['path']!r}, but has to be an object with {', '.join(KEYS)}.")
+            more = {"path": Path.of(request["path"]).to_dict()}
         target = selection.to_dict() if selection.tgt is not None else {}
         if target and selection.tgt_type not in KINDS:
             raise ControlError(f"`tgt_type` is {selection.tgt_type!r}, but has to be one of {', '.join(KINDS)}.")
@@ -261,7 +280,8 @@ class Supervisor:
                 if self.stopping.is_set():
                     return
                 if self._ended.is_set():
-                    raise EvilMinionsError("A worker has ended: see what it printed above.")
+                    gone = next(worker for worker in self._workers if worker.process.returncode is not None)
+                    raise EvilMinionsError(f"{gone.told()}: see what it printed above.")
                 status = await self.status()
                 report(status)
                 if status.ready >= status.expected:

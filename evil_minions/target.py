@@ -83,7 +83,7 @@ class Targets:
         self._index = {minion_id: index for index, minion_id in enumerate(ids)}
         self._grains = grains
         self._pillars = pillars
-        self._cache: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[tuple[int, int], bytes]] = OrderedDict()
 
     def grow(self, ids: Sequence[str]) -> None:
         """Hear of more minions, which are in the sequence of ids already."""
@@ -93,15 +93,16 @@ class Targets:
     def select(self, target: Target) -> bytes:
         """Return one byte for each minion: 1 where the target means it.
 
-        Results are cached until a pillar changes.
+        Results are cached until a pillar or somebody's grains change.
         """
         key = repr(target)
+        version = self._pillars.version, self._grains.version
         cached = self._cache.get(key)
-        if cached is not None and cached[0] == self._pillars.version:
+        if cached is not None and cached[0] == version:
             self._cache.move_to_end(key)
             return cached[1]
         chosen = self._choose(target)
-        self._cache[key] = (self._pillars.version, chosen)
+        self._cache[key] = (version, chosen)
         if len(self._cache) > _CACHED_TARGETS:
             self._cache.popitem(last=False)
         return chosen

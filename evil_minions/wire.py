@@ -6,8 +6,10 @@ the payloads of Salt; how a transport frames them is known to its own kind of wi
 
 from __future__ import annotations
 
+import copy
+import random
 import struct
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from evil_minions.connection import Connection
 from evil_minions.errors import WireError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from evil_minions.counters import Counters
+    from evil_minions.network import Path
 
 HANDSHAKE_SECONDS: Final = 30.0
 _BUFFER_SIZE: Final = 64 * 1024
@@ -47,9 +50,18 @@ class Endpoint:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, address: tuple[str, int], kind: type[Wire], counters: Counters
+        self,
+        loop: asyncio.AbstractEventLoop,
+        address: tuple[str, int],
+        kind: type[Wire],
+        counters: Counters,
+        path: Path | None = None,
     ) -> None:
-        """Describe the port; nothing is opened yet. `address` is an IP address and a port."""
+        """Describe the port; nothing is opened yet. `address` is an IP address and a port, `path` a network to it."""
+        self.path = path
+        self.base: Endpoint = self
+        # what a network does by chance is no part of what minions draw
+        self.rng = random.Random(address[1])  # noqa: S311 - no secret
         self.loop = loop
         self.address = address
         self.kind = kind
@@ -60,6 +72,12 @@ class Endpoint:
         self.timeouts = Timeouts(loop)
         self._poller = Poller(loop)
 
+    def over(self, path: Path) -> Endpoint:
+        """Return the port as it is seen over a network."""
+        side = copy.copy(self)
+        side.path = path
+        return side
+
     def open(self, owner: WireOwner) -> Wire:
         """Start to connect, and return the wire at once; the owner hears how it goes."""
         wire = self.kind(self, owner)
@@ -68,7 +86,10 @@ class Endpoint:
 
     def _connect(self, wire: Wire) -> None:
         """Open the TCP connection of `wire`, as soon as whoever wants it knows the wire."""
-        self.loop.call_soon(Connection(self.loop, self._poller, self.buffer, wire).connect, self.address)
+        connection = Connection(self.loop, self._poller, self.buffer, wire)
+        connection.keepalive = self.kind.keepalive
+        connection.reroute(self.path, self.rng)
+        self.loop.call_soon(connection.connect, self.address)
 
 
 class Wire:
@@ -79,6 +100,9 @@ class Wire:
     """
 
     __slots__ = ("_connection", "_deadline", "_owner", "endpoint")
+
+    # whether a minion's sockets of this kind have the keepalive that its options ask for
+    keepalive: ClassVar[bool] = True
 
     def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
         """Wait for the connection."""
@@ -140,6 +164,7 @@ class Wire:
             connection.abort()
             return
         self._connection = connection
+        self.reroute(self.endpoint)
         self._deadline = self.endpoint.loop.call_later(HANDSHAKE_SECONDS, self.fail)
         self.greet()
 
@@ -150,6 +175,12 @@ class Wire:
         except WireError:
             self.drop()
             self.fail()
+
+    def reroute(self, endpoint: Endpoint) -> None:
+        """Go on over the network of another endpoint of the same port."""
+        self.endpoint = endpoint
+        if self._connection is not None and self._connection.path is not endpoint.path:
+            self._connection.reroute(endpoint.path, endpoint.rng)
 
     def pause(self) -> None:
         """Hear nothing until `resume`: what arrives stays with the system."""

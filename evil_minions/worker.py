@@ -53,6 +53,8 @@ class Worker:
         self.crowd = Crowd(self.context)
         self._ramp: Ramp | None = None
         self.context.subscribed = self._subscribed
+        # a master publishes for all whose keys it has accepted, whatever became of them since
+        self.context.known = lambda index: self.crowd.minions[index].signed_in_once
         self.stopping = asyncio.Event()
         self.error: EvilMinionsError | None = None
         self.context.fatal = self._fail
@@ -132,6 +134,9 @@ class Worker:
                 await asyncio.wait_for(self.stopping.wait(), _FLUSH_SECONDS)
             except TimeoutError:
                 continue
+        self.context.flush()
+        self.context.tallies.closed = True
+        await self.context.planner.close()
         for minion in self.crowd.minions:
             minion.close()
         self.context.flush()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evil_minions.settings import FleetSettings
 
 _STOP_SECONDS: Final = 10.0
+# the largest fleet on the busiest machine takes some of them
+_SILENT_SECONDS: Final = 120.0
 _LINE_LIMIT: Final = 64 * 1024 * 1024
 _PACKAGE_PARENT: Final = str(Path(__file__).resolve().parent.parent)
 
@@ -25,10 +27,16 @@ class WorkerLink:
     """One worker process and the line to it."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        settings: FleetSettings,
     ) -> None:
-        """Use a process that has been started."""
+        """Use a process that has been started for the minions that `settings` say."""
         self.process = process
+        self._first, self._last = settings.first, settings.first + settings.minions - 1
+        self._silent = False
         self._reader = reader
         self._writer = writer
         self._turn = asyncio.Lock()
@@ -50,23 +58,41 @@ class WorkerLink:
                 env={**os.environ, "PYTHONPATH": path},
             )
         reader, writer = await asyncio.open_connection(sock=ours, limit=_LINE_LIMIT)
-        return cls(process, reader, writer)
+        return cls(process, reader, writer, settings)
 
-    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def told(self) -> str:
+        """Return which worker this is and, if it has ended, how."""
+        name = f"The worker with the minions {self._first} to {self._last} (process {self.process.pid})"
+        code = self.process.returncode
+        if code is None:
+            return name
+        by = f" ({signal.Signals(-code).name})" if -code in set(signal.Signals) else ""
+        return f"{name} ended with exit code {code}{by}"
+
+    async def ask(self, request: dict[str, Any], seconds: float = _SILENT_SECONDS) -> dict[str, Any]:
         """Send one request and return the answer.
 
         Raises:
-            ControlError: if the worker has gone.
+            ControlError: if the worker has gone, or does not answer a question for its state within `seconds`.
 
         """
         async with self._turn:
+            if self._silent:
+                raise ControlError(f"{self.told()} does not answer any more: end the fleet.")
             try:
                 self._writer.write(json.dumps(request).encode() + b"\n")
                 await self._writer.drain()
-                line = await self._reader.readline()
+                # an order may take as long as it takes
+                limit = seconds if request.get("do") == "status" else None
+                line = await asyncio.wait_for(self._reader.readline(), limit)
                 return dict(json.loads(line))
+            except TimeoutError as error:
+                # its answer may come yet, and would be taken for that to the next question
+                self._silent = True
+                raise ControlError(f"{self.told()} has not answered for {seconds:g} s: end the fleet.") from error
             except (OSError, ValueError) as error:
-                raise ControlError("A worker of the fleet has gone: see what it printed.") from error
+                gone = " has gone" if self.process.returncode is None else ""
+                raise ControlError(f"{self.told()}{gone}: see what it printed.") from error
 
     async def stop(self) -> None:
         """End the worker: politely first, then for certain."""

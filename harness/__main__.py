@@ -1,15 +1,20 @@
 """`python -m harness`: load runs, their results and reports, and a bed to play with.
 
-Exit codes: 0 all is well; 1 a threshold of the scenario was missed, or a figure got worse than allowed; 2 wrong use or
-settings; 3 the bed or the run failed; 130 interrupted; 141 nobody reads the output any more.
+Exit codes: 0 all is well; 1 a threshold of the scenario was missed, a figure got worse than allowed, or a result does
+not agree with its samples; 2 wrong use or settings; 3 the bed or the run failed; 130 interrupted; 141 nobody reads the
+output any more.
 """
 
 from __future__ import annotations
 
+from harness import interrupt
+
+if __name__ == "__main__":
+    interrupt.before()
+
 import argparse
 import json
 import shlex
-import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,15 +23,18 @@ from typing import TYPE_CHECKING
 try:
     from evil_minions import pipe
     from harness import campaign, figures, serve
+    from harness.bed import capacity
     from harness.bed.settings import BedSettings
     from harness.containers import options as containers
     from harness.errors import HarnessError, SettingsError
+    from harness.load import remote
     from harness.progress import Progress
     from harness.report import page
     from harness.report import verdict as verdicts
-    from harness.results import comparison, runs
+    from harness.results import comparison, repeats, runs
     from harness.results import result as results
-    from harness.scenarios import scenario
+    from harness.scenarios import scenario, thresholds
+    from harness.verify import verification
 except ModuleNotFoundError as error:
     if str(error.name).startswith("harness"):
         raise
@@ -35,30 +43,36 @@ except ModuleNotFoundError as error:
     raise SystemExit(2) from None
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.results.result import Result
 
-OK, MISSED, INTERRUPTED = 0, 1, 130
+OK, MISSED = 0, 1
 # where the beds of `up` have their folders
 BEDS = Path("build/beds")
 RUN = "folder or name of a run, or latest (the default)"
 CODES = (
-    "exit codes: 0 all is well, 1 a threshold of the scenario was missed or a figure got worse than --fail-if-worse "
-    "allows, 2 wrong use or settings, 3 the bed or the run failed, 130 interrupted, 141 nobody reads on"
+    "exit codes: 0 all is well, 1 a threshold of the scenario was missed, a figure got worse than --fail-if-worse "
+    "allows, or a result does not agree with its samples, 2 wrong use or settings, 3 the bed or the run failed, 130 "
+    "interrupted, 141 nobody reads on"
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line on standard error."""
     options = parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     do: Callable[[argparse.Namespace], int] = options.do
+    with interrupt.during():
+        return _guarded(do, options)
+
+
+def _guarded(do: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Run a command; whatever goes wrong is one line on standard error and an exit code."""
     try:
         return do(options)
     except KeyboardInterrupt:
         print("Interrupted: everything that was started has been stopped.", file=sys.stderr)
-        return INTERRUPTED
+        return interrupt.CODE
     except HarnessError as error:
         if options.debug:
             raise
@@ -73,9 +87,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
-    trees = scenario.TREES if options.tree == "both" else (options.tree,)
-    changes = (options.minions, options.seed, options.transport, options.workers, containers.settings(options))
-    order = campaign.Order(options.scenario, trees, options.folder, _command(options), *changes)
+    changes = (options.minions, options.seed, options.transport, options.workers)
+    where = (containers.settings(options), remote.settings(options), options.repeat)
+    trees = _trees(options.tree)
+    order = campaign.Order(options.scenario, trees, options.folder, _command(options), *changes, *where)
     outcome = campaign.run(order, Progress(sys.stderr), datetime.now(UTC))
     return _tell(outcome.folder, outcome.result, as_json=options.json)
 
@@ -85,7 +100,18 @@ def result(options: argparse.Namespace) -> int:
     folder = runs.find(options.run, options.folder)
     found = results.compute(folder)
     results.write(found, folder)
+    verification.record(folder, verification.verify(folder))
     return _tell(folder, found, as_json=options.json)
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Hold all that a run left against each other and against its result, and mark its report."""
+    folder = runs.find(options.run, options.folder)
+    found = verification.verify(folder)
+    verification.record(folder, found)
+    page.mark(folder)
+    print(json.dumps(found.to_dict(), indent=1) if options.json else "\n".join(verification.told(found)))
+    return OK if found.agrees else MISSED
 
 
 def report(options: argparse.Namespace) -> int:
@@ -128,14 +154,31 @@ def up(options: argparse.Namespace) -> int:
     """Start a bed that stays until Ctrl-C."""
     _, tree = campaign.find(options.tree)
     folder = options.folder / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    serve.serve(BedSettings(tree, folder, minions=options.minions, transport=options.transport))
+    settings = BedSettings(tree, folder, minions=options.minions, transport=options.transport)
+    capacity.check(settings.minions, pillars=settings.pillar == "sql")
+    serve.serve(settings, as_json=options.json)
+    return OK
+
+
+def worker(options: argparse.Namespace) -> int:
+    """Send a part of the requests of load runs on another host, until Ctrl-C."""
+    # needed on other hosts only
+    from harness.load import worker as workers  # noqa: PLC0415
+
+    try:
+        workers.work(options.address, options.key, options.loads, lambda text: print(text, flush=True))
+    except KeyboardInterrupt:
+        print("Stopped.")
     return OK
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = argparse.ArgumentParser(
-        prog="python -m harness", description="Load runs of Salt, their results and reports.", epilog=CODES
+        prog="python -m harness",
+        description="Load runs of Salt, their results and reports.",
+        epilog=f"example:\n  python -m harness load --scenario quick\n\n{CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
@@ -169,8 +212,16 @@ def parser() -> argparse.ArgumentParser:
     entry.add_argument(
         "--tree",
         default="both",
-        help="which Salt: stock, patched, both, or a folder with another tree or a virtual environment with Salt in it "
+        help="which Salt: stock, patched, both, or a folder with another tree or a virtual environment with Salt in "
+        "it; or several with commas between them, where stock,stock tells what the machine alone does "
         "(default: %(default)s)",
+    )
+    entry.add_argument(
+        "--repeat",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="how often each tree is run, in turn; from 5 on ranges alone tell trees apart (default: %(default)s)",
     )
     entry.add_argument("--transport", choices=scenario.TRANSPORTS, help="another transport than the scenario's")
     entry.add_argument("--minions", type=_count, help="another number of minions than the scenario's")
@@ -179,6 +230,7 @@ def parser() -> argparse.ArgumentParser:
         "--workers", type=_count, default=1, help="processes that share the sending of requests (default: %(default)s)"
     )
     containers.add(entry)
+    remote.add(entry)
 
     definitions = "\n".join(f"  {figure.name}: {figure.definition}" for figure in figures.FIGURES)
     entry = command(
@@ -186,6 +238,12 @@ def parser() -> argparse.ArgumentParser:
         "compute a run's result again from its samples",
         "python -m harness result",
         definitions=f"fields:\n{definitions}\n\n",
+    )
+    entry.add_argument("run", nargs="?", help=RUN)
+    entry = command(
+        verify,
+        "verify a run: hold its samples, the job cache, the master's log and its result against each other",
+        "python -m harness verify latest",
     )
     entry.add_argument("run", nargs="?", help=RUN)
     entry = command(report, "write a run's report again", "python -m harness report 20260102T030405Z-quick")
@@ -207,6 +265,14 @@ def parser() -> argparse.ArgumentParser:
         "--transport", choices=scenario.TRANSPORTS, default="zeromq", help="Salt's transport (default: %(default)s)"
     )
     entry.add_argument("--minions", type=_count, default=100, help="simulated minions (default: %(default)s)")
+    entry = command(
+        worker,
+        "send a part of the requests of load runs that another host runs, until Ctrl-C",
+        "python -m harness worker 10.0.0.1:4700 --key 0123456789abcdef",
+    )
+    entry.add_argument("address", metavar="IP[:PORT]", help="what the load run was given as --workers-address")
+    entry.add_argument("--key", required=True, help="the word that lets in, which the load run prints")
+    entry.add_argument("--loads", type=_count, metavar="N", help="end after so many loads; a run has one for each tree")
     return top
 
 
@@ -214,6 +280,12 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' has to be a whole number, and has to be at least 1")
     return int(text)
+
+
+def _trees(text: str) -> tuple[str, ...]:
+    """Return the trees that `--tree` names; a folder may have a comma in its name."""
+    words = [text] if Path(text).exists() else text.split(",")
+    return tuple(tree for word in words for tree in (scenario.TREES if word == "both" else (word,)))
 
 
 def _share(text: str) -> float:
@@ -233,7 +305,9 @@ def _command(options: argparse.Namespace) -> str:
     for name in ("minions", "seed", "transport"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    words += containers.words(options)
+    words += [*containers.words(options), *remote.words(options)]
+    if options.repeat > 1:
+        words += ["--repeat", str(options.repeat)]
     if options.workers > 1:
         words += ["--workers", str(options.workers)]
     return shlex.join(words)
@@ -241,20 +315,40 @@ def _command(options: argparse.Namespace) -> str:
 
 def _tell(folder: Path, found: Result, *, as_json: bool) -> int:
     """Print what became of a run, and return the exit code."""
+    written = results.load(folder)
+    code = OK if found.passed and not written["disagrees"] else MISSED
     if as_json:
         print((folder / "result.json").read_text(encoding="utf-8"), end="")
-        return OK if found.passed else MISSED
+        return code
+    width = max(len(figure.label) for figure in figures.FIGURES)
     for name, tree in found.trees.items():
         print(f"{name}:")
-        for figure in figures.FIGURES:
-            shown = page.row(figure, {name: tree}).values[name]
-            if figure.name not in figures.BY_ROLE:
-                print(f"  {figure.label:26} {shown}")
+        for figure in (figure for figure in figures.FIGURES if figure.name not in figures.BY_ROLE):
+            shown = page.shown(figure, thresholds.lookup(tree, figure.name)) + page.of_how_many(figure, tree)
+            print(f"  {figure.label:{width}} {shown}{_range(figure, [one[name] for one in found.each])}")
     for verdict in found.verdicts:
         print(f"{'met' if verdict.passed else 'MISSED'}: {verdict.tree} {verdict.text}")
-    print(verdicts.sentence(found.trees))
+    for name, tree in found.trees.items():
+        for gap in tree["gaps"]:
+            print(f"{name}: {gap}; what needs it is not measured.")
+    for name, remark in page.remarks(found.each[0]):
+        print(f"{name}: {remark}")
+    for pair in found.differences:
+        print(verdicts.compared(pair))
+    totals = {name: repeats.totals([one[name] for one in found.each]) for name in found.trees}
+    print(verdicts.sentence(totals, len(found.each)))
+    for sentence in written["why"]:
+        print(f"{'WRONG' if sentence in written['disagrees'] else 'NOT TRUSTWORTHY'}: {sentence}")
     print(f"report: {campaign.shown(folder / page.FILE)}")
-    return OK if found.passed else MISSED
+    return code
+
+
+def _range(figure: figures.Figure, results: Sequence[Mapping[str, object]]) -> str:
+    """Return the range of a figure over the repeats of a tree, "" of one run."""
+    found = repeats.values(results, figure.name)
+    if len(found) < 2:  # noqa: PLR2004
+        return ""
+    return f"  ({page.shown(figure, min(found))} to {page.shown(figure, max(found))} in {len(found)} runs)"
 
 
 def _described(entry: scenario.Scenario) -> str:

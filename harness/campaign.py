@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from harness import interrupt
+from harness.bed import capacity
 from harness.bed.settings import BedSettings
 from harness.bed.tree import Tree
 from harness.containers.stage import Containers
@@ -17,17 +21,21 @@ from harness.load.stage import Job, Local
 from harness.processes.process import PACKAGES
 from harness.report import page
 from harness.results import machine, result, runs
-from harness.scenarios import fleet, targets
+from harness.samples import read_clocks
+from harness.scenarios import fleet, labels, targets
 from harness.scenarios import scenario as scenarios
+from harness.verify import verification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from harness.containers.stage import Settings
+    from harness.load.remote import Remote
     from harness.load.stage import Stage
     from harness.progress import Progress
     from harness.results.result import Result
+    from harness.scenarios.scenario import Scenario
 
 TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
 
@@ -36,9 +44,10 @@ TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
 class Order:
     """What a user asked for: a scenario by name or file, the trees, changes to it, and where run folders go.
 
-    `trees` are those with a name, and any folder with another Salt, which results call "other". `command` is the
-    command line that repeats it. `workers` is the number of processes that send the requests.
-    With `docker` the bed is made of containers.
+    `trees` are those with a name, and any folder with another Salt, which results call "other"; the same tree may be
+    there twice, and each is run `repeats` times. `command` is the command line that repeats it. `workers` is the number
+    of processes that send the requests. With `docker` the bed is made of containers. `remote` are workers of other
+    hosts that send a part of the requests.
     """
 
     scenario: str
@@ -50,6 +59,8 @@ class Order:
     transport: str | None = None
     workers: int = 1
     docker: Settings | None = None
+    remote: Remote | None = None
+    repeats: int = 1
 
 
 @dataclass(frozen=True)
@@ -74,42 +85,92 @@ def find(tree: str) -> tuple[str, Path]:
     return name, path
 
 
+def _check_files(order: Order, scenario: Scenario, folder: Path) -> None:
+    """Raise SettingsError if a file or folder that the scenario names is not there, or not for the master to see."""
+    fleet.resolve(scenario.fleet, folder)
+    for tree in order.trees:
+        options = fleet.resolve_roots(scenario.master_options(tree), folder)
+        if order.docker and any(name in options for name in fleet.ROOTS):
+            raise SettingsError(
+                f"A master in a container has no folders of this machine: run {scenario.name} without --docker."
+            )
+
+
+def labelled(trees: Sequence[str]) -> dict[str, Path]:
+    """Return the folder of each tree by the label that results have for it, in order; see `find`."""
+    found = [find(tree) for tree in trees]
+    names = labels.labels([name for name, _ in found])
+    return dict(zip(names, (path for _, path in found), strict=True))
+
+
+def turn(trees: Sequence[str], number: int) -> list[str]:
+    """Return the order of the trees in repeat `number` (from 0), so that each comes as often early as late.
+
+    Every other repeat has the order of the one before it from the end, and each two begin with another tree: what
+    changes steadily on the machine meanwhile, changes for all trees alike.
+    """
+    first = number // 2 % len(trees)
+    order = [*trees[first:], *trees[:first]]
+    return order[::-1] if number % 2 else order
+
+
 def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     """Run a scenario on each tree, one after the other, each on a bed of its own; `when` is now, in UTC.
+
+    With repeats the trees take turns, see `turn`.
 
     Raises SettingsError before anything is started, HarnessError if a run fails. What a failed or interrupted run
     left stays in its folder, whose `run.json` says so.
     """
     file = scenarios.find(order.scenario)
     scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed, transport=order.transport)
-    fleet.resolve(scenario.fleet, file.parent)
+    _check_files(order, scenario, file.parent)
+    if order.remote:
+        order.remote.check(scenario)
     targets.check(scenario, BedSettings(Path(), Path(), minions=scenario.minions).minion_ids())
-    trees = dict(find(tree) for tree in order.trees)
-    folder = runs.create(order.folder, when, scenario, file, tuple(trees), order.command)
-    made: dict[str, Any] = {"made_of": _made_of(order)}
-    facts = {**machine.facts(trees), "bed": made}
+    trees = labelled(order.trees)
+    # of other machines nothing is known
+    if not order.docker:
+        need = capacity.check(scenario.largest, pillars=scenario.pillar == "sql")
+        if need.minions >= capacity.WORTH_TELLING:
+            progress.say(f"{need.told}.")
+    if order.docker:
+        _check_movable(trees)
+    with interrupt.held() as release:
+        folder = runs.create(order.folder, when, scenario, file, tuple(trees), order.command, repeats=order.repeats)
+        with _noted(folder, progress):
+            # from here on whatever comes is noted in the folder
+            release()
+            return _run(order, progress, scenario, file, trees, folder)
+
+
+def _run(
+    order: Order, progress: Progress, scenario: Scenario, file: Path, trees: Mapping[str, Path], folder: Path
+) -> Outcome:
+    """Run a scenario on each tree, in its folder."""
+    facts = {**machine.facts(trees), "bed": {"made_of": _made_of(order)}}
     _write_facts(folder, facts)
     progress.say(f"{scenario.name}: {scenario.description}")
+    if order.remote:
+        progress.say(order.remote.told)
+    template = Job("", folder, scenario, folder / "scenario.toml", folder, file.parent, order.workers, order.remote)
+    _run_all(order, trees, template, facts, progress)
+    return Outcome(folder, _evaluate(folder, progress))
+
+
+@contextlib.contextmanager
+def _noted(folder: Path, progress: Progress) -> Iterator[None]:
+    """Note in a run's folder how it ended."""
     try:
-        for name, tree in trees.items():
-            copy = folder / "scenario.toml"
-            job = Job(name, tree, scenario, copy, folder / name, file.parent, order.workers)
-
-            def note(source: str, name: str = name) -> None:
-                made.setdefault("postgresql", {})[name] = source
-                _write_facts(folder, facts)
-
-            load.run(job, progress, _place(order, progress), note)
-        progress.show("working out the result and the report")
-        found = result.compute(folder)
-        result.write(found, folder)
-        page.write(folder)
+        yield
+        with interrupt.held():
+            runs.end(folder, "finished")
     except KeyboardInterrupt:
         runs.end(folder, "interrupted")
         progress.say(f"Interrupted; samples and logs so far are in {shown(folder)}.")
         raise
     except HarnessError as error:
-        runs.end(folder, "failed", str(error))
+        _note_failed(folder, str(error))
         progress.say(f"The run failed; its samples and logs are in {shown(folder)}.")
         raise
     except BrokenPipeError as error:
@@ -117,21 +178,74 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
         runs.end(folder, "interrupted", str(error))
         raise
     except OSError as error:
-        # a full disk takes no note either
-        with contextlib.suppress(OSError):
-            runs.end(folder, "failed", str(error))
+        _note_failed(folder, str(error))
         raise disk_error(error, folder) from error
     except BaseException as error:
-        runs.end(folder, "failed", f"{type(error).__name__}: {error}")
+        _note_failed(folder, f"{type(error).__name__}: {error}")
         raise
-    runs.end(folder, "finished")
     progress.end()
-    return Outcome(folder, found)
+
+
+def _note_failed(folder: Path, problem: str) -> None:
+    """Note why a run failed; where even that can't be written, the error itself has to do."""
+    with contextlib.suppress(OSError):
+        runs.end(folder, "failed", problem)
+
+
+def _evaluate(folder: Path, progress: Progress) -> Result:
+    """Write the result of a run, have it verified, and write the report."""
+    progress.show("working out the result")
+    found = result.compute(folder)
+    result.write(found, folder)
+    progress.show("verifying the result")
+    verification.record(folder, verification.verify(folder))
+    progress.show("writing the report")
+    page.write(folder)
+    return found
+
+
+def _run_all(order: Order, trees: Mapping[str, Path], template: Job, facts: dict[str, Any], progress: Progress) -> None:
+    """Run each tree in its turn, as `template` says for all; what is learned meanwhile joins the `facts` of the run."""
+    folder, made = template.folder, facts["bed"]
+    loads: dict[str, list[float]] = {}
+    for number, name in _turns(tuple(trees), order.repeats):
+        if order.repeats > 1:
+            progress.say(f"{name}: repeat {number} of {order.repeats}")
+        job = replace(template, name=name, tree=trees[name], folder=runs.place(folder, name, number))
+
+        def note(source: str, name: str = name) -> None:
+            made.setdefault("postgresql", {})[name] = source
+            _write_facts(folder, facts)
+
+        # the first tree may have left a busy machine to the second
+        loads.setdefault(name, []).append(os.getloadavg()[0])
+        facts["trees"][name]["load_average"] = round(median(loads[name]), 2)
+        _write_facts(folder, facts)
+        load.run(job, progress, _place(order, progress), note)
+        others = [f"{clock.name} {clock.offset_s:+.3f} s" for clock in read_clocks(job.samples) if clock.offset_s]
+        if others:
+            made.setdefault("clocks", {})[name] = ", ".join(others)
+            _write_facts(folder, facts)
+
+
+def _turns(trees: Sequence[str], repeats: int) -> list[tuple[int, str]]:
+    """Return all runs in their order: the number of the repeat, from 1, and the tree."""
+    return [(number + 1, tree) for number in range(repeats) for tree in turn(trees, number)]
 
 
 def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write `environment.json`."""
     (folder / "environment.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _check_movable(trees: Mapping[str, Path]) -> None:
+    """Refuse a tree that no container can run: an environment finds its Python where it was made only."""
+    for path in trees.values():
+        if not Tree(path).is_source():
+            raise SettingsError(
+                f"{path} has a Python of its own, which can't go into a container: give stock, patched or another tree "
+                "of Salt, or leave out --docker."
+            )
 
 
 def _made_of(order: Order) -> str:

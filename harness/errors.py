@@ -20,10 +20,16 @@ message is one sentence that says what to do next.
 
 import errno
 import os
+import shutil
+import signal
+import time
 from pathlib import Path
 from typing import ClassVar
 
-FULL = "A disk that the bed writes to is full ({}): free some space, or set TMPDIR or --folder to a larger one."
+FULL = (
+    "A disk that the bed writes to is full ({}): free some space, or set TMPDIR or --folder to a folder on a larger "
+    "disk."
+)
 
 # what another folder would mend
 REFUSED = frozenset(
@@ -101,19 +107,34 @@ def is_full(error: OSError) -> bool:
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
-def disk_error(error: OSError, path: Path | str) -> HarnessError:
+def disk_error(error: OSError, path: Path | str, needed_mb: int | None = None) -> HarnessError:
     """Return the error that tells a user what became of writing below `path`.
 
+    `needed_mb` is how many megabytes are needed there, if that is known.
     A full disk is common enough in a test bed to be told apart from every other failed write.
     """
     if is_full(error):
-        return DiskError(FULL.format(path))
-    kind = SettingsError if error.errno in REFUSED else StartError
-    return kind(f"Cannot write below {path}: {error.strerror}; choose a folder that you may write to.")
+        return DiskError(FULL.format(f"{path}: {_room(Path(path), needed_mb)}"))
+    if error.errno in REFUSED:
+        return SettingsError(f"Cannot write below {path}: {error.strerror}; choose a folder that you may write to.")
+    return StartError(f"Cannot write below {path}: {error.strerror}; see to that disk, or choose another folder.")
 
 
-def end_error(what: str, code: int, log: Path, text: str) -> StartError:
-    """Return the error for a process that ended too early; `text` is the end of its log."""
+def _room(path: Path, needed_mb: int | None) -> str:
+    """Return in words how much room there is for `path`."""
+    there = next(folder for folder in (path, *path.absolute().parents) if folder.is_dir())
+    left = f"{shutil.disk_usage(there).free / 2**20:.1f} MB are left"
+    return left if needed_mb is None else f"{left}, and the bed needs about {needed_mb} MB there"
+
+
+def end_error(what: str, code: int, log: Path, text: str, ended: float | None = None) -> StartError:
+    """Return the error for a process that ended too early; `text` is the end of its log.
+
+    `code` is its exit code, or minus the signal that ended it; `ended` is when, in seconds since the epoch.
+    """
     if os.strerror(errno.ENOSPC) in text:
-        return DiskError(FULL.format(log.parent))
-    return StartError(f"{what} ended with exit code {code}; the last lines of {log} are:\n{text}")
+        return DiskError(FULL.format(f"{what} could not write on; its log is {log}"))
+    by = f" ({signal.Signals(-code).name})" if -code in set(signal.Signals) else ""
+    when = "" if ended is None else f" at {time.strftime('%H:%M:%S', time.localtime(ended))}"
+    said = f"the last lines of {log} are:\n{text}" if text else f"its log {log} is empty."
+    return StartError(f"{what} ended with exit code {code}{by}{when}; {said}")

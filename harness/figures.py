@@ -16,7 +16,8 @@ class Figure:
     """One field of a tree's result.
 
     `better` is `lower`, `higher` or `` where neither is. `unit` is printed after the value; `x` marks a ratio of
-    counts, and `%` a share, which is stored as a number from 0 to 1.
+    counts, and `%` a share, which is stored as a number from 0 to 1. A value below `floor` is no good one, however low
+    is better: something did not happen that should have.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Figure:
     unit: str
     better: str
     definition: str
+    floor: float | None = None
 
     @property
     def measured(self) -> bool:
@@ -31,10 +33,38 @@ class Figure:
         return self.unit in MEASURED
 
 
+_DUE = "from the moment a request was due by the schedule, not from when it could be sent, to its last byte"
 _LATENCY = (
-    "from the moment a request was due by the schedule, not from when it could be sent, to its last byte; "
-    "from the raw samples of all requests, failed ones included; of an asynchronous request to its job id"
+    f"{_DUE}; from the raw samples of all requests, failed ones included, which may be quick or slow to fail; of an "
+    "asynchronous request to its job id"
 )
+_COMPLETE = f"{_DUE}; of the requests with a complete answer alone; of an asynchronous request to its job id"
+_ACKNOWLEDGEMENT = (
+    "from a minion's first attempt to send a return until the master acknowledged it; given-up returns are not in it, "
+    "those of find_job are"
+)
+_LOGIN = (
+    "from the request for a token to its arrival, or to the error; it is in the latency of a request that waits for it"
+)
+_ENOUGH = "; given from {} on, as fewer have no such percentile"
+_PER_RETURN = (
+    "CPU time of {} in the load phase, divided by the distinct returns of the requested functions; what find_job costs "
+    "is in the time, and its returns are not counted, for master and fleet alike"
+)
+_PER_ANY = (
+    "CPU time of {} in the load phase, divided by all distinct returns, those of find_job included, for master and "
+    "fleet alike: the price of one return, whoever wanted it"
+)
+
+
+def _percentiles(field: str, label: str, definition: str) -> tuple[Figure, ...]:
+    """Return the figures of the three percentiles of a time."""
+    names = {"p50": ("median", "2 times"), "p95": ("95 %", "20 times"), "p99": ("99 %", "100 times")}
+    return tuple(
+        Figure(f"{field}.{name}", f"{label}, {word}", "s", "lower", definition + _ENOUGH.format(least))
+        for name, (word, least) in names.items()
+    )
+
 
 FIGURES = (
     Figure(
@@ -62,46 +92,79 @@ FIGURES = (
     ),
     Figure(
         "fleet_cpu_ms_per_return",
-        "Fleet CPU per return",
+        "Fleet CPU per requested return",
         "ms",
         "lower",
-        "CPU time of the fleet's workers in the load phase, divided by the distinct returns sent in it",
+        _PER_RETURN.format("the fleet's workers"),
     ),
     Figure(
         "master_cpu_ms_per_return",
-        "Master CPU per return",
+        "Master CPU per requested return",
         "ms",
         "lower",
-        "CPU time of all processes of the master in the load phase, divided by the distinct returns sent in it",
+        _PER_RETURN.format("all processes of the master"),
+    ),
+    Figure(
+        "fleet_cpu_ms_per_any_return",
+        "Fleet CPU per return of any kind",
+        "ms",
+        "lower",
+        _PER_ANY.format("the fleet's workers"),
+    ),
+    Figure(
+        "master_cpu_ms_per_any_return",
+        "Master CPU per return of any kind",
+        "ms",
+        "lower",
+        _PER_ANY.format("all processes of the master"),
     ),
     Figure(
         "jobs_requested",
         "Jobs requested",
         "",
         "",
-        "requests that clients sent; each asks for one job",
+        "requests that clients sent for one job each: not those of batches and runners, nor for functions that these "
+        "have the master publish as well",
+    ),
+    Figure(
+        "jobs_accepted",
+        "Jobs accepted",
+        "",
+        "",
+        "distinct job ids of the requested functions that the master gave out, by its job cache, its answers to "
+        "clients and what the fleet heard of; more than requested means that timed-out publish requests were repeated",
     ),
     Figure(
         "publications",
         "Jobs published",
         "",
         "",
-        "distinct job ids of the requested functions that the fleet received in the load phase; more than "
-        "requested means that timed-out publish requests were repeated",
+        "of the accepted jobs, those that a minion heard of",
+    ),
+    Figure(
+        "jobs_unpublished",
+        "Jobs never published",
+        "",
+        "lower",
+        "accepted jobs that no minion had heard of when the run had settled: they waited in the master, were dropped "
+        "there, or nobody listened",
     ),
     Figure(
         "publications_per_job",
         "Publications per job",
         "x",
         "lower",
-        "jobs published divided by jobs requested",
+        "jobs published divided by jobs requested, both of the functions of which each request is one job; 1 is best, "
+        "below it jobs are missing",
+        floor=1.0,
     ),
     Figure(
         "returns_expected",
         "Returns expected",
         "",
         "",
-        "the sum of targeted minions over all published jobs of the requested functions",
+        "the sum of the minions that the master targeted over all accepted jobs of the requested functions: dead ones, "
+        "such as are cut off and those of jobs never published included; each is one of the next four",
     ),
     Figure(
         "returns_kept",
@@ -111,12 +174,28 @@ FIGURES = (
         "returns of those jobs that the master's job cache holds at the end, read through Salt's own returner",
     ),
     Figure(
-        "returns_lost",
-        "Returns lost",
+        "never_reached",
+        "Never reached",
         "",
         "lower",
-        "returns expected minus returns kept; those still on their way when the scenario's limit ended the run "
-        "are among them",
+        "targeted minions that never got the job: dead, cut off or not connected when it was published, or it never "
+        "was; nothing was executed there",
+    ),
+    Figure(
+        "returns_unfinished",
+        "Unfinished",
+        "",
+        "lower",
+        "minions that got the job and had sent no return when the run had settled, or not to its end: still at work "
+        "when the scenario's limit ended the run, dead in mid-job, or silent by their behaviour",
+    ),
+    Figure(
+        "returns_lost",
+        "Lost after execution",
+        "",
+        "lower",
+        "returns that minions sent, acknowledged by the master or given up after all attempts, and that its job cache "
+        "does not hold at the end",
     ),
     Figure(
         "returns_per_s",
@@ -158,7 +237,7 @@ FIGURES = (
         "Client requests",
         "",
         "",
-        "requests of the schedule, all of which were sent at their time, whatever became of earlier ones",
+        "requests that were sent, each without waiting for earlier ones; how late they were is a figure of its own",
     ),
     Figure(
         "client_errors",
@@ -176,55 +255,62 @@ FIGURES = (
         "from the moment a request was due by the schedule to its answer, complete or not; of an asynchronous request, "
         "to the last of its job's returns that the master acknowledged",
     ),
+    *_percentiles("client_latency_s", "Client latency", _LATENCY),
+    *_percentiles("complete_latency_s", "Complete latency", _COMPLETE),
     Figure(
-        "client_latency_s.p50",
-        "Client latency, median",
+        "sent_late_s.max",
+        "Sent late, at most",
         "s",
         "lower",
-        _LATENCY,
+        "from the moment a request was due to when it was sent, of the latest: a busy machine holds the clients up; it "
+        "is part of the latency",
     ),
     Figure(
-        "client_latency_s.p95",
-        "Client latency, 95 %",
+        "sent_late_s.p95",
+        "Sent late, 95 %",
         "s",
         "lower",
-        _LATENCY,
+        "as the latest; given from 20 requests on",
     ),
     Figure(
-        "client_latency_s.p99",
-        "Client latency, 99 %",
-        "s",
+        "sent_late_s.late",
+        "Requests sent late",
+        "",
         "lower",
-        _LATENCY,
+        "requests that were sent more than 0.1 s after they were due",
     ),
     Figure(
-        "acknowledgement_s.p50",
-        "Acknowledgement, median",
-        "s",
-        "lower",
-        "from a minion's first attempt to send a return until the master acknowledged it; given-up returns are not "
-        "in it",
+        "logins",
+        "Log-ins",
+        "",
+        "",
+        "log-ins at salt-api in the load phase: of the scenario's users, and of the bed's own user when its token is "
+        "over, as its first log-in is before the load",
     ),
     Figure(
-        "acknowledgement_s.p95",
-        "Acknowledgement, 95 %",
-        "s",
+        "login_errors",
+        "Failed log-ins",
+        "",
         "lower",
-        "as its median",
+        "log-ins that were refused or not answered; the request behind one is a client error",
     ),
-    Figure(
-        "acknowledgement_s.p99",
-        "Acknowledgement, 99 %",
-        "s",
-        "lower",
-        "as its median",
-    ),
+    *_percentiles("login_s", "Log-in", _LOGIN),
+    *_percentiles("acknowledgement_s", "Acknowledgement", _ACKNOWLEDGEMENT),
     Figure(
         "settle_s",
         "Settling time",
         "s",
         "lower",
-        "from the last answer to a client until no minion has a return left to send, or the scenario's limit",
+        "from the last answer to a client until no job waits in the master, no minion is at work or has a return left "
+        "to send, and nothing has moved for two seconds; or the scenario's limit",
+    ),
+    Figure(
+        "others_cores",
+        "Cores used by others",
+        "cores",
+        "",
+        "cores that anything but the bed kept busy in the load phase, on average: with much of it, one pair of runs "
+        "tells nothing",
     ),
     Figure(
         "peak_memory_mb",

@@ -53,6 +53,36 @@ class ClientSample:
 
 
 @dataclass(frozen=True)
+class LoginSample:
+    """One log-in at salt-api in the load phase, in `logins.csv`.
+
+    `time` (seconds since the epoch) is when it began, `seconds` how long it took. `why` is `start` (the load began),
+    `request` (the user logs in for each) or `expired` (the token was not valid any more). `error` is empty unless it
+    failed.
+    """
+
+    time: float
+    user: str
+    why: str
+    seconds: float
+    error: str
+
+
+@dataclass(frozen=True)
+class RunnerSample:
+    """The answer of an asynchronous runner that the master's job cache held at the end, in `runners.csv`.
+
+    `jid` is the runner's own id, `jids` are those of the jobs that its answer names, separated by spaces. `answered`
+    counts minions. `error` is empty unless the answer tells of one.
+    """
+
+    jid: str
+    answered: int
+    jids: str
+    error: str
+
+
+@dataclass(frozen=True)
 class ProcessSample:
     """One process at one time, in `processes.csv`; `cpu_s` is cumulative, see `harness.processes.monitor`."""
 
@@ -65,7 +95,10 @@ class ProcessSample:
 
 @dataclass(frozen=True)
 class FleetSample:
-    """The fleet at one time, in `fleet.csv`: states up to `ready`, memory, and counters since the fleet's start."""
+    """The fleet at one time, in `fleet.csv`: states up to `ready`, memory, and counters since the fleet's start.
+
+    `executing` counts the jobs that minions have got and have no return for yet.
+    """
 
     time: float
     minions: int
@@ -82,6 +115,53 @@ class FleetSample:
     return_sends: int
     returns_acked: int
     returns_given_up: int
+    executing: int
+
+
+@dataclass(frozen=True)
+class AcceptedJob:
+    """One job that the master accepted, as its job cache has it, in `accepted.csv`: published, or in a queue.
+
+    `targeted` is how many minions the master counts on; 0 if its job cache does not say.
+    """
+
+    jid: str
+    fun: str
+    targeted: int
+
+
+@dataclass(frozen=True)
+class ClockSample:
+    """The clock of another machine or container of the bed, in `clocks.csv` and `clocks.K.csv`.
+
+    `offset_s` is how far it was ahead of the clock that all samples are in, to `error_s` (half of the quickest round
+    trip); its samples have been corrected by that. `drift_s` is by how much that changed until the end of the run. What
+    is within its error is 0.
+    """
+
+    name: str
+    offset_s: float
+    error_s: float
+    drift_s: float
+
+
+@dataclass(frozen=True)
+class MachineSample:
+    """The machine at the time of a sample of the fleet, in `machine.csv`; see `harness.processes.machine`.
+
+    `monotonic` is the clock that nobody sets. `busy_s` is the CPU time of all processes of the machine since its start,
+    `stolen_s` what a hypervisor gave to others, `harness_s` that of the process that takes the samples. `available_mb`
+    is the memory that is left, `swapped_mb` what was swapped out since the machine's start.
+    """
+
+    time: float
+    monotonic: float
+    busy_s: float
+    stolen_s: float
+    harness_s: float
+    available_mb: int
+    swapped_mb: int
+    load_average: float
 
 
 @dataclass(frozen=True)
@@ -159,6 +239,17 @@ def read_clients(folder: Path) -> Iterator[ClientSample]:
         yield from _read(path, ClientSample)
 
 
+def read_logins(folder: Path) -> list[LoginSample]:
+    """Return the log-ins in the load phase, of all workers; most loads have none."""
+    return [row for path in sorted(folder.glob("logins*.csv")) for row in _read(path, LoginSample)]
+
+
+def read_runners(folder: Path) -> list[RunnerSample]:
+    """Return the answers of asynchronous runners; a scenario without them has none."""
+    path = folder / "runners.csv"
+    return list(_read(path, RunnerSample)) if path.exists() else []
+
+
 def read_processes(folder: Path) -> Iterator[ProcessSample]:
     """Return the samples of every process of the bed, in order of time."""
     return _read(folder / "processes.csv", ProcessSample)
@@ -167,6 +258,22 @@ def read_processes(folder: Path) -> Iterator[ProcessSample]:
 def read_fleet(folder: Path) -> Iterator[FleetSample]:
     """Return the samples of the fleet's state, in order of time."""
     return _read(folder / "fleet.csv", FleetSample)
+
+
+def read_machine(folder: Path) -> list[MachineSample]:
+    """Return the samples of the machine, in order of time; a run of before has none."""
+    path = folder / "machine.csv"
+    return list(_read(path, MachineSample)) if path.exists() else []
+
+
+def read_accepted(folder: Path) -> Iterator[AcceptedJob]:
+    """Return the jobs of the scenario's functions that the master accepted."""
+    return _read(folder / "accepted.csv", AcceptedJob)
+
+
+def read_clocks(folder: Path) -> list[ClockSample]:
+    """Return the clocks of the bed's other machines and containers; where all is one machine there are none."""
+    return [clock for path in sorted(folder.glob("clocks*.csv")) for clock in _read(path, ClockSample)]
 
 
 def read_kept(folder: Path) -> Iterator[KeptReturn]:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import threading
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from harness.bed import Bed
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 CHECK_S = 1.0
 RAMP_UP_S = 1800.0
+FORMAT = 1
+# whoever sends the lines into a file reads them while the bed is up
+SAY = partial(print, flush=True)
 
 
 def describe(bed: Bed) -> Iterator[str]:
@@ -27,28 +32,55 @@ def describe(bed: Bed) -> Iterator[str]:
         yield f"salt-api   {bed.api.url} user {bed.api.user} password {bed.api.password} eauth {bed.api.eauth}"
     if bed.settings.postgres != "none":
         yield f"PostgreSQL psql {shlex.quote(bed.postgres.dsn)}"
-    python_path = shlex.quote(bed.environment["PYTHONPATH"])
-    yield f"salt       PYTHONPATH={python_path} {shlex.join([*bed.command('salt'), '*', 'test.ping'])}"
+    # a Salt with an environment of its own needs no path
+    path = bed.environment.get("PYTHONPATH")
+    variable = f"PYTHONPATH={shlex.quote(path)} " if path else ""
+    yield f"salt       {variable}{shlex.join([*bed.command('salt'), '*', 'test.ping'])}"
 
 
-def serve(settings: BedSettings, say: Callable[[str], None] = print, *, fleet: bool = True) -> None:
+def facts(bed: Bed) -> dict[str, Any]:
+    """Return what `describe` says, for a program; without a salt-api or a PostgreSQL these are missing."""
+    master = {name: getattr(bed.master, name) for name in ("request_port", "publish_port")}
+    found: dict[str, Any] = {"format": FORMAT, "master": {**master, "log": str(bed.master.log)}}
+    if bed.settings.api:
+        found["api"] = {name: getattr(bed.api, name) for name in ("url", "user", "password", "eauth")}
+    if bed.settings.postgres != "none":
+        found["postgresql"] = bed.postgres.dsn
+    found["salt"] = {"PYTHONPATH": bed.environment.get("PYTHONPATH"), "command": bed.command("salt")}
+    return found
+
+
+def serve(
+    settings: BedSettings,
+    say: Callable[[str], None] = SAY,
+    *,
+    fleet: bool = True,
+    as_json: bool = False,
+) -> None:
     """Keep a bed up until Ctrl-C, with its simulated minions unless `fleet` is false; `say` takes lines for the user.
 
+    With `as_json` there is one line only, an object with the `facts` and the fleet, when all is ready.
     Raises a HarnessError if the bed does not start, or if one of its services ends; KeyboardInterrupt only while it
     starts: later, Ctrl-C is how a user ends it.
     """
+    tell: Callable[[str], None] = (lambda _: None) if as_json else say
     with Bed(settings) as bed:
         for line in describe(bed):
-            say(line)
+            tell(line)
+        found = facts(bed) if as_json else {}
         if fleet and settings.minions:
             minions = bed.start_fleet()
             status = minions.wait_ready(RAMP_UP_S)
-            say(f"fleet      {status.ready:,} minions, samples in {minions.folder.resolve()}")
-        say("Ctrl-C ends it.")
+            tell(f"fleet      {status.ready:,} minions, samples in {minions.folder.resolve()}")
+            found["fleet"] = {"minions": status.ready, "samples": str(minions.folder.resolve())}
         try:
+            # whoever reads this may end it at once
+            if as_json:
+                say(json.dumps(found))
+            tell("Ctrl-C ends it.")
             forever = threading.Event()
             while not forever.wait(CHECK_S):
                 bed.check()
         except KeyboardInterrupt:
-            say("Stopping.")
-    say(f"Everything is stopped; logs and samples are in {settings.folder}.")
+            tell("Stopping.")
+    tell(f"Everything is stopped; logs and samples are in {settings.folder}.")

@@ -80,7 +80,7 @@ class Patch:
     @property
     def requires(self) -> tuple[str, ...]:
         """Topics that this one needs."""
-        return tuple(name.strip() for value in self.values("Requires") for name in value.split(",") if name.strip())
+        return requires_of(self.trailers)
 
     @property
     def missing_trailers(self) -> tuple[str, ...]:
@@ -128,6 +128,12 @@ class Patch:
         end = re.search(rb"^(---\n|diff --git )", body, re.MULTILINE)
         cut = end.start() if end else len(body)
         return headers + blank, body[:cut], body[cut:]
+
+
+def requires_of(trailers: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Give the topics that trailers name as needed."""
+    values = (value for key, value in trailers if key == "Requires")
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
 def trailers_of(message: str) -> tuple[tuple[str, str], ...]:

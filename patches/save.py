@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from patches.apply import build_state, is_current, settle, shown
 from patches.base import read_base
 from patches.errors import ConflictError, UsageError
-from patches.patch import PLACEHOLDER, Patch, require_topic
+from patches.patch import PLACEHOLDER, Patch, require_topic, requires_of, trailers_of
 from patches.repository import reason
 from patches.series import Series, read_series, write_series
 from patches.state import write_state
@@ -97,7 +97,8 @@ def save(repository: Repository, wish: Wish) -> Saved:
 def _require_topic(wish: Wish, series: Series) -> None:
     """Check the topic that the user named.
 
-    :raises UsageError: when a new one's name is taken or cannot be one, or when there is none of that name.
+    :raises UsageError: when a new one's name is taken, cannot be one or needs a topic that is none, or when there is
+        none of that name.
     """
     if wish.topic is None:
         return
@@ -106,6 +107,12 @@ def _require_topic(wish: Wish, series: Series) -> None:
         series.get(wish.topic)
     elif wish.topic in series.topics:
         raise UsageError(f"The topic '{wish.topic}' exists already: name it with --topic instead of --new.")
+    for name in requires_of(trailers_of((wish.message or "").strip().partition("\n\n")[2])):
+        if name not in series.topics:
+            raise UsageError(
+                f"The message requires '{name}', which is no topic of patches/series: name topics of it, or leave the "
+                "trailer 'Requires:' out."
+            )
 
 
 def _touching(repository: Repository, state: State) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evil_minions.behaviour.behaviour import Behaviour
     from evil_minions.behaviour.example import Example
     from evil_minions.behaviour.stage import Stage
-    from evil_minions.functions.call import Answers
+    from evil_minions.functions.call import Answers, Call
     from evil_minions.target import Target
 
 SEED: Final = 1
@@ -46,6 +46,18 @@ class Place:
         return cls(Targets(ids, first, factory, PillarStore(minions)), factory)
 
 
+class NoFiles:
+    """What an example has in place of a master's files: none."""
+
+    async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:  # noqa: ANN401, ARG002 - a planner's signature
+        """Run nothing: an example has made-up states."""
+        return {}, 0
+
+    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401, ARG002
+        """Find no modules of any kind."""
+        return {kind: [] for kind in kinds}
+
+
 class Actor:
     """A minion of an example: a subject for a behaviour, and a host for functions that need no master."""
 
@@ -55,6 +67,7 @@ class Actor:
         self.number = number
         self.replay: Answers | None = None
         self.states = load_states()
+        self.planner = NoFiles()
         self._index = index
         self._place = place
 
@@ -88,6 +101,13 @@ class Actor:
 
     def fire(self, tag: str, data: object) -> None:
         """Send an event to nobody."""
+
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Set grains, and remove others."""
+        self._place.factory.change(self.id, changes, removed)
+
+    def register_resources(self) -> None:
+        """Register nothing with nobody."""
 
     def running(self) -> list[dict[str, Any]]:
         """Return the jobs that run: none."""

@@ -22,6 +22,16 @@ class Answers(Protocol):
         """Return what answers to a function with these arguments."""
 
 
+class StateRunner(Protocol):
+    """What runs the master's own states: see `evil_minions.states`."""
+
+    async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - value and exit code
+        """Run a highstate (`mods` is None) or some state files; return what comes of it, and the exit code."""
+
+    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401 - a minion
+        """Fetch the master's own modules of some kinds; return the names of the new ones by kind."""
+
+
 class Host(Protocol):
     """The minion as its functions see it."""
 
@@ -41,6 +51,12 @@ class Host(Protocol):
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
 
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Set grains, and remove others, as a minion's grains file does."""
+
+    def register_resources(self) -> None:
+        """Tell the master which resources this minion manages: none."""
+
     def running(self) -> list[dict[str, Any]]:
         """Return the data of every job that runs now."""
 
@@ -54,8 +70,12 @@ class Host(Protocol):
         """Start to fetch the pillar that is kept, in the background."""
 
     @property
-    def states(self) -> Sequence[State]:
-        """The states of the simulated tree."""
+    def states(self) -> Sequence[State] | None:
+        """The states of the simulated tree, None where the master's own are run."""
+
+    @property
+    def planner(self) -> StateRunner:
+        """What runs the master's own states."""
 
     def pillar(self) -> dict[str, Any]:
         """Return the pillar that is kept; don't change it."""

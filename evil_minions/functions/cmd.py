@@ -12,7 +12,7 @@ from evil_minions.functions.call import CURRENT
 from evil_minions.functions.registry import Function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 NOT_FOUND: Final = 127
 _SYNTAX: Final = 2
@@ -29,17 +29,17 @@ class Outcome:
     ends: bool = False
 
 
-def _exit(words: list[str], grains: dict[str, Any]) -> Outcome:  # noqa: ARG001 - every command has these arguments
+def _exit(words: list[str], grains: Mapping[str, Any]) -> Outcome:  # noqa: ARG001 - every command has these arguments
     """End the shell with a code."""
     return Outcome(code=int(words[1]) & 255 if len(words) > 1 and words[1].isdigit() else 0, ends=True)
 
 
-def _echo(words: list[str], grains: dict[str, Any]) -> Outcome:  # noqa: ARG001
+def _echo(words: list[str], grains: Mapping[str, Any]) -> Outcome:  # noqa: ARG001
     """Print the words."""
     return Outcome(" ".join(words[1:]))
 
 
-def _sleep(words: list[str], grains: dict[str, Any]) -> Outcome:  # noqa: ARG001
+def _sleep(words: list[str], grains: Mapping[str, Any]) -> Outcome:  # noqa: ARG001
     """Take a while."""
     try:
         return Outcome(seconds=max(0.0, float(words[1])))
@@ -47,18 +47,18 @@ def _sleep(words: list[str], grains: dict[str, Any]) -> Outcome:  # noqa: ARG001
         return Outcome("sleep: missing operand", 1)
 
 
-def _uname(words: list[str], grains: dict[str, Any]) -> Outcome:
+def _uname(words: list[str], grains: Mapping[str, Any]) -> Outcome:
     """Print the kernel's name, release or node name."""
     names = {"-s": "kernel", "-r": "kernelrelease", "-n": "nodename", "-m": "cpuarch", "-v": "kernelversion"}
     return Outcome(" ".join(str(grains[names.get(word, "kernel")]) for word in words[1:] or ["-s"]))
 
 
-def _hostname(words: list[str], grains: dict[str, Any]) -> Outcome:
+def _hostname(words: list[str], grains: Mapping[str, Any]) -> Outcome:
     """Print the name of the host."""
     return Outcome(str(grains["fqdn" if "-f" in words[1:] else "host"]))
 
 
-_COMMANDS: Final[dict[str, Callable[[list[str], dict[str, Any]], Outcome]]] = {
+_COMMANDS: Final[dict[str, Callable[[list[str], Mapping[str, Any]], Outcome]]] = {
     "echo": _echo,
     "exit": _exit,
     "false": lambda _words, _grains: Outcome(code=1),
@@ -71,7 +71,7 @@ _COMMANDS: Final[dict[str, Callable[[list[str], dict[str, Any]], Outcome]]] = {
 }
 
 
-def execute(line: str, grains: dict[str, Any]) -> Outcome:
+def execute(line: str, grains: Mapping[str, Any]) -> Outcome:
     """Return what a shell line does: commands with `;`, `&&` and `||` between them, no pipes or redirections.
 
     A command that the table doesn't have isn't found, as on a host that doesn't have it.
@@ -92,7 +92,7 @@ def execute(line: str, grains: dict[str, Any]) -> Outcome:
     return Outcome("\n".join(printed), code, seconds)
 
 
-def _command(text: str, grains: dict[str, Any]) -> Outcome:
+def _command(text: str, grains: Mapping[str, Any]) -> Outcome:
     """Return what one simple command does."""
     try:
         words = shlex.split(text)
@@ -124,4 +124,23 @@ async def run(cmd: str, **kwargs: object) -> str:
     return outcome.text
 
 
-FUNCTIONS: Final = {"cmd.run": Function(run, "salt.modules.cmdmod:run")}
+async def retcode(cmd: str, **kwargs: object) -> int:
+    """Return the exit code of the simulated command, which becomes that of the job."""
+    await run(cmd, **kwargs)
+    return execute(str(cmd), CURRENT.get().host.grains()).code
+
+
+async def run_stderr(cmd: str, **kwargs: object) -> str:
+    """Return what the simulated command prints as errors: the shell's own words about a command that isn't there."""
+    text = await run(cmd, **kwargs)
+    return text if execute(str(cmd), CURRENT.get().host.grains()).code in (_SYNTAX, NOT_FOUND) else ""
+
+
+_ORIGIN: Final = "salt.modules.cmdmod"
+FUNCTIONS: Final = {
+    "cmd.run": Function(run, f"{_ORIGIN}:run"),
+    "cmd.shell": Function(run, f"{_ORIGIN}:shell"),
+    "cmd.run_stdout": Function(run, f"{_ORIGIN}:run_stdout"),
+    "cmd.run_stderr": Function(run_stderr, f"{_ORIGIN}:run_stderr"),
+    "cmd.retcode": Function(retcode, f"{_ORIGIN}:retcode"),
+}

@@ -1,17 +1,41 @@
-"""The module `grains`: Salt's own functions on the grains of a simulated minion."""
+"""The module `grains`: Salt's own functions on the grains of a simulated minion, which may be set and removed.
+
+What is set has the traffic of a real minion: pillar and resources anew. Source: salt/modules/grains.py of Salt 3008.5.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import salt.modules.grains
+from salt.exceptions import SaltException
 
 from evil_minions.functions.call import CURRENT
 from evil_minions.functions.registry import Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_READING: Final = ("items", "item", "get", "ls", "fetch", "has_value", "equals", "filter_by")
+_WRITING: Final = ("setval", "append", "remove", "set", "delval", "delkey")
+
+
+def setvals(grains: Any, destructive: bool = False, refresh_pillar: bool = True) -> dict[str, Any]:  # noqa: ANN401, FBT001, FBT002 - Salt's signature
+    """Set grains; of a destructive call those without a value go."""
+    if not isinstance(grains, Mapping):
+        raise SaltException("setvals grains must be a dictionary.")
+    removed = [name for name, value in grains.items() if value is None and destructive is True]
+    host = CURRENT.get().host
+    host.change_grains({name: value for name, value in grains.items() if name not in removed}, removed)
+    if refresh_pillar:
+        host.refresh_pillar(clean_cache=False)
+    return dict(grains)
+
+
+# Salt's other functions that write call this one, which would write to the machine's own grains file
+salt.modules.grains.setvals = setvals
 
 
 def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,9 +49,18 @@ def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _table(names: tuple[str, ...], seconds: float) -> dict[str, Function]:
+    """Return functions of Salt's module, under their names there."""
+    outputters = {"items": "nested", "item": "nested"}
+    found = {}
+    for name in names:
+        call = _on_host(getattr(salt.modules.grains, name))
+        found[f"grains.{name}"] = Function(call, f"salt.modules.grains:{name}", outputters.get(name), seconds)
+    return found
+
+
 FUNCTIONS: Final = {
-    "grains.items": Function(_on_host(salt.modules.grains.items), "salt.modules.grains:items", "nested"),
-    "grains.item": Function(_on_host(salt.modules.grains.item), "salt.modules.grains:item", "nested"),
-    "grains.get": Function(_on_host(salt.modules.grains.get), "salt.modules.grains:get"),
-    "grains.ls": Function(_on_host(salt.modules.grains.ls), "salt.modules.grains:ls"),
+    **_table(_READING, 0.0),
+    **_table(_WRITING, 0.05),
+    "grains.setvals": Function(setvals, "salt.modules.grains:setvals", seconds=0.05),
 }

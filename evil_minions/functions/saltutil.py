@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import signal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import salt.utils.args
+from salt.exceptions import CommandExecutionError
 
 from evil_minions.functions import fileserver
 from evil_minions.functions.call import CURRENT
 from evil_minions.functions.registry import Function
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _ORIGIN: Final = "salt.modules.saltutil"
+_REFRESHING: Final = ("refresh_modules", "refresh_beacons", "refresh_matchers", "clear_cache")
+_MASTERLESS: Final = {"sync_pillar": "Pillar", "sync_tops": "Master top", "sync_wrapper": "Wrapper"}
 
 
 def running() -> list[dict[str, Any]]:
@@ -59,18 +67,75 @@ def kill_all_jobs() -> list[str]:
 
 
 async def sync_all(
-    saltenv: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    saltenv: Any = None,  # noqa: ANN401 - Salt's signature
     refresh: bool = True,  # noqa: FBT001, FBT002
     extmod_whitelist: Any = None,  # noqa: ANN401, ARG001
     extmod_blacklist: Any = None,  # noqa: ANN401, ARG001
     clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002
 ) -> dict[str, list[str]]:
-    """Ask for modules of every kind, of which the simulated tree has none, and refresh the pillar."""
+    """Fetch the master's own modules of every kind, and refresh the pillar."""
     host = CURRENT.get().host
-    await host.errands([{"cmd": "_master_opts"}, *fileserver.top(host), *fileserver.modules()])
+    found = await host.planner.synchronise(host, fileserver.MODULE_KINDS, _saltenvs(saltenv))
     if refresh:
         host.refresh_pillar(clean_cache=bool(clean_pillar_cache))
-    return {kind: [] for kind in fileserver.MODULE_KINDS}
+    return found
+
+
+def _saltenvs(saltenv: Any) -> list[str]:  # noqa: ANN401 - a text, a list or nothing
+    """Return the environments to synchronise from."""
+    return saltenv.split(",") if isinstance(saltenv, str) else list(saltenv or ["base"])
+
+
+def _sync(kind: str) -> Callable[..., Any]:
+    """Return the function that fetches one kind of modules."""
+
+    async def sync(
+        saltenv: Any = None,  # noqa: ANN401 - Salt's signature
+        refresh: bool = True,  # noqa: FBT001, FBT002
+        extmod_whitelist: Any = None,  # noqa: ANN401, ARG001
+        extmod_blacklist: Any = None,  # noqa: ANN401, ARG001
+        clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002
+    ) -> list[str]:
+        host = CURRENT.get().host
+        found = await host.planner.synchronise(host, [kind], _saltenvs(saltenv))
+        if refresh and kind == "grains":
+            host.refresh_pillar(clean_cache=bool(clean_pillar_cache))
+        if refresh and kind == "resources":
+            host.register_resources()
+        return found[kind]
+
+    return sync
+
+
+def _masterless(words: str) -> Callable[..., Any]:
+    """Return a function that only minions without a master have."""
+
+    def sync(saltenv: Any = None, extmod_whitelist: Any = None, extmod_blacklist: Any = None) -> None:  # noqa: ANN401, ARG001 - Salt's signature
+        raise CommandExecutionError(f"{words} modules can only be synced to masterless minions")
+
+    return sync
+
+
+def refresh_grains(**kwargs: Any) -> bool:  # noqa: ANN401 - Salt's signature
+    """Have the master compile the pillar with the grains as they are now."""
+    kwargs = salt.utils.args.clean_kwargs(**kwargs)
+    wanted, clean = kwargs.pop("refresh_pillar", True), kwargs.pop("clean_pillar_cache", False)
+    if kwargs:
+        salt.utils.args.invalid_kwargs(kwargs)
+    if wanted:
+        CURRENT.get().host.refresh_pillar(clean_cache=bool(clean))
+    return True
+
+
+def refresh_resources() -> bool:
+    """Tell the master which resources this minion manages."""
+    CURRENT.get().host.register_resources()
+    return True
+
+
+def refresh_modules(**_kwargs: Any) -> bool:  # noqa: ANN401 - Salt's signature
+    """Load modules anew, of which the master hears nothing; likewise beacons, matchers and the cache."""
+    return True
 
 
 async def refresh_pillar(wait: bool = False, timeout: float = 30, clean_cache: bool = True) -> bool:  # noqa: ASYNC109, FBT001, FBT002 - Salt's signature
@@ -89,6 +154,14 @@ FUNCTIONS: Final = {
         f"saltutil.{call.__name__}": Function(call, f"{_ORIGIN}:{call.__name__}")
         for call in (signal_job, term_job, kill_job, term_all_jobs, kill_all_jobs)
     },
+    **{
+        f"saltutil.sync_{kind}": Function(_sync(kind), f"{_ORIGIN}:sync_{kind}", seconds=0.1)
+        for kind in fileserver.MODULE_KINDS
+    },
+    **{f"saltutil.{name}": Function(_masterless(words), f"{_ORIGIN}:{name}") for name, words in _MASTERLESS.items()},
+    **{f"saltutil.{name}": Function(refresh_modules, f"{_ORIGIN}:{name}") for name in _REFRESHING},
+    "saltutil.refresh_grains": Function(refresh_grains, f"{_ORIGIN}:refresh_grains"),
+    "saltutil.refresh_resources": Function(refresh_resources, f"{_ORIGIN}:refresh_resources"),
     "saltutil.sync_all": Function(sync_all, f"{_ORIGIN}:sync_all", seconds=0.1),
     "saltutil.refresh_pillar": Function(refresh_pillar, f"{_ORIGIN}:refresh_pillar"),
     "saltutil.pillar_refresh": Function(refresh_pillar, f"{_ORIGIN}:refresh_pillar"),

@@ -1,7 +1,7 @@
 """The module `state`: results of states as data, and the traffic that a real state run makes.
 
-A simulated minion has no state compiler; `evil_minions.tree` says what its states return. What a run asks of the
-master (options, pillar, file server) is asked for real.
+The master's own states go to `evil_minions.states`. Of a fleet whose states are made up `evil_minions.tree` says what
+they return; what a run asks of the master (options, pillar, file server) is asked for real either way.
 """
 
 from __future__ import annotations
@@ -48,8 +48,12 @@ async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:
     if conflict and not kwargs.get("concurrent"):
         call.retcode = COMPILE_ERROR
         return conflict
-    tree = {state.sls for state in call.host.states}
     wanted = mods.split(",") if isinstance(mods, str) else list(mods or [])
+    if call.host.states is None:
+        options = {name: value for name, value in kwargs.items() if not name.startswith("__pub_")}
+        value, call.retcode = await call.host.planner.run(call, call.host, wanted or None, options)
+        return dict(value) if isinstance(value, dict) else value
+    tree = {state.sls for state in call.host.states}
     await ask_master(call, wanted or sorted(tree), highstate=not wanted)
     unknown = [name for name in wanted if name not in tree]
     if unknown:

@@ -30,6 +30,7 @@ class _WebSocketWire(Wire):
     __slots__ = ("_decoder",)
 
     path: ClassVar[str]
+    keepalive = False
 
     def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
         """Wait for the connection."""

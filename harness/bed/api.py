@@ -9,9 +9,11 @@ from __future__ import annotations
 import http.client
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
+
+import yaml
 
 from harness.bed.master import LOGS
 from harness.processes import pressure
@@ -20,7 +22,7 @@ from harness.processes.ports import HOST
 from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from harness.bed.tree import Tree
@@ -33,7 +35,10 @@ EAUTH = "sharedsecret"
 
 @dataclass(frozen=True)
 class Api:
-    """Where salt-api is, and who may use it."""
+    """Where a process of salt-api is, and who may use it.
+
+    `users` are further users, all with the same password, and what each may do. The first process has the number 1.
+    """
 
     port: int
     home: Path
@@ -41,26 +46,52 @@ class Api:
     user: str
     password: str
     eauth: str = EAUTH
+    users: Mapping[str, list[object]] = field(default_factory=dict)
+    number: int = 1
 
     @property
     def url(self) -> str:
         """Return its address."""
         return f"http://{HOST}:{self.port}"
 
+    @property
+    def name(self) -> str:
+        """Return what its process is called."""
+        return "salt-api" if self.number == 1 else f"salt-api-{self.number}"
+
     def options(self, api_options: Mapping[str, Any]) -> dict[str, Any]:
         """Return its part of the master's configuration; `api_options` go into the section of rest_cherrypy."""
         return {
             "rest_cherrypy": {"host": HOST, "port": self.port, "disable_ssl": True, **api_options},
             "api_logfile": str(self.home / LOGS / self.log.name),
-            "api_pidfile": str(self.home / "api.pid"),
+            "api_pidfile": str(self.home / f"{self.log.stem}.pid"),
             EAUTH: self.password,
-            "external_auth": {EAUTH: {self.user: [".*", "@wheel", "@runner", "@jobs"]}},
+            "external_auth": {EAUTH: {**self.users, self.user: [".*", "@wheel", "@runner", "@jobs"]}},
         }
 
 
-def make(port: int, home: Path, log: Path) -> Api:
-    """Return an API with a user of its own."""
-    return Api(port, home, log, "saltbed", secrets.token_hex(16))
+def make(port: int, home: Path, log: Path, users: Mapping[str, list[object]] | None = None) -> Api:
+    """Return an API with a user of its own, and with `users`."""
+    return Api(port, home, log, "saltbed", secrets.token_hex(16), users=users or {})
+
+
+def beside(first: Api, ports: Sequence[int]) -> list[Api]:
+    """Return `first` and further processes like it, as a balancer would have behind it."""
+    more = [
+        replace(first, port=port, number=number, log=first.log.with_stem(f"{first.log.stem}-{number}"))
+        for number, port in enumerate(ports, start=2)
+    ]
+    return [first, *more]
+
+
+def write(api: Api, config: Mapping[str, Any], folder: Path) -> None:
+    """Write the configuration of one process into `folder`: that of the master, with this process's own places."""
+    folder.mkdir(parents=True)
+    options = api.options(config["rest_cherrypy"])
+    places = {key: options[key] for key in ("api_logfile", "api_pidfile")}
+    served = {**options["rest_cherrypy"], "port": api.port}
+    text = yaml.safe_dump({**config, **places, "rest_cherrypy": served}, sort_keys=False)
+    (folder / "master").write_text(text, encoding="utf-8")
 
 
 def start(api: Api, tree: Tree, config_dir: Path, environment: Mapping[str, str], processes: Processes) -> Process:
@@ -72,7 +103,7 @@ def start(api: Api, tree: Tree, config_dir: Path, environment: Mapping[str, str]
         output=api.log.with_suffix(".out"),
         layer=Layer.API,
     )
-    return processes.start("salt-api", command)
+    return processes.start(api.name, command)
 
 
 def login(api: Api) -> str:

@@ -21,6 +21,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg2
+import yaml
 
 from harness.bed import api, fleet, master, minion, settings
 from harness.bed.settings import BedSettings
@@ -32,6 +33,7 @@ from harness.errors import DiskError, StartError, disk_error, is_full
 from harness.processes import monitor
 from harness.processes.ports import Ports
 from harness.processes.process import PACKAGES, Command, Process, Processes
+from harness.processes.watch import Watch
 
 if TYPE_CHECKING:
     import subprocess
@@ -52,6 +54,14 @@ CLI_S = 60.0
 STOP_S = 20.0
 FULL_BYTES = 2**20
 FLEET = "fleet"
+LOSSES = {
+    "monitor": "CPU and memory are not measured from then on: start it again.",
+    "fleet": "Its minions are gone with it: start it again.",
+    "master": "Nothing of the bed works without it: start it again.",
+    "api": "Clients of the kind `api` get no answer without it: start it again.",
+    "postgres": "Minions get no pillars without it: start it again.",
+}
+"""What is lost with a process of the bed."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class Bed:
     """One test bed; a context manager.
 
     settings, folder, logs, temporary: what was asked for, and the folders (the temporary one goes at the end)
-    master, api, postgres: where they are; `api` and `postgres` are there unless the settings leave them out
+    master, api, apis, postgres: where they are; all but the master are there unless the settings leave them out
     ports: gives further ports
     environment: the environment of Salt's commands
     """
@@ -87,7 +97,8 @@ class Bed:
         self.tree = Tree(settings.tree)
         self.environment = self.tree.environment(os.environ)
         self._numbers = itertools.count(1)
-        self._services: list[Process] = []
+        self._watch = Watch()
+        self.apis: list[Api] = []
 
     def __enter__(self) -> Self:
         """Start everything and wait until it answers.
@@ -118,14 +129,30 @@ class Bed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop everything and remove what does not stay."""
+        """Stop everything and remove what does not stay.
+
+        Raises DiskError if an error ends a bed whose disk is full: that shows in many ways, most of which don't say so.
+        """
+        full = None
+        if isinstance(error, Exception) and not isinstance(error, DiskError):
+            # before everything is stopped, which makes room
+            try:
+                self._check_room()
+            except DiskError as found:
+                full = found
         self._stack.__exit__(kind, error, traceback)
+        if full:
+            raise full from error
 
     def _check_room(self) -> None:
         """Raise DiskError if a disk that the bed writes to is full."""
-        for folder in (self.settings.temporary_parent(), self.folder):
+        needed = {
+            self.settings.temporary_parent(): settings.needed_mb(self.settings),
+            self.folder: settings.DISK_LOGS_MB,
+        }
+        for folder, megabytes in needed.items():
             if shutil.disk_usage(folder).free < FULL_BYTES:
-                raise disk_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder)
+                raise disk_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder, megabytes)
 
     def _start(self, stack: ExitStack) -> None:
         """Start the bed's parts; what has been started is stopped by `stack`."""
@@ -136,7 +163,8 @@ class Bed:
         wanted = self.settings
         request_port = ports.take("request", wanted.request_port)
         publish_port = ports.take("publish", wanted.publish_port)
-        api_port = ports.take("API", wanted.api_port) if wanted.api else 0
+        apis = wanted.apis if wanted.api else 0
+        api_ports = [ports.take("API", wanted.api_port if not number else None) for number in range(apis)]
         self._processes = stack.enter_context(Processes(wanted.temporary_parent(), keep=wanted.keep))
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
@@ -150,32 +178,46 @@ class Bed:
         if wanted.postgres != "none":
             place = Place(self._processes, ports, self.logs, os.environ, wanted.postgres_port)
             self.postgres = sources.start(place, wanted.postgres)
-            self._services += [self.postgres.process] if self.postgres.process else []
+            if self.postgres.process:
+                self._watch.add(self.postgres.process, LOSSES["postgres"])
             options |= master.pillar_options(self.postgres.salt_options()) if wanted.pillar == "sql" else {}
         if wanted.api:
-            self.api = api.make(api_port, self.master.home, self.logs / "api.log")
+            self.api = api.make(api_ports[0], self.master.home, self.logs / "api.log", wanted.users)
+            self.apis = api.beside(self.api, api_ports[1:])
             options |= self.api.options(wanted.api_options)
+        options |= master.acl_options(wanted.acl)
         if wanted.keys:
             options |= master.key_options(self.master, self.samples / FLEET)
         master.write(self.master, {**options, **wanted.master_options})
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
-        self._services.append(self._master_process)
-        if wanted.api:
-            api_process = api.start(self.api, self.tree, self.master.config_dir, self.environment, self._processes)
-            self._services.append(api_process)
+        self._watch.add(self._master_process, LOSSES["master"], log=log)
+        api_processes = [self._start_api(one) for one in self.apis]
+        for one, process in zip(self.apis, api_processes, strict=True):
+            self._watch.add(process, LOSSES["api"], log=one.log)
         if wanted.postgres != "none":
             # while the master starts
             database.install(self.postgres.dsn)
             database.fill(self.postgres.dsn, wanted.minion_ids(), wanted.seed, SCALE)
         master.wait_ready(self.master, self._master_process)
-        if wanted.api:
-            api.wait_ready(self.api, api_process)
+        for one, process in zip(self.apis, api_processes, strict=True):
+            api.wait_ready(one, process)
         LOG.info("The master answers on port %d", request_port)
+
+    def _start_api(self, one: Api) -> Process:
+        """Start a process of salt-api; all but the first have a configuration of their own."""
+        folder = self.master.config_dir
+        if one.number > 1:
+            config = yaml.safe_load((folder / "master").read_text(encoding="utf-8"))
+            folder = self.master.home / one.name
+            api.write(one, config, folder)
+        return api.start(one, self.tree, folder, self.environment, self._processes)
 
     def _start_monitor(self) -> Monitor:
         """Start the process that samples the others."""
         argv = monitor.command(self._processes.warden, self.temporary, self.samples)
-        return Monitor(self.spawn("monitor", argv, role="harness"), self.samples / monitor.FILE)
+        found = Monitor(self.spawn("monitor", argv, role="harness"), self.samples / monitor.FILE)
+        self._watch.add(found.process, LOSSES["monitor"], sign=lambda: monitor.written(found.path))
+        return found
 
     @property
     def warden(self) -> int:
@@ -259,6 +301,7 @@ class Bed:
             order, self.master.request_port, self.samples, self.logs, self._own_environment(), self._processes
         )
         self._stack.callback(started.control.close)
+        self._watch.add(started.process, LOSSES["fleet"])
         return started
 
     def _own_environment(self) -> dict[str, str]:
@@ -275,10 +318,17 @@ class Bed:
         old = self._master_process
         old.stop(STOP_S)
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
-        self._services[self._services.index(old)] = self._master_process
         master.wait_ready(self.master, self._master_process)
+        self._watch.add(self._master_process, LOSSES["master"], log=self.master.log)
+
+    def watch(self, process: Process, loss: str = "", *, may_end: bool = False) -> None:
+        """Let `check` look after a further process; see `harness.processes.watch` for `loss` and `may_end`."""
+        self._watch.add(process, loss, may_end=may_end)
 
     def check(self) -> None:
-        """Raise StartError, with the end of its log, if a service of the bed has ended."""
-        for process in self._services:
-            process.check()
+        """Raise an error, with when and how and the end of its log, if a process of the bed has ended or is silent.
+
+        Raises DiskError if a disk that the bed writes to is full.
+        """
+        self._check_room()
+        self._watch.check()

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import socket
 import sys
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evil_minions import control
 from harness.errors import StartError
-from harness.processes.deadline import Patience, until
+from harness.processes.deadline import PAUSE_S, Deadline, Patience, until
 from harness.processes.ports import HOST, listens
 from harness.processes.process import Command, Layer, Process
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 START_S = 60.0
 STOP_S = 20.0
+# beyond what a supervisor waits for a worker that is silent
+ANSWER_S = 150.0
+LAST_WORDS_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,17 @@ class Fleet:
     process: Process
 
     def status(self) -> Status:
-        """Return the fleet's state; raise StartError if it has ended."""
+        """Return the fleet's state; raise StartError if it, or a worker of it, has ended or does not answer."""
         self.process.check()
-        return self.control.status()
+        try:
+            return self.control.status()
+        except control.ControlError as error:
+            # what it says when it ends tells more than that it hung up
+            deadline = Deadline(LAST_WORDS_S)
+            while self.process.running() and not deadline.passed():
+                time.sleep(PAUSE_S)
+            self.process.check()
+            raise StartError(f"{error} Its log is {self.process.log}.") from error
 
     def wait_ready(self, seconds: float, progress: Callable[[Status], None] | None = None) -> Status:
         """Wait until every minion that is to get ready is, and return the state.
@@ -141,4 +153,4 @@ def start(
         deadline,
         lambda: process.late(f"The fleet does not answer at {path}", deadline),
     )
-    return Fleet(order.minions, folder, control.connect(folder), process)
+    return Fleet(order.minions, folder, control.connect(folder, ANSWER_S), process)

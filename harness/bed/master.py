@@ -96,6 +96,16 @@ class Master:
             listens(socket.AF_UNIX, str(path)) for path in self.sock_dir.glob("workers-*.ipc")
         )
 
+    def running(self) -> list[str]:
+        """Return the ids of its own jobs that are at work: each runner has a file while it runs.
+
+        One whose process was killed leaves its file behind. Source: salt.client.mixins.SyncClientMixin.low.
+        """
+        try:
+            return sorted(path.name for path in (self.cache_dir / "proc").iterdir() if path.name.isdigit())
+        except FileNotFoundError:
+            return []
+
     def options(self) -> dict[str, Any]:
         """Return what the configuration needs for this to be a master apart from any other on the machine."""
         return {
@@ -127,6 +137,11 @@ class Master:
 def pillar_options(database: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that fetch pillars by the function of the RFC, in the RFC's own words."""
     return {"postgres": dict(database), "ext_pillar": [{"postgres": [{"query": PILLAR_QUERY, "as_json": True}]}]}
+
+
+def acl_options(acl: Mapping[str, list[object]]) -> dict[str, Any]:
+    """Return the options by which `acl` says what users who became root may type, none if there are no such users."""
+    return {"publisher_acl": dict(acl), "sudo_acl": True} if acl else {}
 
 
 def key_options(master: Master, folder: Path) -> dict[str, Any]:

@@ -45,6 +45,9 @@ class BedSettings:
     minions, first, id_format: the minions whose pillars are in the database
     keys: shares of the fleet's keys that the master doesn't accept, such as "pending=10%,denied=5%"
     api: whether salt-api is started
+    apis: how many processes of it, each on a port of its own
+    users: further users of salt-api with what each may do, as Salt's `external_auth` has it
+    acl: users of Salt's commands with what each may do, as Salt's `publisher_acl` has it
     postgres: where PostgreSQL comes from; "auto" tries the others in this order; "none" for a bed without
     transport: what Salt's own option is called; the master, the fleet and real minions speak it
     keep: whether the temporary folder (databases, caches, keys) is left behind
@@ -63,6 +66,9 @@ class BedSettings:
     id_format: str = "minion-{:05d}"
     keys: str = ""
     api: bool = True
+    apis: int = 1
+    users: Mapping[str, list[object]] = field(default_factory=dict)
+    acl: Mapping[str, list[object]] = field(default_factory=dict)
     postgres: Source = "auto"
     transport: Transport = "zeromq"
     keep: bool = False
@@ -100,6 +106,13 @@ def check(settings: BedSettings) -> None:
         raise SettingsError("The fleet has to know the transport too: set `transport` itself, not the master's option.")
     if settings.pillar == "sql" and settings.postgres == "none":
         raise SettingsError('Pillars from SQL need a PostgreSQL: set postgres to "auto", or pillar to "none".')
+    if settings.apis < 1:
+        raise SettingsError("At least one process of salt-api is needed: set `apis` to 1, or `api` to False.")
+    if settings.acl and os.geteuid():
+        raise SettingsError(
+            "Salt asks `publisher_acl` about users who became root: run the bed as root, or have these users ask over "
+            "salt-api (the kind 'api')."
+        )
     if settings.minions < 0 or settings.first < 0:
         raise SettingsError("The number of minions, and that of the first one, can't be negative.")
     try:
@@ -134,10 +147,15 @@ def check_temporary(settings: BedSettings) -> None:
             f"{parent} is too long a path for the temporary folder, Unix sockets lie below it: "
             f"choose one of at most {LONGEST_TEMPORARY} bytes."
         )
+    check_room(parent, needed_mb(settings))
+
+
+def needed_mb(settings: BedSettings) -> int:
+    """Return how many megabytes a bed needs about in its temporary folder."""
     needed = DISK_BED_MB
     if settings.postgres != "none":
         needed += int(DISK_POSTGRES_MB + DISK_MINION_MB * settings.minions * (settings.pillar == "sql"))
-    check_room(parent, needed)
+    return needed
 
 
 def check_room(folder: Path, needed: int, free: int | None = None) -> None:

@@ -37,11 +37,19 @@ class Tree:
 
     def found(self) -> bool:
         """Say whether there is a Salt."""
-        return (self.path / "scripts" / "salt-master").is_file() or self._installed()
+        return self.is_source() or self._installed()
+
+    def is_source(self) -> bool:
+        """Say whether it is a folder with the package and the scripts, which needs an environment from elsewhere."""
+        return (self.path / "scripts" / "salt-master").is_file()
 
     def _installed(self) -> bool:
         """Say whether this is an environment of its own."""
         return (self.path / "bin" / "salt-master").is_file()
+
+    def python(self) -> str:
+        """Return the path of the Python that can import this Salt."""
+        return str(self.path.absolute() / "bin" / "python") if self._installed() else sys.executable
 
     def command(self, name: str, config_dir: Path) -> list[str]:
         """Return the start of a command line; `name` is one of Salt's, such as salt, salt-run or salt-master."""

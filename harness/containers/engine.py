@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DockerError
@@ -17,7 +18,7 @@ from harness.processes.owner import ended, owner
 from harness.processes.ports import listens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from docker import DockerClient
 
@@ -25,7 +26,9 @@ SOCKET = "/var/run/docker.sock"
 UNIX = "unix://"
 PING_S = 5
 ANSWER_S = 600
-RUN, HOST, OWNER = "saltbed.run", "saltbed.host", "saltbed.owner"
+RUN, HOST, OWNER, STARTED = "saltbed.run", "saltbed.host", "saltbed.owner", "saltbed.started"
+# no start of a run takes so long, nor are two machines' clocks so far apart
+FORGOTTEN_S = 24 * 3600.0
 
 
 def address(environment: Mapping[str, str]) -> str:
@@ -58,14 +61,33 @@ def connect(url: str, environment: Mapping[str, str], timeout: float = ANSWER_S)
 
 def labels(run: str) -> dict[str, str]:
     """Return the labels of what this process makes for `run`."""
-    return {RUN: run, HOST: socket.gethostname(), OWNER: owner(os.getpid())}
+    return {RUN: run, HOST: socket.gethostname(), OWNER: owner(os.getpid()), STARTED: f"{time.time():.0f}"}
 
 
 def abandoned(marks: Mapping[str, str]) -> bool:
-    """Say whether the process that these labels name was one of this machine and has ended."""
-    if RUN not in marks or marks.get(HOST) != socket.gethostname():
+    """Say whether the process that these labels name is known to have ended: one of this machine and this boot."""
+    return RUN in marks and ended(marks.get(OWNER, "")) is True
+
+
+def forgotten(marks: Mapping[str, str], at_work: Container[str], now: float) -> bool:
+    """Say whether a run of elsewhere, or of before a restart, left this: it started long ago and has no container.
+
+    `at_work` are the runs that have containers, whose life depends on their harness; `now` is in seconds since the
+    epoch.
+    """
+    if RUN not in marks or ended(marks.get(OWNER, "")) is not None or marks[RUN] in at_work:
         return False
-    return ended(marks.get(OWNER, ""))
+    try:
+        return now - float(marks[STARTED]) > FORGOTTEN_S
+    except (KeyError, ValueError):
+        return False
+
+
+def sweep(client: DockerClient) -> list[str]:
+    """Remove what earlier runs left on an engine, and nothing that may be at work; return what could not be removed."""
+    at_work = {entry.labels.get(RUN, "") for entry in _containers(client)}
+    now = time.time()
+    return remove(client, lambda marks: abandoned(marks) or forgotten(marks, at_work, now))
 
 
 def remove(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import tarfile
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 SKIPPED = frozenset({"__pycache__", ".git", "tests", "doc"})
 # numbers of processes are a container's own; so far apart, those of two never meet
 APART = 10_000_000
+# columns of samples that hold a moment, by the clock of whoever wrote them
+MOMENTS = frozenset({"time", "scheduled", "started", "finished"})
 
 
 def pack(entries: Mapping[str, Path | bytes]) -> IO[bytes]:
@@ -62,15 +65,16 @@ def _own(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def merge_processes(folders: Iterable[Path], output: Path) -> None:
+def merge_processes(folders: Iterable[tuple[Path, float]], output: Path) -> None:
     """Write the process samples in each of `folders`, one for a container, as those of one machine.
 
-    Times are rounded to seconds, or the memory of one role in two containers would never be of the same time.
+    Beside each folder stand the seconds by which its clock is ahead. Times are rounded to seconds, or the memory of one
+    role in two containers would never be of the same time.
     """
     rows: list[ProcessSample] = []
-    for number, folder in enumerate(folders):
+    for number, (folder, ahead) in enumerate(folders):
         if (folder / "processes.csv").exists():
-            latest = {(round(row.time), row.pid): row for row in samples.read_processes(folder)}
+            latest = {(round(row.time - ahead), row.pid): row for row in samples.read_processes(folder)}
             rows += [
                 ProcessSample(float(time), row.role, number * APART + pid, row.cpu_s, row.rss_kb)
                 for (time, pid), row in latest.items()
@@ -81,10 +85,31 @@ def merge_processes(folders: Iterable[Path], output: Path) -> None:
     file.close()
 
 
-def merge_fleet(folders: Iterable[Path], output: Path) -> None:
-    """Copy the samples of the workers of several fleets into one folder, numbered through."""
+def merge_fleet(folders: Iterable[tuple[Path, float]], output: Path) -> None:
+    """Copy the samples of the workers of several fleets into one folder, numbered through.
+
+    Beside each folder stand the seconds by which its clock is ahead.
+    """
     output.mkdir(parents=True, exist_ok=True)
-    for number, folder in enumerate(folders):
+    for number, (folder, ahead) in enumerate(folders):
         for path in folder.glob("*.*.csv"):
             kind, worker, _ = path.name.split(".")
-            (output / f"{kind}.{number * 1000 + int(worker)}.csv").write_bytes(path.read_bytes())
+            set_back(path, output / f"{kind}.{number * 1000 + int(worker)}.csv", ahead)
+
+
+def set_back(path: Path, output: Path, ahead: float) -> None:
+    """Copy a file; of samples, with all moments set back by the seconds that the clock they are of is ahead."""
+    with path.open(newline="", encoding="utf-8", errors="surrogateescape") as source:
+        header = next(csv.reader(source), []) if ahead and path.suffix == ".csv" else []
+        columns = [number for number, name in enumerate(header) if name in MOMENTS]
+        if not columns:
+            output.write_bytes(path.read_bytes())
+            return
+        with output.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(header)
+            for row in csv.reader(source):
+                # the last line of a process that was killed may be short
+                for column in columns if len(row) == len(header) else ():
+                    row[column] = f"{float(row[column]) - ahead:.6f}"
+                rows.writerow(row)

@@ -90,6 +90,11 @@ class Fleets:
             answers = self._each(lambda _: request)
         return {"minions": sum(int(answer.get("minions", 0)) for answer in answers)}
 
+    def unseen(self, jids: Sequence[str]) -> list[str]:
+        """Return those of the job ids that no minion of any container has heard of."""
+        found = [set(answer["unseen"]) for answer in self._each(lambda _: {"do": "unseen", "jids": list(jids)})]
+        return [jid for jid in jids if all(jid in unseen for unseen in found)]
+
     def flush(self) -> None:
         """Have all samples written."""
         self._each(lambda _: {"do": "flush"})

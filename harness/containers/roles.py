@@ -17,15 +17,17 @@ import yaml
 
 from evil_minions import control
 from harness.bed import Bed, BedSettings, api, fleet
+from harness.bed.bed import LOSSES
 from harness.bed.tree import Tree
 from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
 from harness.load import clients, errand
-from harness.load.plan import Plan
+from harness.load.plan import COMMANDS, Plan
 from harness.processes import monitor
 from harness.processes.ports import Ports
 from harness.processes.process import PACKAGES, Command, Process, Processes
+from harness.processes.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +54,7 @@ class Workplace:
 
     processes: Processes
     ports: Ports
+    watch: Watch
 
     def spawn(self, name: str, argv: list[str], role: str, environment: Mapping[str, str]) -> Process:
         """Start a program of ours."""
@@ -65,9 +68,20 @@ def workplace(stack: ExitStack) -> Workplace:
     for folder in (LOGS, SAMPLES):
         folder.mkdir(parents=True, exist_ok=True)
     processes = stack.enter_context(Processes(Path("/tmp")))  # noqa: S108 - the container's own
-    place = Workplace(processes, stack.enter_context(Ports(SystemRandom())))
-    place.spawn("monitor", monitor.command(processes.warden, processes.folder, SAMPLES), "harness", {})
+    place = Workplace(processes, stack.enter_context(Ports(SystemRandom())), Watch())
+    process = place.spawn("monitor", monitor.command(processes.warden, processes.folder, SAMPLES), "harness", {})
+    place.watch.add(process, LOSSES["monitor"], sign=lambda: monitor.written(SAMPLES / monitor.FILE))
     return place
+
+
+def _check(watch: Watch) -> Action:
+    """Return the action that looks after the processes of a container."""
+
+    def check(_: dict[str, Any]) -> dict[str, Any]:
+        watch.check()
+        return {}
+
+    return check
 
 
 def postgres(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
@@ -78,7 +92,9 @@ def postgres(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any],
     schema.install(server.dsn)
     minions = [request["id_format"].format(number) for number in range(request["minions"])]
     schema.fill(server.dsn, minions, request["seed"], schema.Scale())
-    return {"options": server.salt_options(), "source": server.source}, {}
+    if server.process:
+        place.watch.add(server.process, LOSSES["postgres"])
+    return {"options": server.salt_options(), "source": server.source}, {"check": _check(place.watch)}
 
 
 def _server(where: Place) -> Postgres:
@@ -112,6 +128,17 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
         errand.read_job_cache(bed, asked["jids"], SAMPLES / "kept.csv")
         return {}
 
+    def accepted(asked: dict[str, Any]) -> dict[str, Any]:
+        errand.read_accepted(bed, asked["functions"], SAMPLES / "accepted.csv")
+        return {}
+
+    def runners(asked: dict[str, Any]) -> dict[str, Any]:
+        errand.read_runners(bed, asked["jobs"], SAMPLES / "runners.csv")
+        return {}
+
+    def running(_: dict[str, Any]) -> dict[str, Any]:
+        return {"running": bed.master.running()}
+
     def rotate(_: dict[str, Any]) -> dict[str, Any]:
         errand.rotate_keys(bed)
         return {}
@@ -125,23 +152,28 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
         return {}
 
     facts = {"home": str(bed.master.home), "config": str(bed.master.config_dir)}
-    return facts, {"jobcache": jobcache, "rotate": rotate, "restart": restart, "check": check}
+    actions: dict[str, Action] = {"jobcache": jobcache, "accepted": accepted, "runners": runners, "running": running}
+    return facts, {**actions, "rotate": rotate, "restart": restart, "check": check}
 
 
 def salt_api(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
     """Be salt-api, which shares the master's network and files, as on a machine."""
     place = workplace(stack)
-    wanted = api.Api(API_PORT, Path(request["home"]), LOGS / "api.log", request["user"], request["password"])
+    first = api.Api(API_PORT, Path(request["home"]), LOGS / "api.log", request["user"], request["password"])
+    wanted = api.beside(first, range(API_PORT + 1, API_PORT + request["apis"]))
     tree = Tree(TREE)
     environment = tree.environment(os.environ)
     # the master's configuration, with places of this container for what only salt-api writes
     config = yaml.safe_load((Path(request["config"]) / "master").read_text(encoding="utf-8"))
-    (FOLDER / "etc").mkdir()
-    text = yaml.safe_dump({**config, **wanted.options(config["rest_cherrypy"])}, sort_keys=False)
-    (FOLDER / "etc" / "master").write_text(text, encoding="utf-8")
-    process = api.start(wanted, tree, FOLDER / "etc", environment, place.processes)
-    api.wait_ready(wanted, process)
-    return {"url": wanted.url, "eauth": wanted.eauth}, {}
+    started = []
+    for one in wanted:
+        folder = FOLDER / "etc" / one.name
+        api.write(one, config, folder)
+        started.append(api.start(one, tree, folder, environment, place.processes))
+    for one, process in zip(wanted, started, strict=True):
+        api.wait_ready(one, process)
+        place.watch.add(process, LOSSES["api"], log=one.log)
+    return {"urls": [one.url for one in wanted], "eauth": first.eauth}, {"check": _check(place.watch)}
 
 
 def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
@@ -158,13 +190,14 @@ def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], 
     # simulated minions use Salt's own matchers and keys; there is one tree only in a container
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(PACKAGES), str(TREE)))}
     started = fleet.start(order, request["request_port"], SAMPLES, LOGS, environment, place.processes)
+    place.watch.add(started.process, LOSSES["fleet"])
 
     def forward(asked: dict[str, Any]) -> dict[str, Any]:
         started.process.check()
         with control.connect(started.folder) as connection:
             return {"answer": connection.ask(**asked["request"])}
 
-    return {}, {"fleet": forward}
+    return {}, {"fleet": forward, "check": _check(place.watch)}
 
 
 def load(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
@@ -179,11 +212,11 @@ def load(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dic
         seed=request["seed"],
         expected=request["expected"],
         samples=SAMPLES,
-        url=request["url"],
+        urls=tuple(request["urls"]),
         user=request["user"],
         password=request["password"],
         eauth=request["eauth"],
-        command=tuple(tree.command("salt", Path(request["config"]))),
+        commands={kind: tuple(tree.command(name, Path(request["config"]))) for kind, name in COMMANDS.items()},
         command_environment=tree.environment(os.environ),
         workers=request["workers"],
     )
@@ -198,7 +231,7 @@ def load(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dic
         ended = "" if code is None else at_work.tail()
         return {"code": code, "zero": at_work.zero(), "answered": at_work.answered(), "tail": ended}
 
-    return {}, {"state": state}
+    return {}, {"state": state, "check": _check(place.watch)}
 
 
 ROLES: dict[str, Role] = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
 
+from harness import clocks
 from harness.bed import api, master
 from harness.bed.settings import BedSettings
 from harness.containers import engine, files, fleet, image, roles
@@ -22,6 +23,8 @@ from harness.errors import DockerError, HarnessError, MasterError, StartError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import FIRST, LAST
 from harness.processes.process import PACKAGES, Command, Layer, Processes, tail
+from harness.samples import ClockSample, SampleFile
+from harness.scenarios.clients import CLI, OVER_API
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
     from docker import DockerClient
 
+    from harness.clocks import Offset
+    from harness.load.runners import RunnerJob
     from harness.load.stage import Job
 
 # a large fleet's pillars take minutes to write, and what starts within a container is waited for there, see
@@ -68,6 +73,7 @@ class Containers:
         self._secret = secrets.token_hex(16)
         self._stack = ExitStack()
         self._facts: dict[str, Any] = {}
+        self._offsets: dict[str, Offset] = {}
         # minions on other machines use the same numbers as those within the network, so the usual ones may be taken
         ports = SystemRandom().sample(range(FIRST, LAST + 1), 2) if settings.engines else [4506, 4505]
         self._request_port, self._publish_port = ports
@@ -97,7 +103,7 @@ class Containers:
         self._engines = [stack.enter_context(contextlib.closing(engine.connect(url, os.environ))) for url in addresses]
         self._client = self._engines[0]
         for client in self._engines:
-            engine.remove(client, engine.abandoned)
+            engine.sweep(client)
         processes = stack.enter_context(Processes(BedSettings(Path(), Path()).temporary_parent()))
         self._start_janitor(stack, processes, addresses)
         stack.callback(self._hang_up)
@@ -155,16 +161,18 @@ class Containers:
         opened = (self._request_port, self._publish_port) if self._settings.engines else ()
         ports = {f"{port}/tcp": (self._settings.master_address, port) for port in opened}
         self._launch(MASTER, ports=ports, volumes=[str(roles.SHARED)])
-        login = api.Api(roles.API_PORT, Path(), Path("api.log"), "saltbed", self._secret)
+        users = scenario.permissions(OVER_API)
+        login = api.Api(roles.API_PORT, Path(), Path("api.log"), "saltbed", self._secret, users=users)
         # where the API's own files go is decided within its container
         options |= {key: value for key, value in login.options({}).items() if not key.startswith("api_")}
+        options |= master.acl_options(scenario.permissions({CLI}))
         values = {
             "request_port": self._request_port,
             "publish_port": self._publish_port,
             "transport": scenario.transport,
         }
         self._facts = self._be(MASTER, {**values, "options": {**options, **scenario.master_options(job.name)}})
-        self._facts |= {"user": login.user, "password": login.password}
+        self._facts |= {"user": login.user, "password": login.password, "apis": scenario.salt_api}
         self._launch("api", beside_master=True)
         self._facts |= self._be("api", self._facts)
 
@@ -246,7 +254,20 @@ class Containers:
             "workers": job.workers,
         }
         self._be("clients", {**self._facts, **values})
-        return RemoteClients(self._channels["clients"])
+        self._offsets = self._clocks()
+        return RemoteClients(self._channels["clients"], self._offsets["clients"].correction)
+
+    def _clocks(self) -> dict[str, Offset]:
+        """Measure the clock of every container: their machines may have different ones."""
+        return {
+            name: clocks.measure(lambda channel=channel: float(channel.ask("clock")["time"]))  # type: ignore[misc]
+            for name, channel in self._channels.items()
+        }
+
+    def check(self) -> None:
+        """Have every container look after its processes."""
+        for channel in self._channels.values():
+            channel.ask("check")
 
     def rotate_keys(self) -> None:
         """Have the master rotate its key."""
@@ -264,18 +285,37 @@ class Containers:
                 name: files.fetch(channel.container, str(roles.SAMPLES), Path(temporary, name))
                 for name, channel in self._channels.items()
             }
-            files.merge_processes(folders.values(), output / "processes.csv")
-            files.merge_fleet(
-                (folders[name] / "fleet" for name in folders if name.startswith("fleet-")), output / "fleet"
-            )
+            ahead = {name: offset.correction for name, offset in self._offsets.items()}
+            files.merge_processes(((folder, ahead[name]) for name, folder in folders.items()), output / "processes.csv")
+            fleets = [name for name in folders if name.startswith("fleet-")]
+            files.merge_fleet(((folders[name] / "fleet", ahead[name]) for name in fleets), output / "fleet")
             for path in folders["clients"].iterdir():
                 if path.is_file() and path.name != "processes.csv":
-                    (output / path.name).write_bytes(path.read_bytes())
+                    files.set_back(path, output / path.name, ahead["clients"])
+        now = self._clocks()
+        rows = SampleFile(output / "clocks.csv", ClockSample)
+        for name, offset in self._offsets.items():
+            rows.write(offset.sample(name, now[name]))
+        rows.close()
+
+    def read_accepted(self, functions: Sequence[str]) -> None:
+        """Have the master's container read the job cache, and fetch what it found."""
+        self._channels[MASTER].ask("accepted", {"functions": list(functions)}, JOB_CACHE_S)
+        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/accepted.csv", self._job.samples)
 
     def read_job_cache(self, jids: Sequence[str]) -> None:
         """Have the master's container read it, and fetch what it found."""
         self._channels[MASTER].ask("jobcache", {"jids": list(jids)}, JOB_CACHE_S)
         files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/kept.csv", self._job.samples)
+
+    def running(self) -> list[str]:
+        """Return the ids of the runners at work in the master's container."""
+        return list(self._channels[MASTER].ask("running")["running"])
+
+    def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
+        """Have the master's container read the job cache, and fetch what it found."""
+        self._channels[MASTER].ask("runners", {"jobs": [job.line() for job in jobs]}, JOB_CACHE_S)
+        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/runners.csv", self._job.samples)
 
     def _fetch_logs(self) -> None:
         """Fetch the logs of all containers that are still there."""
@@ -298,9 +338,10 @@ class Containers:
 
 @dataclass
 class RemoteClients:
-    """The clients' container."""
+    """The clients' container, whose clock is so many seconds `ahead`."""
 
     channel: Channel
+    ahead: float = 0.0
     last: dict[str, Any] = field(default_factory=lambda: {"code": None, "zero": None, "answered": 0, "tail": ""})
 
     def code(self) -> int | None:
@@ -312,7 +353,7 @@ class RemoteClients:
     def zero(self) -> float | None:
         """Return the schedule's zero."""
         zero: float | None = self.last["zero"] or self.channel.ask("state")["zero"]
-        return zero
+        return None if zero is None else zero - self.ahead
 
     def answered(self) -> int:
         """Return how many requests have been answered."""

@@ -9,129 +9,172 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import requests
 
-from harness.errors import HarnessError
-from harness.processes.deadline import Deadline
+from harness.load import runners
+from harness.load.answer import LONGEST, Answer
+from harness.load.sessions import LoginError
+from harness.scenarios.clients import RUNNERS, SALT_RUN
+from harness.scenarios.runners import asks_minions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from harness.load.sessions import Sessions
     from harness.scenarios.clients import Clients
+    from harness.scenarios.expected import Expected
 
-LOGIN_S = 60.0
-# characters of an error that are kept
-LONGEST = 200
 _NO_RETURN = "Minion did not return"
 _JID = re.compile(r"(?:jid|job ID): (\d{20})")
+# what a line of a batch's output holds beside minions
+_OF_BATCH = ("jid", "retcode")
+_RUNNER_TAG = re.compile(r"salt/run/(\d{20})")
+# why salt-api refuses with 401 although the user has logged in: the permissions of another user would be needed
+_DENIED = re.compile(r"Authorization error|occurred for user")
 # options of `salt` for the target types; a glob is what it takes without one
 _TARGET_OPTIONS = {
     "list": "-L", "pcre": "-E", "grain": "-G", "grain_pcre": "-P", "pillar": "-I", "pillar_pcre": "-J",
     "compound": "-C", "nodegroup": "-N", "ipcidr": "-S",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came back: how many minions answered, the jobs' ids, the size in bytes, and what went wrong, if anything."""
-
-    answered: int = 0
-    jids: tuple[str, ...] = ()
-    length: int = 0
-    error: str = ""
-
-    def gap(self, expected: int) -> str:
-        """Return what the answer lacks of `expected` minions, "" if nothing: a fleet that grew answers with more."""
-        if self.answered >= expected:
-            return ""
-        return f"{self.answered} of {expected} minions answered"
+_JSON = ("--out=json", "--out-indent=-1")
 
 
 class Caller(Protocol):
-    """Makes calls of one kind."""
+    """Makes calls of some kinds."""
 
-    def call(self, clients: Clients, expected: int) -> Answer:
-        """Make one call of `clients`, whose target holds `expected` minions; failures are in the answer."""
+    def call(self, clients: Clients, number: int, expected: Expected) -> Answer:
+        """Make the call of this number of `clients`; failures are in the answer."""
 
 
 class ApiCaller:
-    """Calls salt-api (rest_cherrypy) with a token; one login serves all, as in a service that uses Salt.
+    """Calls salt-api (rest_cherrypy) with the token of whoever asks.
 
-    Each call has a connection of its own: independent clients share none.
+    Each call has a connection of its own: independent clients share none. Who is told that the log-in is over logs in
+    again and asks once more.
     """
 
-    def __init__(self, url: str, token: str) -> None:
-        """Use salt-api at `url` with the token of a login."""
-        self._url = url
-        self._headers = {"X-Auth-Token": token, "Accept": "application/json"}
+    def __init__(self, sessions: Sessions, over: Collection[str] = ()) -> None:
+        """Use the log-ins of `sessions`; `over` are the ids of jobs that were answered, as others add to it."""
+        self._sessions = sessions
+        self._over = over
 
-    @staticmethod
-    def token(url: str, user: str, password: str, eauth: str) -> str:
-        """Return the token of a fresh login. Raises HarnessError if salt-api refuses or doesn't answer."""
-        credentials = {"username": user, "password": password, "eauth": eauth}
-        deadline = Deadline(LOGIN_S)
-        while True:
-            try:
-                response = requests.post(f"{url.rstrip('/')}/login", json=credentials, timeout=LOGIN_S)
-                response.raise_for_status()
-                return str(response.json()["return"][0]["token"])
-            except (requests.RequestException, LookupError, ValueError) as error:
-                if isinstance(error, requests.Timeout) and not deadline.passed():
-                    continue
-                raise HarnessError(f"The clients could not log in to salt-api at {url}: {error}.") from error
-
-    def call(self, clients: Clients, expected: int) -> Answer:
+    def call(self, clients: Clients, number: int, expected: Expected) -> Answer:
         """Post one lowstate and count the minions in the answer."""
-        del expected
+        over = tuple(self._over)
         try:
-            response = requests.post(
-                self._url, json=[lowstate(clients)], headers=self._headers, timeout=clients.give_up_s
-            )
+            session = self._sessions.of(clients, number)
+            response = self._post(session.url, session.token, clients)
+            if response.status_code == requests.codes.unauthorized and not _DENIED.search(response.text):
+                session = self._sessions.again(session)
+                response = self._post(session.url, session.token, clients)
             length = len(response.content)
             if response.status_code != requests.codes.ok:
                 return Answer(length=length, error=f"HTTP {response.status_code} {response.reason}")
-            return read_api(response.json(), length)
+            if clients.kind in RUNNERS:
+                return read_runner(response.json(), clients, expected, over, length)
+            read = read_api_batch if clients.batch else read_api
+            return read(response.json(), length)
+        except LoginError as error:
+            return Answer(error=str(error))
         except requests.Timeout:
             return Answer(error=f"no answer within {clients.give_up_s:g} s")
         except (requests.RequestException, ValueError) as error:
             return Answer(error=f"{type(error).__name__}: {error}")
 
+    @staticmethod
+    def _post(url: str, token: str, clients: Clients) -> requests.Response:
+        headers = {"X-Auth-Token": token, "Accept": "application/json"}
+        return requests.post(url, json=[lowstate(clients)], headers=headers, timeout=clients.give_up_s)
+
 
 class CliCaller:
-    """Runs Salt's own `salt`, each call a process."""
+    """Runs Salt's own `salt` and `salt-run`, each call a process."""
 
-    def __init__(self, command: Iterable[str], environment: dict[str, str]) -> None:
-        """Start `command` with `environment`; both come from the bed."""
-        self._command = tuple(command)
-        self._environment = environment
+    def __init__(
+        self,
+        commands: Mapping[str, Sequence[str]],
+        environment: Mapping[str, str],
+        user: Callable[[Clients, int], str] = lambda clients, _: clients.user,
+        over: Collection[str] = (),
+    ) -> None:
+        """Start the command of a kind, by name, with `environment`; both come from the bed.
 
-    def call(self, clients: Clients, expected: int) -> Answer:
+        `user` says who makes a call, "" for the bed's own user.
+        """
+        self._commands = {kind: tuple(command) for kind, command in commands.items()}
+        self._environment = dict(environment)
+        self._user = user
+        self._over = over
+
+    def call(self, clients: Clients, number: int, expected: Expected) -> Answer:
         """Run one command and count the minions in its output."""
-        argv = [*self._command, *arguments(clients)]
+        over = tuple(self._over)
+        argv = [*self._commands[clients.kind], *arguments(clients)]
+        environment = self._environment
+        if user := self._user(clients, number):
+            # so Salt calls whoever became root to type this: the master's `publisher_acl` says what that user may do
+            environment = {**environment, "SUDO_USER": user}
         try:
             done = subprocess.run(
-                argv, env=self._environment, capture_output=True, text=True, timeout=clients.give_up_s, check=False
+                argv, env=environment, capture_output=True, text=True, timeout=clients.give_up_s, check=False
             )
         except subprocess.TimeoutExpired:
             return Answer(error=f"no answer within {clients.give_up_s:g} s")
         except OSError as error:
             return Answer(error=f"{argv[0]} could not be started: {error}")
+        if clients.kind == SALT_RUN:
+            return _read_salt_run(clients, done, expected, over)
+        return _read_salt(clients, done, expected.minions)
+
+
+def _read_salt(clients: Clients, done: subprocess.CompletedProcess[str], expected: int) -> Answer:
+    """Return the answer in what `salt` printed."""
+    if clients.batch and clients.mode == "sync":
+        answer = read_batch(done.stdout)
+    else:
         answer = read_cli(done.stdout, expected if clients.mode == "async" else None)
-        # with some answers there the shortfall says most; without any, Salt's last words do, even with exit code 0
-        if expected and not answer.answered:
-            lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and line[0] != "{"]
-            problem = f"exit code {done.returncode}: {lines[-1][:LONGEST] if lines else 'no minion answered'}"
-            return Answer(0, answer.jids, answer.length, problem)
-        if done.returncode and not answer.gap(expected):
-            return Answer(answer.answered, answer.jids, answer.length, f"exit code {done.returncode}")
-        return answer
+    # with some answers there the shortfall says most; without any, Salt's last words do, even with exit code 0
+    if expected and not answer.answered:
+        return Answer(0, answer.jids, answer.length, _last_words(done, "no minion answered"))
+    if done.returncode and not answer.error and not answer.gap(expected):
+        return Answer(answer.answered, answer.jids, answer.length, f"exit code {done.returncode}")
+    return answer
+
+
+def _read_salt_run(
+    clients: Clients, done: subprocess.CompletedProcess[str], expected: Expected, over: Collection[str]
+) -> Answer:
+    """Return the answer in what `salt-run` printed."""
+    length = len(done.stdout)
+    if clients.mode == "async":
+        jids = tuple(dict.fromkeys(_RUNNER_TAG.findall(done.stderr)))[:1]
+        if not jids or done.returncode:
+            return Answer(0, jids, length, _last_words(done, "no job id"))
+        return Answer(expected.minions, jids, length)
+    try:
+        value = json.loads(done.stdout)
+    except ValueError:
+        return Answer(length=length, error=_last_words(done, "no answer"))
+    if isinstance(value, str):
+        # such as "'nosuch.fun' is not available.", with exit code 0
+        return Answer(length=length, error=f"exit code {done.returncode}: {value.strip()[:LONGEST]}")
+    answer = runners.read(clients.function, value, expected, over, length)
+    if done.returncode and not answer.error:
+        return Answer(answer.answered, answer.jids, length, f"exit code {done.returncode}")
+    return answer
+
+
+def _last_words(done: subprocess.CompletedProcess[str], nothing: str) -> str:
+    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and line[0] != "{"]
+    return f"exit code {done.returncode}: {lines[-1][:LONGEST] if lines else nothing}"
 
 
 def lowstate(clients: Clients) -> dict[str, object]:
     """Return the request that salt-api gets for a call of `clients`."""
+    if clients.kind in RUNNERS:
+        return _runner_lowstate(clients)
     low: dict[str, object] = {
         "client": "local_async" if clients.mode == "async" else "local",
         "tgt": clients.tgt,
@@ -143,15 +186,49 @@ def lowstate(clients: Clients) -> dict[str, object]:
         low["arg"] = list(clients.args)
     if clients.kwarg:
         low["kwarg"] = clients.kwarg
-    if clients.mode == "sync":
+    if clients.batch:
+        # the events of the returns: without them a minion that timed out looks like one that answered nothing
+        low |= {"client": "local_batch", "batch": clients.batch, "raw": True}
+        if clients.batch_wait:
+            low["batch_wait"] = clients.batch_wait
+    elif clients.mode == "sync":
         # adds the job's id to each minion's answer; without it nobody could tell which job a slow answer belongs to
         low["full_return"] = True
     return low
 
 
+def _runner_lowstate(clients: Clients) -> dict[str, object]:
+    """Return the request that salt-api's runner client gets."""
+    low: dict[str, object] = {"client": "runner", "fun": clients.function}
+    if clients.args:
+        low["arg"] = list(clients.args)
+    if kwarg := _runner_kwarg(clients):
+        low["kwarg"] = kwarg
+    if clients.mode == "async":
+        return low | {"client": "runner_async"}
+    # the runner's last event, which says whether it succeeded; salt-api waits for it as long as the client does
+    return low | {"full_return": True, "timeout": clients.give_up_s}
+
+
+def _runner_kwarg(clients: Clients) -> dict[str, object]:
+    """Return a runner's keyword arguments: those that ping get their target and its timeout in this way."""
+    if not asks_minions(clients.function):
+        return dict(clients.kwarg)
+    target = {"tgt": clients.tgt, "tgt_type": clients.tgt_type, "timeout": clients.timeout_s}
+    return {**clients.kwarg, **target}
+
+
 def arguments(clients: Clients) -> list[str]:
-    """Return the arguments of `salt` for a call of `clients`, so that it prints what `read_cli` reads."""
-    options = ["--async"] if clients.mode == "async" else ["--out=json", "--out-indent=-1", "--show-jid"]
+    """Return the arguments of `salt` or `salt-run` for a call of `clients`, so that it prints what is read here."""
+    if clients.kind == SALT_RUN:
+        # the job id of an asynchronous runner is told in a warning only
+        options = ["--async", "--log-level=warning"] if clients.mode == "async" else [*_JSON]
+        keywords = [f"{key}={json.dumps(value)}" for key, value in _runner_kwarg(clients).items()]
+        return [*options, clients.function, *map(str, clients.args), *keywords]
+    options = ["--async"] if clients.mode == "async" else [*_JSON, "--show-jid"]
+    if clients.batch:
+        options += ["--batch-size", clients.batch]
+        options += ["--batch-wait", str(clients.batch_wait)] if clients.batch_wait else []
     target = [_TARGET_OPTIONS[clients.tgt_type]] if clients.tgt_type in _TARGET_OPTIONS else []
     keywords = [f"{key}={json.dumps(value)}" for key, value in clients.kwarg.items()]
     return [
@@ -166,6 +243,18 @@ def arguments(clients: Clients) -> list[str]:
     ]
 
 
+def read_runner(body: object, clients: Clients, expected: Expected, over: Collection[str], length: int) -> Answer:
+    """Return the answer in the decoded JSON of salt-api for `runner` with full returns and for `runner_async`."""
+    try:
+        (returned,) = body["return"]  # type: ignore[index]
+        if clients.mode == "async":
+            return Answer(expected.minions, (str(returned["jid"]),), length)
+        event = returned["data"]
+    except (LookupError, TypeError, ValueError):
+        return _something_else(body, length)
+    return runners.read_event(clients.function, event, expected, over, length)
+
+
 def read_api(body: object, length: int) -> Answer:
     """Return the answer in the decoded JSON of salt-api, for `local` with full returns and for `local_async`."""
     try:
@@ -173,12 +262,55 @@ def read_api(body: object, length: int) -> Answer:
         if "jid" in returned and "minions" in returned:
             return Answer(len(returned["minions"]), (str(returned["jid"]),), length)
         full = [value for value in returned.values() if isinstance(value, dict) and "jid" in value]
-        jids = {str(value["jid"]) for value in full}
     except (LookupError, TypeError, AttributeError):
-        return Answer(length=length, error=f"salt-api answered something else: {str(body)[:100]}")
+        return _something_else(body, length)
+    return _returned(full, length)
+
+
+def read_api_batch(body: object, length: int) -> Answer:
+    """Return the answer in the decoded JSON of salt-api for `local_batch`: a list with an event for each minion.
+
+    Of a minion that timed out there is an event without a job id.
+    """
+    try:
+        events = [value["data"] for value in body["return"]]  # type: ignore[index]
+        minions = {event["id"]: event for event in events if "jid" in event}
+    except (LookupError, TypeError):
+        return _something_else(body, length)
+    return _returned(list(minions.values()), length)
+
+
+def _something_else(body: object, length: int) -> Answer:
+    return Answer(length=length, error=f"salt-api answered something else: {str(body)[:100]}")
+
+
+def _returned(full: Sequence[Mapping[str, Any]], length: int) -> Answer:
+    """Return the answer that the minions' full returns make."""
+    jids = {str(value["jid"]) for value in full}
     failed = sum(bool(value.get("retcode")) for value in full)
     error = f"{failed} of {len(full)} minions that answered failed" if failed else ""
     return Answer(len(full) - failed, tuple(sorted(jids)), length, error)
+
+
+def read_batch(output: str) -> Answer:
+    """Return the answer in the output of `salt --batch-size`: a line for each minion, with its return code."""
+    answered, failed = 0, 0
+    jids: dict[str, None] = {}
+    for line in output.splitlines():
+        if not line.startswith("{"):
+            continue
+        try:
+            values = json.loads(line)
+        except ValueError:
+            continue
+        minions = [value for key, value in values.items() if key not in _OF_BATCH]
+        code, count = values.get("retcode"), sum(not str(value).startswith(_NO_RETURN) for value in minions)
+        failed += count if code else 0
+        answered += 0 if code else count
+        if "jid" in values:
+            jids[str(values["jid"])] = None
+    error = f"{failed} of {answered + failed} minions that answered failed" if failed else ""
+    return Answer(answered, tuple(jids), len(output), error)
 
 
 def read_cli(output: str, accepted: int | None = None) -> Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from harness.errors import RunError
@@ -28,15 +27,31 @@ def rotate_keys(bed: Bed) -> None:
 
 def read_job_cache(bed: Bed, jids: Sequence[str], kept: Path) -> None:
     """Write the returns of `jids` that the master's job cache holds into the file `kept`."""
-    asked = bed.temporary / "jids"
-    asked.write_text("".join(f"{jid}\n" for jid in jids), encoding="ascii")
-    _run(bed, "jobcache", ["harness.load.jobcache", str(bed.master.config_dir), str(asked), str(kept)], JOB_CACHE_S)
+    _ask_job_cache(bed, "kept", jids, kept)
+
+
+def read_accepted(bed: Bed, functions: Sequence[str], accepted: Path) -> None:
+    """Write the jobs of `functions` that the master's job cache holds into the file `accepted`."""
+    _ask_job_cache(bed, "accepted", functions, accepted)
+
+
+def read_runners(bed: Bed, jobs: Sequence[str], output: Path) -> None:
+    """Write the answers of asynchronous runners that the job cache holds into the file `output`."""
+    _ask_job_cache(bed, "runners", jobs, output)
+
+
+def _ask_job_cache(bed: Bed, what: str, names: Sequence[str], output: Path) -> None:
+    asked = bed.temporary / what
+    asked.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    argv = ["harness.load.jobcache", str(bed.master.config_dir), what, str(asked), str(output)]
+    _run(bed, "jobcache", argv, JOB_CACHE_S)
 
 
 def _run(bed: Bed, name: str, argv: Sequence[str], seconds: float) -> None:
     """Run a program to its end; raise RunError, with the last line that it printed, if it fails."""
-    path = os.pathsep.join((bed.environment["PYTHONPATH"], str(PACKAGES)))
-    environment = {**bed.environment, "PYTHONPATH": path}
-    process = bed.spawn(name, [sys.executable, "-m", *argv], env=environment, role="harness")
+    # a Salt with an environment of its own needs no path, but its own Python
+    found = (bed.environment.get("PYTHONPATH"), str(PACKAGES))
+    environment = {**bed.environment, "PYTHONPATH": os.pathsep.join(filter(None, found))}
+    process = bed.spawn(name, [bed.tree.python(), "-m", *argv], env=environment, role="harness")
     if code := process.wait(seconds):
         raise RunError(f"The program {argv[0]} failed (exit code {code}), see {process.log}: {process.tail(1)}")

@@ -1,9 +1,12 @@
-"""Reads which returns a master really kept: a program for the Python of a Salt tree.
+"""Reads which jobs a master accepted, and which returns it really kept: a program for the Python of a Salt tree.
 
-`python -m harness.load.jobcache CONFIG_FOLDER JIDS KEPT` reads job ids from the file JIDS, a line each, and writes
-`kept.csv`. It asks the master's own returner, whichever the tree and its options have (the local job cache unless
-told otherwise), because what a client sees later with `jobs.lookup_jid` is what counts, not a file's presence. It
-runs as a process of its own: Salt is imported from the tree under test, never into the harness.
+`python -m harness.load.jobcache CONFIG_FOLDER kept JIDS OUTPUT` reads job ids from the file JIDS, a line each, and
+writes `kept.csv`; with `accepted FUNCTIONS OUTPUT` it reads functions likewise and writes `accepted.csv`, and with
+`runners JOBS OUTPUT` asynchronous runners, whose answers go into `runners.csv`. A master of Salt saves a job before it
+gives out its id, whatever it does with the job then, so the job cache knows also of those that wait to be published. It
+asks the master's own returner, whichever the tree and its options have (the local job cache unless told otherwise),
+because what a client sees later with `jobs.lookup_jid` is what counts, not a file's presence. It runs as a process of
+its own: Salt is imported from the tree under test, never into the harness.
 """
 
 from __future__ import annotations
@@ -12,34 +15,78 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.samples import KeptReturn, SampleFile
+from harness.load import runners
+from harness.load.runners import RunnerJob
+from harness.samples import AcceptedJob, KeptReturn, RunnerSample, SampleFile
+from harness.scenarios.asked import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    GetJid = Callable[[str], dict[str, dict[str, Any]]]
+
+KINDS: dict[str, type] = {"kept": KeptReturn, "accepted": AcceptedJob, "runners": RunnerSample}
 
 
-def kept(config_folder: Path, jids: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (job id, minion id) of every return of `jids` that the job cache of the master in `config_folder` holds."""
-    import salt.config  # noqa: PLC0415  # only this program's process may load Salt
-    import salt.minion  # noqa: PLC0415  # likewise
+class JobCache:
+    """The job cache of the master whose configuration is in a folder, through its own returner."""
 
-    options = salt.config.master_config(str(config_folder / "master"))
-    # the copy that this program works with: nothing to serve, nothing to log beside the master's own file
-    options["log_file"] = "/dev/null"
-    returners = salt.minion.MasterMinion(options, states=False, rend=False).returners
-    get_jid = returners[f"{options.get('ext_job_cache') or options['master_job_cache']}.get_jid"]
-    for jid in jids:
-        for minion, data in get_jid(jid).items():
+    def __init__(self, config_folder: Path) -> None:
+        """Load the returner."""
+        import salt.config  # noqa: PLC0415  # only this program's process may load Salt
+        import salt.minion  # noqa: PLC0415  # likewise
+
+        options = salt.config.master_config(str(config_folder / "master"))
+        # the copy that this program works with: nothing to serve, nothing to log beside the master's own file
+        options["log_file"] = "/dev/null"
+        self._returners = salt.minion.MasterMinion(options, states=False, rend=False).returners
+        self._name = options.get("ext_job_cache") or options["master_job_cache"]
+
+    def kept(self, jids: Iterable[str]) -> Iterator[KeptReturn]:
+        """Yield every return of `jids` that it holds."""
+        get_jid = self._returners[f"{self._name}.get_jid"]
+        for jid in jids:
+            for minion, data in get_jid(jid).items():
+                if "return" in data:
+                    yield KeptReturn(jid, minion)
+
+    def runners(self, jobs: Iterable[RunnerJob]) -> Iterator[RunnerSample]:
+        """Yield the answer of every runner of `jobs` that has ended."""
+        return answered(self._returners[f"{self._name}.get_jid"], jobs)
+
+    def accepted(self, functions: Asked) -> Iterator[AcceptedJob]:
+        """Yield every job of `functions` that it holds, in the order of their ids."""
+        jobs = self._returners[f"{self._name}.get_jids"]()
+        get_load = self._returners[f"{self._name}.get_load"]
+        for jid, job in sorted(jobs.items()):
+            if job.get("Function") in functions:
+                yield AcceptedJob(jid, job["Function"], len(get_load(jid).get("Minions", ())))
+
+
+def answered(get_jid: GetJid, jobs: Iterable[RunnerJob]) -> Iterator[RunnerSample]:
+    """Yield the answer of every runner of `jobs` that `get_jid` has one of."""
+    for job in jobs:
+        # the only one who answers is the master itself
+        for data in get_jid(job.jid).values():
             if "return" in data:
-                yield jid, minion
+                answer = runners.read_event(job.function, data["return"], job.expected)
+                yield RunnerSample(job.jid, answer.answered, " ".join(answer.jids), answer.error)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the returns kept of the job ids in a file."""
-    config_folder, jids, output = map(Path, argv)
-    rows = SampleFile(output, KeptReturn)
-    for jid, minion in kept(config_folder, jids.read_text(encoding="ascii").split()):
-        rows.write(KeptReturn(jid, minion))
+    """Write what is asked for: the returns kept of the job ids in a file, jobs accepted, or answers of runners."""
+    config_folder, what, asked, output = argv
+    names = Path(asked).read_text(encoding="utf-8").splitlines()
+    cache = JobCache(Path(config_folder))
+    rows = SampleFile(Path(output), KINDS[what])
+    found: dict[str, Callable[[], Iterator[object]]] = {
+        "kept": lambda: cache.kept(names),
+        "accepted": lambda: cache.accepted(Asked.read(names)),
+        "runners": lambda: cache.runners(map(RunnerJob.read, names)),
+    }
+    for row in found[what]():
+        rows.write(row)
     rows.close()
     return 0
 

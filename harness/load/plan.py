@@ -9,10 +9,19 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from harness.processes.ports import HOST
 from harness.scenarios import scenario as scenarios
+from harness.scenarios.clients import CLI, SALT_RUN
+
+if TYPE_CHECKING:
+    from harness.scenarios.clients import Clients
+    from harness.scenarios.expected import Expected
 
 VARIABLE = "SALTBED_PLAN"
+# what clients of a kind type
+COMMANDS = {CLI: "salt", SALT_RUN: "salt-run"}
 # how long a user waits to be stopped; far beyond any run
 FOREVER_S = 1_000_000.0
 
@@ -22,9 +31,10 @@ class Plan:
     """The load of one tree's run.
 
     `scenario_file`, `minions` and `seed` give the scenario; `expected` is the number of minions that each block of
-    clients targets, by its name; `samples` is the folder for raw samples; `url`, `user`, `password` and `eauth` belong
-    to salt-api; `command` starts Salt's `salt` with `command_environment`. Of `workers` processes that share the
-    schedule this is number `worker`.
+    clients targets, by the names in `Clients.targets`; `samples` is the folder for raw samples; `urls` (of each of its
+    processes), `user`, `password` and `eauth` belong to salt-api; `commands` starts Salt's commands, by the clients'
+    kind, with `command_environment`. Of `workers` processes that share the schedule this is number `worker`; the last
+    `remote` of them are on other hosts. Their director listens on `address`.
     """
 
     scenario_file: Path
@@ -32,19 +42,30 @@ class Plan:
     seed: int
     expected: dict[str, int]
     samples: Path
-    url: str
+    urls: tuple[str, ...]
     user: str
     password: str
     eauth: str
-    command: tuple[str, ...]
+    commands: dict[str, tuple[str, ...]]
     command_environment: dict[str, str]
     workers: int = 1
     worker: int = 0
+    remote: int = 0
+    address: str = HOST
 
     @property
     def requests_file(self) -> Path:
         """Return the file for this process's samples of requests."""
         return self.samples / (f"requests.{self.worker}.csv" if self.workers > 1 else "requests.csv")
+
+    @property
+    def logins_file(self) -> Path:
+        """Return the file for this process's samples of log-ins."""
+        return self.samples / (f"logins.{self.worker}.csv" if self.workers > 1 else "logins.csv")
+
+    def expects(self, clients: Clients) -> Expected:
+        """Return what a complete answer to `clients` holds."""
+        return clients.expects(self.expected)
 
     @property
     def scenario(self) -> scenarios.Scenario:
@@ -63,7 +84,8 @@ def from_environment() -> Plan:
     values = json.loads(os.environ.pop(VARIABLE))
     values["scenario_file"] = Path(values["scenario_file"])
     values["samples"] = Path(values["samples"])
-    values["command"] = tuple(values["command"])
+    values["urls"] = tuple(values["urls"])
+    values["commands"] = {kind: tuple(command) for kind, command in values["commands"].items()}
     return Plan(**values)
 
 

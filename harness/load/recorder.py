@@ -1,13 +1,15 @@
-"""Takes samples of the fleet while a load runs, and tells its progress."""
+"""Takes samples of the fleet and of the machine while a load runs, and tells its progress."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Self
 
-from harness.samples import FleetSample, SampleFile
+from harness.processes import machine
+from harness.samples import FleetSample, MachineSample, SampleFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from harness.load.stage import Fleet
@@ -17,10 +19,17 @@ if TYPE_CHECKING:
 class Recorder:
     """Takes a sample of the fleet every second, writes it and shows the run's progress."""
 
-    def __init__(self, fleet: Fleet, folder: Path, progress: Progress, name: str) -> None:
-        """Sample `fleet` into a file in `folder`; `name` is that of the tree."""
+    def __init__(
+        self, fleet: Fleet, folder: Path, progress: Progress, name: str, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Sample `fleet` into a file in `folder`; `name` is that of the tree.
+
+        `check` raises an error if something that the run can't do without has ended; it is called before each sample.
+        """
+        self._check = check
         self._fleet = fleet
         self._file = SampleFile(folder / "fleet.csv", FleetSample)
+        self._machine = SampleFile(folder / "machine.csv", MachineSample)
         self._progress = progress
         self._name = name
 
@@ -29,12 +38,16 @@ class Recorder:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close the file of samples."""
+        """Close the files of samples."""
         self._file.close()
+        self._machine.close()
 
     def sample(self, phase: str, clients: str = "") -> FleetSample:
         """Take a sample now; `phase` and `clients` go into the line of progress."""
-        sample = fleet_sample(self._fleet, time.time())
+        self._check()
+        now = time.time()
+        self._machine.write(machine.sample(now))
+        sample = fleet_sample(self._fleet, now)
         self._file.write(sample)
         minions = f"{sample.connected:,} connected, {sample.ready:,} of {sample.minions:,} ready"
         sent = (
@@ -66,4 +79,5 @@ def fleet_sample(fleet: Fleet, when: float) -> FleetSample:
         return_sends=counters.return_sends,
         returns_acked=counters.returns_acked,
         returns_given_up=counters.returns_given_up,
+        executing=status.executing,
     )

@@ -13,10 +13,12 @@ from evil_minions.samples import read_jobs
 from harness import samples
 from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load.recorder import Recorder
+from harness.load.settling import SAMPLE_S, Queue, accepted, runners, settle
 from harness.load.stage import Local
 from harness.load.timeline import Player
 from harness.processes.deadline import Deadline, Patience
 from harness.samples import Timeline
+from harness.verify import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,13 +26,9 @@ if TYPE_CHECKING:
     from harness.load.stage import Clients, Fleet, Job, Stage
     from harness.progress import Progress
 
-SAMPLE_S = 1.0
-"""Seconds between two samples of the fleet."""
 # what the clients may take to begin, and beyond the last one's patience, before the run counts as stuck
 BEGIN_S = 60.0
 STUCK_S = 60.0
-# how long nothing may move before a fleet that has nothing left to send counts as settled
-QUIET_S = 2.0
 
 
 def run(
@@ -53,26 +51,32 @@ def run(
             told(stage.postgresql)
         fleet_start = time.time()
         fleet = stage.start_fleet()
-        with closing(fleet), Recorder(fleet, job.samples, progress, job.name) as recorder:
+        with closing(fleet), Recorder(fleet, job.samples, progress, job.name, stage.check) as recorder:
             _check_functions(job, fleet)
             _ramp_up(job, recorder)
             ready = time.time()
             progress.say(f"{job.name}: {job.scenario.minions:,} minions ready after {ready - fleet_start:.1f} s")
-            clients = stage.start_clients(_expected(job, fleet))
+            expected = _expected(job, fleet)
+            clients = stage.start_clients(expected)
             with Player(job.scenario.timeline, fleet.ask, stage, job.samples) as player:
                 load_start = _watch_clients(job, recorder, clients, player)
-            in_time = _settle(job, recorder)
-            settled = time.time()
+            settled, in_time = settle(job.scenario.settle_s, recorder, Queue(job, stage, fleet, expected).empty)
             fleet.flush()
+        progress.show(f"{job.name}: reading the job cache")
+        if not in_time:
+            stage.read_accepted(job.scenario.asked.lines())
         stage.collect()
         rows = list(samples.read_clients(job.samples))
         clients_done = max((row.finished for row in rows), default=settled)
-        progress.show(f"{job.name}: reading the job cache")
         stage.read_job_cache(_jids(job))
+        if started := runners(job, expected):
+            stage.read_runners(started)
         # before the bed ends: whatever happens to it then, the samples are complete
         timeline = Timeline(fleet_start, ready, load_start, clients_done, settled, in_time)
         samples.write_timeline(job.samples, timeline)
         progress.show(f"{job.name}: stopping the bed")
+    # the bed's monitor writes until the bed ends
+    manifest.write(job.samples)
     progress.say(f"{job.name}: {len(rows):,} client requests are over")
 
 
@@ -118,7 +122,9 @@ def _ramp_up(job: Job, recorder: Recorder) -> None:
 
 def _expected(job: Job, fleet: Fleet) -> dict[str, int]:
     """Return how many minions each block of clients targets; raise SettingsError if one targets none."""
-    expected = {entry.name: fleet.match(entry.tgt, entry.tgt_type) for entry in job.scenario.clients}
+    expected = {
+        name: fleet.match(tgt, entry.tgt_type) for entry in job.scenario.clients for name, tgt in entry.targets.items()
+    }
     for name, count in expected.items():
         if not count:
             raise SettingsError(
@@ -157,24 +163,7 @@ def _watch_clients(job: Job, recorder: Recorder, clients: Clients, player: Playe
     return zero
 
 
-def _settle(job: Job, recorder: Recorder) -> bool:
-    """Sample until no minion has a return left to send, and return whether that was so before the scenario's limit."""
-    # to the second: how long is waited is part of what is measured
-    deadline = Deadline(job.scenario.settle_s, time.monotonic)
-    quiet = Deadline(QUIET_S, time.monotonic)
-    before = recorder.sample("settling")
-    while not deadline.passed():
-        time.sleep(min(SAMPLE_S, deadline.left()))
-        sample = recorder.sample("settling")
-        moved = (sample.publications, sample.return_sends) != (before.publications, before.return_sends)
-        if moved or sample.returns > sample.returns_acked + sample.returns_given_up:
-            quiet = Deadline(QUIET_S, time.monotonic)
-        elif quiet.passed():
-            return True
-        before = sample
-    return False
-
-
 def _jids(job: Job) -> list[str]:
-    """Return the ids of the jobs that the fleet saw of the functions that clients ask for."""
-    return sorted({row.jid for row in read_jobs(job.samples / "fleet") if row.fun in job.scenario.functions})
+    """Return the ids of the jobs that clients asked for: accepted by the master, or seen by the fleet."""
+    seen = {row.jid for row in read_jobs(job.samples / "fleet") if row.fun in job.scenario.asked}
+    return sorted({*accepted(job), *seen})

@@ -88,6 +88,13 @@ class Player:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _play(self, moments: list[Moment], zero: float) -> None:
+        try:
+            self._play_all(moments, zero)
+        except Exception as problem:  # noqa: BLE001  # such as a full disk: a thread that dies takes no one along
+            self.problem = f"The timeline could not be played on: {problem}"
+            self._stop.set()
+
+    def _play_all(self, moments: list[Moment], zero: float) -> None:
         for moment in moments:
             while (left := zero + moment.at_s - self._clock()) > 0:
                 if self._stop.wait(left):

@@ -1,9 +1,9 @@
 """The locustfile: clients of a Salt master, arriving by a schedule.
 
 `harness.load.clients` starts it as `locust --headless -f users.py`, as one process or as a master with workers. Salt's
-own users are API clients and people at a command line, so these are the two kinds. A greenlet for each block of
-clients starts one for each request at the time when it is due, and never waits for an answer before the next: a closed
-loop would slow down with the master and hide its overload. Of several workers each sends its part of the same
+own users are API clients and people at a command line, who ask minions or the master's runners. A greenlet for each
+block of clients starts one for each request at the time when it is due, and never waits for an answer before the next:
+a closed loop would slow down with the master and hide its overload. Of several workers each sends its part of the same
 schedule, told by the requests' numbers, so that every request is sent once whatever the number of workers.
 """
 
@@ -11,19 +11,25 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import gevent
 from gevent.pool import Group
+from gevent.queue import Empty, Queue
 from locust import User, events, runners, task
 from locust.runners import MasterRunner, WorkerRunner
 
-from harness.errors import HarnessError
+from harness import clocks
+from harness.clocks import Offset
 from harness.load import plan as plans
 from harness.load.calls import ApiCaller, CliCaller
+from harness.load.sessions import LoginError, Sessions
 from harness.processes import pressure
-from harness.samples import ClientSample, SampleFile
+from harness.samples import ClientSample, ClockSample, LoginSample, SampleFile
 from harness.scenarios import schedule
+from harness.scenarios.clients import API, CLI, OVER_API, RUNNER, RUNNERS, SALT_RUN
 
 if TYPE_CHECKING:
     from locust.env import Environment
@@ -40,11 +46,13 @@ LEAD_S = 1.0
 # locust gives up a worker that says nothing for three seconds, which a busy machine is enough for; one that has ended
 # is noticed by whoever started it
 runners.HEARTBEAT_LIVENESS = 300
-BEGIN, DONE = "saltbed_begin", "saltbed_done"
+BEGIN, DONE, CLOCK = "saltbed_begin", "saltbed_done", "saltbed_clock"
+# how long a worker waits for one answer to what time it is
+CLOCK_S = 5.0
 
 
 class Load:
-    """What the clients of this process share: the schedule's zero, the callers, the file of samples, the failures."""
+    """What the clients of this process share: log-ins, callers, the files of samples, the failures."""
 
     def __init__(self, environment: Environment) -> None:
         """Open the file of samples, unless this process only directs others."""
@@ -54,39 +62,84 @@ class Load:
         self.workers_done = 0
         self.directs = isinstance(environment.runner, MasterRunner)
         self.samples = None if self.directs else SampleFile(PLAN.requests_file, ClientSample)
-        self.callers: dict[str, Caller] = {"cli": CliCaller(PLAN.command, PLAN.command_environment)}
+        # of a worker on another machine: by how much our clock is ahead of that of the process that directs us
+        self.offset = Offset(0.0, 0.0)
+        self.times: Queue[tuple[float, float, float]] = Queue()
+        # made with the first log-in of the load
+        self.logins: SampleFile | None = None
+        # ids of the jobs that were answered: a list of jobs has to have them
+        self.over: set[str] = set()
+        self.sessions = Sessions(PLAN.urls, PLAN.user, PLAN.password, PLAN.eauth, SCENARIO.users, self.note)
+        over_api = ApiCaller(self.sessions, self.over)
+        typed = CliCaller(PLAN.commands, PLAN.command_environment, self.sessions.user, self.over)
+        self.callers: dict[str, Caller] = {API: over_api, RUNNER: over_api, CLI: typed, SALT_RUN: typed}
 
-    def login(self) -> str:
-        """Return the token of one login for all API clients, "" if there are none."""
-        if not any(clients.kind == "api" for clients in SCENARIO.clients):
-            return ""
-        return ApiCaller.token(PLAN.url, PLAN.user, PLAN.password, PLAN.eauth)
+    def note(self, sample: LoginSample) -> None:
+        """Write what became of a user's log-in."""
+        if self.logins is None:
+            self.logins = SampleFile(PLAN.logins_file, LoginSample)
+        self.logins.write(replace(sample, time=sample.time - self.offset.correction))
+
+    def login(self) -> dict[str, str]:
+        """Log the bed's own user in if there are clients of its, and return the tokens by address."""
+        used = any(clients.kind in OVER_API and not clients.user for clients in SCENARIO.clients)
+        return self.sessions.begin() if used else {}
 
     def begin(self) -> None:
         """Log in, set the schedule's zero, and start the clients here or in the workers."""
         try:
-            token = self.login()
-        except HarnessError as error:
-            sys.stderr.write(f"{error}\n")
+            tokens = self.login()
+        except LoginError as error:
+            sys.stderr.write(f"The clients could not log in to salt-api: {error}.\n")
             self.failed = True
             gevent.spawn(self.environment.runner.quit)
             return
         zero = time.time() + pressure.patient(LEAD_S)
         plans.write_zero(PLAN.samples, zero)
         if self.directs:
-            self.environment.runner.send_message(BEGIN, {"zero": zero, "token": token})
+            self.environment.runner.send_message(BEGIN, {"zero": zero, "tokens": tokens})
         else:
-            gevent.spawn(self.send, zero, token)
+            gevent.spawn(self.send, zero, tokens)
 
-    def send(self, zero: float, token: str) -> None:
+    def now(self) -> float:
+        """Return the time by the clock of the process that directs the load, which all samples are in."""
+        return time.time() - self.offset.correction
+
+    def measure(self) -> Offset:
+        """Ask the process that directs the load for the time; return how far our clock is ahead of its."""
+        answers = []
+        for _ in range(clocks.ROUNDS):
+            self.environment.runner.send_message(CLOCK, {"asked": time.time()})
+            with suppress(Empty):
+                answers.append(self.times.get(timeout=CLOCK_S))
+        if not answers:
+            return Offset(0.0, 0.0)
+        found = clocks.of_answers(answers)
+        return Offset(-found.seconds, found.error)
+
+    def note_clock(self) -> None:
+        """Write down what was measured of our clock, if it is another one."""
+        row = self.offset.sample(f"locust-{PLAN.worker}", self.measure())
+        if row.offset_s or row.drift_s:
+            file = SampleFile(PLAN.samples / f"clocks.{PLAN.worker}.csv", ClockSample)
+            file.write(row)
+            file.close()
+
+    def send(self, zero: float, tokens: dict[str, str]) -> None:
         """Send this process's part of the schedule, wait for the last answer, and say so."""
-        self.callers["api"] = ApiCaller(PLAN.url, token)
+        directed = isinstance(self.environment.runner, WorkerRunner)
+        if directed:
+            self.offset = self.measure()
+        self.sessions.take(tokens)
         blocks = Group()
+        for user, url in self.places():
+            blocks.spawn(self.start, user, url, zero)
         for clients in SCENARIO.clients:
             blocks.spawn(self.arrive, clients, zero)
         blocks.join()
         runner = self.environment.runner
-        if isinstance(runner, WorkerRunner):
+        if directed:
+            self.note_clock()
             # locust's own last report may come after its master has gone, so it goes along
             report: dict[str, object] = {}
             self.environment.events.report_to_master.fire(client_id=runner.client_id, data=report)
@@ -94,23 +147,37 @@ class Load:
         else:
             runner.quit()
 
+    def places(self) -> list[tuple[str, str]]:
+        """Return user and address of those who log in as the load begins, to send this process's requests."""
+        found: set[tuple[str, str]] = set()
+        for clients in SCENARIO.clients:
+            if clients.kind in OVER_API:
+                found.update(self.sessions.places(clients, (request.number for request in mine(clients))))
+        return sorted(found)
+
+    def start(self, user: str, url: str, zero: float) -> None:
+        """Log a user in at the schedule's zero."""
+        gevent.sleep(max(0.0, zero - self.now()))
+        self.sessions.start(user, url)
+
     def arrive(self, clients: Clients, zero: float) -> None:
         """Send every request of a block at its time, and wait for the last answer."""
         at_work = Group()
-        for request in schedule.requests_of(clients, SCENARIO.seed):
-            if request.number % PLAN.workers == PLAN.worker:
-                gevent.sleep(max(0.0, zero + request.due_s - time.time()))
-                at_work.spawn(self.call, clients, request, zero)
+        for request in mine(clients):
+            gevent.sleep(max(0.0, zero + request.due_s - self.now()))
+            at_work.spawn(self.call, clients, request, zero)
         at_work.join()
 
     def call(self, clients: Clients, request: Request, zero: float) -> None:
         """Make one request and write what became of it."""
         scheduled = zero + request.due_s
-        started = time.time()
-        expected = PLAN.expected[clients.name]
-        answer = self.callers[clients.kind].call(clients, expected)
-        finished = time.time()
-        error = answer.error or answer.gap(expected)
+        started = self.now()
+        expected = PLAN.expects(clients)
+        answer = self.callers[clients.kind].call(clients, request.number, expected)
+        finished = self.now()
+        error = answer.error or answer.gap(expected.minions)
+        if clients.kind not in RUNNERS and clients.mode == "sync":
+            self.over.update(answer.jids)
         if self.samples:
             self.samples.write(
                 ClientSample(
@@ -123,7 +190,7 @@ class Load:
                     started=started,
                     finished=finished,
                     jids=" ".join(answer.jids),
-                    expected=expected,
+                    expected=expected.minions,
                     answered=answer.answered,
                     error=error,
                 )
@@ -147,6 +214,12 @@ class Load:
             gevent.spawn(self.environment.runner.quit)
 
 
+def mine(clients: Clients) -> list[Request]:
+    """Return the requests of a block that this process sends."""
+    every = schedule.requests_of(clients, SCENARIO.seed)
+    return [request for request in every if request.number % PLAN.workers == PLAN.worker]
+
+
 class Idle(User):  # type: ignore[misc]
     """Locust counts users; the clients are greenlets of their own, so its one user waits."""
 
@@ -162,15 +235,23 @@ def _init(environment: Environment, **_: object) -> None:
     environment.saltbed = load
 
     def on_begin(msg: Message, **_: object) -> None:
-        gevent.spawn(load.send, msg.data["zero"], msg.data["token"])
+        gevent.spawn(load.send, msg.data["zero"], msg.data["tokens"])
 
     def on_done(msg: Message, **_: object) -> None:
         load.worker_done(msg.node_id, msg.data["errors"], msg.data["report"])
+
+    def on_clock(msg: Message, **_: object) -> None:
+        if load.directs:
+            environment.runner.send_message(CLOCK, {**msg.data, "time": time.time()}, client_id=msg.node_id)
+        else:
+            load.times.put((msg.data["asked"], msg.data["time"], time.time()))
 
     if isinstance(environment.runner, WorkerRunner):
         environment.runner.register_message(BEGIN, on_begin)
     elif load.directs:
         environment.runner.register_message(DONE, on_done)
+    if load.directs or isinstance(environment.runner, WorkerRunner):
+        environment.runner.register_message(CLOCK, on_clock)
 
 
 @events.test_start.add_listener  # type: ignore[untyped-decorator]
@@ -188,5 +269,7 @@ def _exit_code(environment: Environment, **_: object) -> None:
     load = environment.saltbed
     if load.samples:
         load.samples.close()
+    if load.logins:
+        load.logins.close()
     errors = 0 if isinstance(environment.runner, WorkerRunner) else load.errors
     environment.process_exit_code = 3 if load.failed else int(errors > 0)

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
+import select
 import signal
 import sys
 import time
@@ -162,6 +164,14 @@ def read_roster(path: Path) -> dict[int, str]:
     return {int(pid): role for pid, _, role in (line.partition(",") for line in lines)}
 
 
+def written(path: Path) -> int:
+    """Return how much a monitor has written, which grows every second: its sign of life."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def watch(warden: int, roster: Path, output: Path, stop: Callable[[float], bool]) -> None:
     """Write samples every second until the warden is gone or `stop`, which waits for so many seconds, returns true."""
     accounts = Accounts(warden)
@@ -197,13 +207,17 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--output", type=Path, required=True, help="file to write")
     options = parser.parse_args(argv)
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    # not signal.sigtimedwait: when it is interrupted by a stop it claims in the end that a signal has come
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         watch(
             options.warden,
             options.folder / ROSTER,
             options.output,
-            lambda seconds: signal.sigtimedwait([signal.SIGTERM], seconds) is not None,
+            lambda seconds: bool(select.select([woken], [], [], seconds)[0]),
         )
     except (OSError, psutil.NoSuchProcess) as error:
         print(f"No more samples in {options.output}: {error}", file=sys.stderr)

@@ -6,6 +6,7 @@ They belong to the warden, a process that outlives the harness for as long as it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+import psutil
 
 from harness.errors import ProcessError, StartError, WardenError, disk_error, end_error
 from harness.processes import vitals, warden
@@ -127,6 +130,8 @@ class Process:
         self.name = name
         self.pid = pid
         self.log = command.output
+        # whether its end is wanted
+        self.stopped = False
 
     def code(self) -> int | None:
         """Return the exit code (minus the signal that ended it), None while it runs."""
@@ -138,11 +143,11 @@ class Process:
         return self.code() is None
 
     def check(self, log: Path | None = None) -> None:
-        """Raise StartError, with the last lines of its log, if it has ended."""
-        code = self.code()
-        if code is not None:
+        """Raise StartError, with when and how and the last lines of its log, if it has ended."""
+        answer = self._owner.request({"do": "state", "pid": self.pid})
+        if answer["code"] is not None:
             path = log if log and tail(log) else self.log
-            raise end_error(self.name, code, path, tail(path))
+            raise end_error(self.name, answer["code"], path, tail(path), answer["ended"])
 
     def patience(self, seconds: float) -> Patience:
         """Return a deadline for what takes `seconds` on a quiet machine, longer as long as the process is at work."""
@@ -214,6 +219,7 @@ class Process:
 
     def stop(self, seconds: float = 10.0) -> int:
         """Ask it to stop, kill it and its descendants after `seconds`, and return the exit code."""
+        self.stopped = True
         code: int | None = self._owner.request({"do": "stop", "pid": self.pid, "seconds": seconds}, seconds)["code"]
         if code is None:
             raise ProcessError(
@@ -289,11 +295,19 @@ class Processes:
         try:
             self.request({"do": "close"}, CLOSE_S)
         except WardenError:
-            # whatever became of it, its keeper has taken over
+            # whatever became of it, its keeper takes over, also from one that is stopped
+            self._end_warden()
             if error is None:
                 raise
         finally:
             self._leave()
+
+    def _end_warden(self) -> None:
+        """Kill a warden that does not answer, if it is still there."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            warden = psutil.Process(self.warden)
+            if warden.ppid() == self.keeper:
+                warden.kill()
 
     def _leave(self) -> None:
         """Let go of the warden, which stops everything on its own, and wait until it has."""

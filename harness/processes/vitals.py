@@ -37,6 +37,11 @@ class Vitals:
     channel: str
 
     @property
+    def halted(self) -> bool:
+        """Return whether a signal or a debugger has stopped it."""
+        return self.state in {STATES["T"], STATES["t"]}
+
+    @property
     def text(self) -> str:
         """Return state and CPU time in words."""
         channel = f" in {self.channel}" if self.channel else ""

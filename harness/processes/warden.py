@@ -52,7 +52,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 class Child:
     """A process that the warden started.
 
-    `code` is its exit code, or minus the signal that ended it; `patience` is how many seconds it may take to stop.
+    `code` is its exit code, or minus the signal that ended it, `ended` when that was noticed, in seconds since the
+    epoch; `patience` is how many seconds it may take to stop.
     """
 
     pid: int
@@ -60,6 +61,7 @@ class Child:
     layer: int
     patience: float
     code: int | None = None
+    ended: float | None = None
 
 
 def prctl(option: int, value: int) -> None:
@@ -189,9 +191,9 @@ class Warden:
 
         - start: role, argv, environment, cwd, output, errors, uid, gid, stop_signal, layer, patience -> pid, or errno
           and error
-        - state: pid -> code, null while it runs
-        - signal: pid, signal -> code
-        - stop: pid, seconds -> code
+        - state: pid -> code and when it ended, null while it runs
+        - signal: pid, signal -> the same
+        - stop: pid, seconds -> the same
         - close: nothing -> nothing, once everything has been stopped
         """
         match request["do"]:
@@ -207,7 +209,7 @@ class Warden:
                     os.kill(child.pid, request["signal"])
                 elif action == "stop":
                     self.stop([child], time.monotonic() + request["seconds"])
-                return {"code": child.code}
+                return {"code": child.code, "ended": child.ended}
 
     def start(self, request: dict[str, Any]) -> dict[str, Any]:
         """Start a process and write it into the roster."""
@@ -224,7 +226,7 @@ class Warden:
         """Note which processes have ended."""
         for pid, code in reap().items():
             if pid in self.children:
-                self.children[pid].code = code
+                self.children[pid].code, self.children[pid].ended = code, time.time()
 
     def stop(self, children: Sequence[Child], end: float) -> None:
         """Ask processes to stop, wait until they and their descendants are gone, and kill what is left at `end`."""

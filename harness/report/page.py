@@ -6,59 +6,64 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness import figures
-from harness.report import moments, series, spreads, theme, verdict, waits
-from harness.results import comparison, evidence
+from harness.report import moments, series, spreads, templates, theme, verdict, waits
+from harness.results import comparison, differences, evidence, repeats, runs
 from harness.results import result as results
 from harness.results import trees as known
-from harness.results.comparison import Change
-from harness.scenarios import thresholds
+from harness.results.percentiles import LEAST
+from harness.scenarios import labels, thresholds
+from harness.scenarios.asked import OVERHEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from harness.figures import Figure
-    from harness.results.comparison import Comparison
+    from harness.results.comparison import Change, Comparison
+    from harness.results.differences import Pair
     from harness.results.evidence import Evidence
 
-FOLDER = Path(__file__).parent
 FILE = "report.html"
+# what `trust.html.j2` writes
+TRUST = re.compile(r'<div id="trust">.*?</div>\n', re.DOTALL)
 # the cards at the top, most telling first; with two trees those that tell them apart
 CARDS = (
-    "client_errors", "longest_wait_s", "returns_lost", "publications_per_job", "find_jobs_per_execution",
-    "acknowledged_ratio", "client_latency_s.p95", "master_cpu_ms_per_return", "returns_per_s",
+    "client_errors", "longest_wait_s", "returns_lost", "never_reached", "publications_per_job",
+    "find_jobs_per_execution",
+    "acknowledged_ratio", "client_latency_s.p95", "complete_latency_s.p95", "master_cpu_ms_per_return", "returns_per_s",
 )  # fmt: skip
 # how many kinds of errors of each tree are listed
 ERRORS = 6
 NOTHING = "\N{EN DASH}"
-MEANINGS = {"stock": "Salt as it is released", "patched": "Salt with our patches", "other": "another Salt"}
+MEANINGS = {"stock": "as it is released", "patched": "with our patches", "other": "of another folder"}
 # CPU time for each return below which a comparison says nothing
 SEEN_MS = 0.02
-# one pair of runs says nothing about a time, CPU or memory below this ratio
-DIFFERS = 2.0
-# what the simulated minions take is no figure of the master's
-OF_FLEET = ("kb_per_minion", "fleet_cpu_ms_per_return")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of the page: its definition, each tree's value as text, and how they compare."""
+    """One figure of the page: its definition, each tree's value and range as text, and how the trees compare.
+
+    `known` is whether any tree has a value.
+    """
 
     figure: Figure
     values: dict[str, str]
     change: Change | None
+    known: bool = True
+    ranges: dict[str, str] = field(default_factory=dict)
 
     @property
     def differs(self) -> bool:
         """Return whether the trees are told apart by it."""
-        return self.change is not None and self.change != comparison.ALIKE
+        return self.change not in {None, comparison.ALIKE, comparison.UNTOLD}
 
 
 def write(folder: Path, against: Comparison | None = None) -> Path:
@@ -71,35 +76,49 @@ def write(folder: Path, against: Comparison | None = None) -> Path:
     return path
 
 
+def mark(folder: Path) -> None:
+    """Say above everything in a report that is there what `result.json` says of trust, and leave the rest as it is.
+
+    A page as a whole would need all samples in memory, and a run that is not to be believed may have none.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return
+    box = templates.engine(number).get_template("trust.html.j2").render(**_trust(results.load(folder)))
+    text = TRUST.sub("", path.read_text(encoding="utf-8"), count=1)
+    path.write_text(text.replace("<main>\n", f"<main>\n{box}\n", 1), encoding="utf-8")
+
+
 def render(folder: Path, against: Comparison | None = None) -> str:
     """Return the page of the run in `folder`. Raises SettingsError if the run has no result."""
     result = results.load(folder)
     trees: dict[str, dict[str, Any]] = result["trees"]
-    samples = {tree: _grouped(evidence.read(folder / tree / "samples")) for tree in trees}
+    each: list[dict[str, dict[str, Any]]] = result["repeats"]
+    pairs = [differences.from_dict(pair) for pair in result["differences"]]
+    # pictures, errors and moments are those of the first repeat
+    samples = {tree: _grouped(evidence.read(runs.place(folder, tree, 1) / "samples")) for tree in trees}
     machine = _environment(folder)
-    verdicts = [verdict.of_tree(tree, values) for tree, values in trees.items()]
+    totals = {tree: repeats.totals([one[tree] for one in each]) for tree in trees}
+    verdicts = [verdict.of_tree(tree, values) for tree, values in totals.items()]
     roles = sorted({process.role for tree in samples.values() for process in tree.processes}, key=theme.order)
-    cards = [row(figures.BY_NAME[name], trees) for name in CARDS]
+    cards = [card for card in (row(figures.BY_NAME[name], trees, result) for name in CARDS) if card.known]
     blocks = [clients["name"] for clients in result["scenario"]["clients"]]
-    engine = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    engine.filters["number"] = number
     context = {
         "result": result,
         "trees": list(trees),
         "scenario": result["scenario"],
-        "headline": verdict.headline(result, verdicts),
-        "meanings": {tree: meaning(tree, result["scenario"]) for tree in trees},
+        "headline": verdict.headline({**result, "trees": totals}, verdicts, len(each)),
+        **_trust(result),
+        "repeats": len(each),
+        "compared": [verdict.compared(pair) for pair in pairs],
+        "grounds": verdict.grounds(pairs),
+        "pair_grounds": verdict.ONE_PAIR,
+        "meanings": {tree: meaning(tree, result["scenario"], machine) for tree in trees},
         "verdicts": verdicts,
         "rules": verdict.RULES,
         "cards": [card for card in cards if card.differs or len(trees) == 1],
         "alike": [card for card in cards if not card.differs and len(trees) > 1],
-        "rows": [row(figure, trees) for figure in figures.FIGURES if figure.name not in figures.BY_ROLE],
+        "rows": [row(figure, trees, result) for figure in figures.FIGURES if figure.name not in figures.BY_ROLE],
         "role_colours": {role: theme.colour_of_role(role) for role in roles},
         "roles": roles,
         "memory_roles": sorted({role for values in trees.values() for role in values["peak_memory_mb"]}),
@@ -107,19 +126,24 @@ def render(folder: Path, against: Comparison | None = None) -> str:
         "moments": moments.listed(samples),
         "against": against,
         "against_rows": against_rows(against) if against else [],
-        "cpu_rows": cpu_rows(trees, roles),
+        "cpu_rows": cpu_rows(each, roles, pairs),
         "facts": facts(machine),
-        "conditions": conditions(list(trees), machine),
+        "conditions": conditions(list(trees), machine, len(each)),
+        "remarks": remarks(each[0]),
         "plots": plots(samples, trees, roles, int(machine.get("machine", {}).get("cores", 1)), blocks),
-        "css": Markup(theme.css() + (FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704  # our own files
+        "css": templates.css(),
     }
-    return engine.get_template("page.html.j2").render(context)
+    return templates.engine(number).get_template("page.html.j2").render(context)
 
 
-def meaning(tree: str, scenario: Mapping[str, Any]) -> str:
-    """Return what a tree is, with the settings that its master alone has."""
-    own = scenario.get("tree_master", {}).get(tree, {})
-    return f"{MEANINGS[tree]}{f', set to {json.dumps(own)[1:-1]}' if own else ''}"
+def meaning(tree: str, scenario: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
+    """Return what a tree is: the release of Salt, and the settings that its master alone has."""
+    kind = labels.kind(tree)
+    own = scenario.get("tree_master", {}).get(kind, {})
+    place = machine.get("trees", {}).get(tree, {}).get("folder")
+    release = machine.get("versions", {}).get(f"salt_{tree}", "")
+    words = ["Salt", *([release] if release else []), f"of {place}" if place else MEANINGS[kind]]
+    return f"{' '.join(words)}{f', set to {json.dumps(own)[1:-1]}' if own else ''}"
 
 
 def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -133,15 +157,53 @@ def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def conditions(trees: list[str], machine: Mapping[str, Any]) -> str:
+def conditions(trees: list[str], machine: Mapping[str, Any], runs: int = 1) -> str:
     """Return what a reader has to know before looking at differences: the order, how busy it was, what was edited."""
     said = [f"{trees[0]} ran first, then {' and '.join(trees[1:])}." if len(trees) > 1 else f"Only {trees[0]} ran."]
-    load, cores = (machine.get("machine", {}).get(name) for name in ("load_average_at_start", "cores"))
-    if load is not None and cores:
-        said.append(f"The load average at the start was {load:g} on {cores} core{'s' if cores > 1 else ''}")
-        said[-1] += ": the machine was busy, so treat differences in time as noise." if load > cores else "."
+    if runs > 1:
+        turns = f"{' and '.join(trees)} took turns, {runs} times each; who came first changed."
+        said = [turns if len(trees) > 1 else f"Only {trees[0]} ran, {runs} times."]
+        said.append("Numbers are medians, with their ranges beside them; pictures and errors are of the first repeat.")
+    cores, told = machine.get("machine", {}).get("cores"), machine.get("trees", {})
+    loads = {tree: told[tree]["load_average"] for tree in trees if "load_average" in told.get(tree, {})}
+    if loads and cores:
+        words = " and ".join(f"{load:g} before {tree}" for tree, load in loads.items())
+        words += " (medians)" if runs > 1 else ""
+        said.append(f"The load average was {words} on {cores} core{'s' if cores > 1 else ''}")
+        # that of a later tree has the end of the one before in it
+        busy = next(iter(loads.values())) > cores
+        said[-1] += ": the machine was busy, so treat differences in time as noise." if busy else "."
     said += [f"{known.told(name, tree)}." for name, tree in machine.get("trees", {}).items() if tree.get("edited")]
     return " ".join(said)
+
+
+def remarks(trees: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return (tree, sentence) for what a reader has to know of how the samples came about."""
+    found = []
+    for tree, values in trees.items():
+        late = values["sent_late_s"]
+        if late["late"]:
+            text = f"{late['late']:,} of {late['n']:,} requests were sent more than 0.1 s after they were due, at most "
+            found.append((tree, f"{text}{number(late['max'])} s: the clients had to wait for the processor."))
+        elif late["n"]:
+            found.append((tree, f"All {late['n']:,} requests were sent within {number(late['max'])} s of their time."))
+        clocks = values["clocks"].items()
+        found += [(tree, _of_clock(name, clock)) for name, clock in clocks if clock["offset_s"] or clock["drift_s"]]
+        left = ", ".join(f"{count:,} {kind}" for kind, count in values["left_out"].items() if count)
+        if left:
+            found.append((tree, f"Of before the load's start and left out of every figure: {left}."))
+        # results of before know of none
+        found += [(tree, f"{gap}; what needs it is not measured.") for gap in values.get("gaps", ())]
+    return found
+
+
+def _of_clock(name: str, clock: Mapping[str, float]) -> str:
+    """Return what was measured of another machine's clock in a sentence."""
+    offset, error, drift = (clock[key] for key in ("offset_s", "error_s", "drift_s"))
+    side = "ahead of" if offset > 0 else "behind"
+    text = f"The clock of {name} was {abs(offset):.3f} s {side} this machine's (± {error:.3f} s), which is corrected"
+    moved = f"; it moved by {abs(drift):.3f} s during the run, which is not" if drift else ""
+    return f"{text}{moved}."
 
 
 def plots(
@@ -195,28 +257,41 @@ def errors(samples: Mapping[str, Evidence]) -> list[tuple[str, str, int]]:
 
 
 def cpu_rows(
-    trees: Mapping[str, Mapping[str, Any]], roles: list[str]
+    each: Sequence[Mapping[str, Mapping[str, Any]]], roles: list[str], pairs: Sequence[Pair]
 ) -> list[tuple[str, dict[str, str], Change | None]]:
-    """Return (role, each tree's CPU time in the load phase for each distinct return, how they compare)."""
-    figure = figures.Figure("cpu_s", "CPU", "ms", "lower", "")
+    """Return (role, each tree's CPU time for each distinct return and returns for each second of it, how they compare).
+
+    `each` has the trees' results of each repeat; the times are medians, and of the load phase.
+    """
+    figure = figures.BY_NAME["master_cpu_ms_per_return"]
     rows = []
     for role in [*roles, "all of the master"]:
-        found = {}
-        for tree, values in trees.items():
-            returns = sum(row["returns"] for name, row in values["per_function"].items() if row["jobs_requested"])
-            used = _used(values)
-            of_role = [role] if role in roles else spreads.master_roles(list(used))
-            there = returns and any(name in used for name in of_role)
-            found[tree] = sum(used.get(name, 0.0) for name in of_role) * 1000 / returns if there else None
-        seen = role not in theme.GREYS and any((value or 0.0) >= SEEN_MS for value in found.values())
-        rows.append(
-            (
-                role,
-                {tree: shown(figure, value) for tree, value in found.items()},
-                change(figure, found) if seen else None,
-            )
-        )
+        found = {tree: [_cpu(one[tree], role, roles) for one in each] for tree in each[0]}
+        known_ms = {tree: [value for value in values if value is not None] for tree, values in found.items()}
+        shares = {tree: median(values) if values else None for tree, values in known_ms.items()}
+        changed = None
+        if pairs and role not in theme.GREYS and any((value or 0.0) >= SEEN_MS for value in shares.values()):
+            sides = ([value for tree in side for value in known_ms[tree]] for side in (pairs[0].base, pairs[0].other))
+            changed = comparison.change(differences.between(figure, *sides))
+            changed = comparison.UNTOLD if changed and pairs[0].blind else changed
+        rows.append((role, {tree: shown(figure, value) + _rate(value) for tree, value in shares.items()}, changed))
     return rows
+
+
+def _rate(ms: float | None) -> str:
+    """Return how many returns a second of CPU is enough for; "" where too little was used to say."""
+    return f" ({1000 / ms:,.0f}/s)" if ms and ms >= SEEN_MS else ""
+
+
+def _cpu(values: Mapping[str, Any], role: str, roles: list[str]) -> float | None:
+    """Return the CPU time of a role for each return of one run, None where there is no such process."""
+    # those of jobs that runners and batches published as well, not those of polling
+    returns: int = sum(row["returns"] for name, row in values["per_function"].items() if name not in OVERHEAD)
+    used = _used(values)
+    of_role = [role] if role in roles else spreads.master_roles(list(used))
+    if not returns or not any(name in used for name in of_role):
+        return None
+    return sum(used.get(name, 0.0) for name in of_role) * 1000 / returns
 
 
 def against_rows(against: Comparison) -> list[dict[str, Any]]:
@@ -231,10 +306,33 @@ def against_rows(against: Comparison) -> list[dict[str, Any]]:
     return rows
 
 
-def row(figure: Figure, trees: Mapping[str, Mapping[str, Any]]) -> Row:
-    """Return one figure of all trees."""
+def row(figure: Figure, trees: Mapping[str, Mapping[str, Any]], result: Mapping[str, Any] | None = None) -> Row:
+    """Return one figure of all trees; with a run's `result.json` its ranges and how the trees compare, too."""
     found = {tree: thresholds.lookup(values, figure.name) for tree, values in trees.items()}
-    return Row(figure, {tree: shown(figure, value) for tree, value in found.items()}, change(figure, found))
+    texts = {tree: shown(figure, value) + of_how_many(figure, trees[tree]) for tree, value in found.items()}
+    there = any(value is not None for value in found.values())
+    if result is None:
+        return Row(figure, texts, None, there)
+    ranges = {tree: of_tree.get(figure.name) for tree, of_tree in result["ranges"].items()}
+    spans = {tree: _span(figure, of) for tree, of in ranges.items() if of}
+    lines = [line for pair in result["differences"][:1] for line in differences.from_dict(pair).lines]
+    changed = comparison.change(next((line for line in lines if line.name == figure.name), None))
+    return Row(figure, texts, changed, there, spans)
+
+
+def of_how_many(figure: Figure, values: Mapping[str, Any]) -> str:
+    """Return how many times a percentile is of, "" for any other figure: one of few says little."""
+    base, _, name = figure.name.rpartition(".")
+    n = thresholds.lookup(values, f"{base}.n")
+    return "" if name not in LEAST or n is None else f" (n = {n:,.0f})"
+
+
+def _span(figure: Figure, of: Mapping[str, Any]) -> str:
+    """Return the range of a figure over repeats, and of how many; "" of one run."""
+    if of["n"] == 1:
+        return ""
+    low, high = shown(figure, of["min"]), shown(figure, of["max"])
+    return f"{f'{low} to {high}' if low != high else 'the same'} in {of['n']} runs"
 
 
 def shown(figure: Figure, value: float | None) -> str:
@@ -259,21 +357,10 @@ def number(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"  # noqa: PLR2004
 
 
-def change(figure: Figure, found: Mapping[str, float | None]) -> Change | None:
-    """Return how patched compares to stock, None unless both have the figure and more or less of it is better.
-
-    Only counts are judged: one pair of runs can't tell a better time from chance, so a time, CPU, memory or rate is
-    mentioned, without a verdict, if it differs by more than `DIFFERS`.
-    """
-    stock, patched = found.get("stock"), found.get("patched")
-    if figure.name in OF_FLEET:
-        return None
-    if not figure.measured:
-        return comparison.change(figure, stock, patched)
-    if not stock or not patched or not figure.better:
-        return None
-    factor = max(stock, patched) / min(stock, patched)
-    return Change("", f"differs {factor:.1f}×") if factor > DIFFERS else None  # noqa: RUF001
+def _trust(result: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return why a result is not to be believed, and why it is to be doubted; one that nobody verified has neither."""
+    wrong = result.get("disagrees", [])
+    return {"disagrees": wrong, "doubts": [sentence for sentence in result.get("why", []) if sentence not in wrong]}
 
 
 def _said(value: object) -> str:

@@ -18,6 +18,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from harness.results import cpu
+from harness.scenarios import labels as tree_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,10 @@ TREES = {
     "stock": Colour("#475063", "#c2cad8"),
     "patched": Colour("#c2185b", "#ff6fa5"),
     "other": Colour("#0b7285", "#3bc9db"),
+    # the same tree once more
+    "stock-2": Colour("#8a94a6", "#7f8aa0"),
+    "patched-2": Colour("#e57ba6", "#b8527a"),
+    "other-2": Colour("#62a9b8", "#2a8796"),
 }
 STATES = {
     "good": Colour("#0f7b6c", "#3cc6ae"),
@@ -86,8 +91,13 @@ WIDE = 11.0
 
 
 def colour(name: str) -> str:
-    """Return the placeholder that a plot draws with for colour `name`."""
-    return _PLACEHOLDERS[name]
+    """Return the placeholder that a plot draws with for colour `name`, which may be the label of a tree."""
+    return _PLACEHOLDERS[name if name in _NAMED else of_tree(name)]
+
+
+def of_tree(label: str) -> str:
+    """Return the name of the colour of a tree; from the third of a kind on they share that of the second."""
+    return label if label in TREES else f"{tree_labels.kind(label)}-2"
 
 
 def group(role: str) -> str:

@@ -45,8 +45,6 @@ def picture(trees: Mapping[str, Evidence], names: Sequence[str], name: str) -> s
     plots = theme.panels(inches)
     for plot, rows, (tree, samples) in zip(plots, heights, trees.items(), strict=True):
         said.append(_draw(plot, tree, samples, names, rows, seconds))
-    for plot in plots[:-1]:
-        plot.tick_params(labelbottom=False)
     theme.labels(plots[-1], "seconds since the load's start", "")
     return theme.svg(plots[-1], name, f"How long each request waited. {' '.join(said)}")
 
@@ -82,7 +80,7 @@ def _draw(plot: Axes, tree: str, samples: Evidence, names: Sequence[str], rows: 
             plot.barh(first + number, width, 0.78, left=left, color=colour, linewidth=0)
             if answer.error:
                 # not by its colour alone
-                plot.plot(left + width, first + number, marker="x", markersize=3.2, markeredgewidth=1, color=colour)
+                plot.plot(left + width, first + number, marker="x", markersize=4.5, markeredgewidth=1.3, color=colour)
         ticks.append(starts[name] + room / 2)
         labels.append(name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…")
         _count(plot, ticks[-1], answers)
@@ -90,6 +88,7 @@ def _draw(plot: Axes, tree: str, samples: Evidence, names: Sequence[str], rows: 
     plot.tick_params(axis="y", colors=theme.colour("ink"))
     plot.set_ylim(rows + 0.3, -0.3)
     plot.set_xlim(0, seconds)
+    plot.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f} s")
     plot.spines["left"].set_visible(False)
     complete = sum(not answer.error for answer in samples.answers)
     plot.set_title(
@@ -109,7 +108,8 @@ def _draw(plot: Axes, tree: str, samples: Evidence, names: Sequence[str], rows: 
 def _count(plot: Axes, row: float, answers: Sequence[Answer]) -> None:
     """Write how many of a block's answers are complete, at the right end of its rows."""
     complete = sum(not answer.error for answer in answers)
-    state = COMPLETE if complete == len(answers) else INCOMPLETE if complete else NONE
+    # some of them: the colour of one incomplete answer would say something else
+    colour = COLOURS[COMPLETE] if complete == len(answers) else "ink" if complete else COLOURS[NONE]
     plot.text(
         1.01,
         row,
@@ -117,6 +117,6 @@ def _count(plot: Axes, row: float, answers: Sequence[Answer]) -> None:
         transform=plot.get_yaxis_transform(),
         fontsize=9,
         fontweight="bold",
-        color=theme.colour(COLOURS[state]),
+        color=theme.colour(colour),
         va="center",
     )

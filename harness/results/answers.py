@@ -10,11 +10,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.scenarios.clients import RUNNERS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evil_minions.samples import ReturnRow
-    from harness.samples import ClientSample, KeptReturn
+    from harness.samples import ClientSample, KeptReturn, RunnerSample
 
 COMPLETE, INCOMPLETE, NONE = "complete", "incomplete", "none"
 ASYNC = "async"
@@ -50,10 +52,16 @@ class Answer:
         return INCOMPLETE if self.answered else NONE
 
 
-def answers(requests: Iterable[ClientSample], returns: Iterable[ReturnRow], kept: Iterable[KeptReturn]) -> list[Answer]:
+def answers(
+    requests: Iterable[ClientSample],
+    returns: Iterable[ReturnRow],
+    kept: Iterable[KeptReturn],
+    runners: Iterable[RunnerSample] = (),
+) -> list[Answer]:
     """Return what became of each request, in order of when they were due.
 
-    `returns` are those that minions sent, `kept` those that the master's job cache held at the end.
+    `returns` are those that minions sent, `kept` those that the master's job cache held at the end, `runners` the
+    answers of asynchronous runners in it.
     """
     last: dict[str, float] = {}
     for row in returns:
@@ -62,7 +70,11 @@ def answers(requests: Iterable[ClientSample], returns: Iterable[ReturnRow], kept
     minions: dict[str, set[str]] = defaultdict(set)
     for entry in kept:
         minions[entry.jid].add(entry.minion)
-    found = [_answer(row, last, minions) for row in requests]
+    ended = {row.jid: row for row in runners}
+    found = [
+        _runner(row, last, ended) if row.mode == ASYNC and row.kind in RUNNERS else _answer(row, last, minions)
+        for row in requests
+    ]
     return sorted(found, key=lambda answer: (answer.due, answer.number))
 
 
@@ -79,4 +91,19 @@ def _answer(row: ClientSample, last: dict[str, float], minions: dict[str, set[st
         over = max([over, *(last[jid] for jid in jids if jid in last)])
         if not error and answered < row.expected:
             error = f"{answered} of {row.expected} minions' returns were kept"
+    return Answer(row.clients, row.function, row.number, row.scheduled, over, row.expected, answered, error)
+
+
+def _runner(row: ClientSample, last: dict[str, float], ended: dict[str, RunnerSample]) -> Answer:
+    """Return what became of an asynchronous runner: the last return of the jobs that its answer names ends it."""
+    over, answered, error = row.finished, 0, row.error
+    found = next((ended[jid] for jid in row.jids.split() if jid in ended), None)
+    if found:
+        answered = found.answered
+        over = max([over, *(last[jid] for jid in found.jids.split() if jid in last)])
+        error = error or found.error
+        if not error and answered < row.expected:
+            error = f"{answered} of {row.expected} minions answered"
+    elif not error:
+        error = "the runner had not ended"
     return Answer(row.clients, row.function, row.number, row.scheduled, over, row.expected, answered, error)

@@ -1,29 +1,30 @@
 """Two runs side by side: what became better, what worse, and whether the two can be compared at all.
 
 A ratio of two runs means something only if the same was asked of the same machine; what differs is said before any
-figure is shown.
+figure is shown. Two runs at two times were not in turn, so their times, CPU and memory count as one pair, however often
+each was repeated: the machine may have changed between them.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from harness import figures
 from harness.errors import SettingsError
+from harness.results import differences, machine, repeats
 from harness.results import result as results
-from harness.scenarios import thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from harness.figures import Figure
+    from harness.results.differences import Difference
 
 FORMAT = 1
-# two runs of the same tree differ by so much on a machine that does other work too
-NOISE = 0.15
 GOOD, BAD = "good", "bad"
 # of environment.json's section `machine`: what makes another machine of it
 MACHINE = ("processor", "cores", "memory_gb", "system")
@@ -38,6 +39,7 @@ class Change:
 
 
 ALIKE = Change("", "alike")
+UNTOLD = Change("", "not told apart")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class Line:
         better = figures.BY_NAME[self.name].better
         if not better or self.now is None or self.before is None or self.now == self.before:
             return False
+        floor = figures.BY_NAME[self.name].floor
+        if floor is not None and min(self.now, self.before) < floor:
+            return self.now < min(self.before, floor)
         if (self.now < self.before) == (better == "lower"):
             return False
         return not self.before or abs(self.now / self.before - 1) > bound
@@ -91,8 +96,9 @@ def compare(folder: Path, against: Path) -> Comparison:
     """
     now, before = results.load(folder), results.load(against)
     pairs = _pairs(now["trees"], before["trees"])
+    cores = machine.cores(folder)
     lines = [
-        _line(tree, figure, before["trees"][earlier], now["trees"][tree])
+        _line(tree, figure, _series(figure, before, earlier), _series(figure, now, tree), cores)
         for tree, earlier in pairs.items()
         for figure in figures.FIGURES
         if figure.name not in figures.BY_ROLE
@@ -114,22 +120,29 @@ def told(found: Comparison) -> list[str]:
     return lines
 
 
-def change(figure: Figure, before: float | None, now: float | None) -> Change | None:
-    """Return how `now` compares to `before`, None unless both are there and more or less of it is better."""
-    if before is None or now is None or not figure.better:
+def change(found: Difference | None) -> Change | None:
+    """Return in words how two compare, None where nothing of the figure is better or one of them lacks it.
+
+    A difference that only its size vouches for gets words, but no verdict's colour.
+    """
+    if found is None:
         return None
-    if before == now or (before and abs(now / before - 1) < NOISE):
-        return ALIKE
+    figure, before, now = figures.BY_NAME[found.name], found.base.median, found.other.median
+    if not found.differs:
+        return ALIKE if (found.base.min, found.base.max) == (found.other.min, found.other.max) else UNTOLD
+    if figure.floor is not None and min(before, now) < figure.floor:
+        text = f"below {figure.floor:g}" if now < figure.floor else f"below {figure.floor:g} before"
+        return Change(BAD if now < figure.floor else GOOD, text)
     better = (now < before) == (figure.better == "lower")
     word = "better" if better else "worse"
+    state = GOOD if better else BAD
     if figure.unit == "%":
-        return Change(GOOD if better else BAD, f"{(now - before) * 100:+.1f} points, {word}")
+        return Change(state, f"{(now - before) * 100:+.1f} points, {word}")
     if not before or not now:
-        return Change(GOOD if better else BAD, f"{'up from' if now else 'down to'} none")
+        return Change(state, f"{'up from' if now else 'down to'} none")
     factor = max(before, now) / min(before, now)
-    # one pair of runs can't tell a better time from chance, so it gets words, but no verdict's colour
-    state = "" if figure.measured else GOOD if better else BAD
-    return Change(state, f"{factor:.{1 if factor < 10 else 0}f}× {word}")  # noqa: PLR2004, RUF001
+    text = f"{factor:.{1 if factor < 10 else 0}f}×"  # noqa: PLR2004, RUF001
+    return Change("", f"differs {text}") if found.basis == "margin" else Change(state, f"{text} {word}")
 
 
 def _pairs(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str]:
@@ -144,10 +157,18 @@ def _pairs(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str]:
     return common
 
 
-def _line(tree: str, figure: Figure, before: Mapping[str, Any], now: Mapping[str, Any]) -> Line:
-    earlier, later = (thresholds.lookup(values, figure.name) for values in (before, now))
+def _series(figure: Figure, result: Mapping[str, Any], tree: str) -> list[Mapping[str, Any]]:
+    """Return the results of a tree that count: of a measured figure the medians of its repeats, as one run."""
+    return [result["trees"][tree]] if figure.measured else [one[tree] for one in result["repeats"]]
+
+
+def _line(tree: str, figure: Figure, before: list[Mapping[str, Any]], now: list[Mapping[str, Any]], cores: int) -> Line:
+    earlier, later = (median(found) if (found := repeats.values(side, figure.name)) else None for side in (before, now))
     ratio = round(later / earlier, 4) if earlier and later is not None else None
-    return Line(tree, figure.name, earlier, later, ratio, change(figure, earlier, later))
+    line = differences.judge(figure, before, now)
+    if line and len(before) == len(now) == 1 and differences.busy([*before, *now], cores):
+        line = replace(line, basis="")
+    return Line(tree, figure.name, earlier, later, ratio, change(line))
 
 
 def _scenarios(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:

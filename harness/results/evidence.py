@@ -5,7 +5,7 @@ Result and report look at the same samples; a run of a few hundred thousand retu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,21 @@ from harness.results.answers import answers
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evil_minions.samples import JobRow, ReturnRow, StartRow
+    from evil_minions.samples import JobRow, ReturnRow, StartRow, TallyRow
     from harness.results.answers import Answer
-    from harness.samples import ClientSample, FleetSample, KeptReturn, MomentSample, ProcessSample, Timeline
+    from harness.samples import (
+        AcceptedJob,
+        ClientSample,
+        ClockSample,
+        FleetSample,
+        KeptReturn,
+        LoginSample,
+        MachineSample,
+        MomentSample,
+        ProcessSample,
+        RunnerSample,
+        Timeline,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,16 +41,22 @@ class Evidence:
     clients: list[ClientSample]
     processes: list[ProcessSample]
     fleet: list[FleetSample]
+    accepted: list[AcceptedJob]
     kept: list[KeptReturn]
     jobs: list[JobRow]
+    tallies: list[TallyRow]
     returns: list[ReturnRow]
     starts: list[StartRow]
     moments: list[MomentSample]
+    clocks: list[ClockSample]
+    runners: list[RunnerSample] = field(default_factory=list)
+    logins: list[LoginSample] = field(default_factory=list)
+    machine: list[MachineSample] = field(default_factory=list)
 
     @cached_property
     def answers(self) -> list[Answer]:
         """Return what became of each request of a client, in order of when they were due."""
-        return answers(self.clients, self.returns, self.kept)
+        return answers(self.clients, self.returns, self.kept, self.runners)
 
     def load_jobs(self) -> dict[str, list[JobRow]]:
         """Return the rows, one for each worker, of each job that the fleet first saw in the load phase, by job id."""
@@ -57,9 +75,15 @@ def read(folder: Path) -> Evidence:
         clients=list(samples.read_clients(folder)),
         processes=list(samples.read_processes(folder)),
         fleet=list(samples.read_fleet(folder)),
+        accepted=list(samples.read_accepted(folder)),
         kept=list(samples.read_kept(folder)),
         jobs=sorted(fleet_samples.read_jobs(fleet), key=lambda job: job.time),
+        tallies=fleet_samples.read_tallies(fleet),
         returns=sorted(fleet_samples.read_returns(fleet), key=lambda row: row.time),
         starts=list(fleet_samples.read_starts(fleet)),
         moments=samples.read_moments(folder),
+        clocks=samples.read_clocks(folder),
+        runners=samples.read_runners(folder),
+        logins=samples.read_logins(folder),
+        machine=samples.read_machine(folder),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -48,6 +49,15 @@ def facts(trees: Mapping[str, Path]) -> dict[str, Any]:
         },
         "trees": content,
     }
+
+
+def cores(folder: Path) -> int:
+    """Return the cores of the machine of the run in `folder`, 1 if nobody noted them."""
+    try:
+        found = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+        return int(found["machine"]["cores"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return 1
 
 
 def salt_version(folder: Path) -> str:

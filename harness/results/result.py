@@ -8,39 +8,46 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import statistics
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness import figures
 from harness.errors import SettingsError
-from harness.results import answers, cpu, evidence, runs
+from harness.results import answers, cpu, differences, evidence, gaps, machine, repeats, runs
+from harness.results import trees as known
+from harness.results.followed import follow
+from harness.results.percentiles import Percentiles, percentiles
 from harness.scenarios import scenario as scenarios
 from harness.scenarios import thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
     from pathlib import Path
 
     from evil_minions.samples import JobRow, ReturnRow
+    from harness.results.differences import Pair
     from harness.results.evidence import Evidence
+    from harness.samples import ClientSample
     from harness.scenarios.scenario import Scenario
     from harness.scenarios.thresholds import Verdict
 
-FORMAT = 1
+FORMAT = 3
 FIND_JOB = "saltutil.find_job"
+# a request that was sent so much later than it was due was not sent at its time
+LATE_S = 0.1
 # of `run.json`: what changes while a run lasts, or tells nothing about it afterwards
 PASSING = frozenset({"status", "problem", "host", "owner"})
 
 
 @dataclass(frozen=True)
-class Percentiles:
-    """Percentiles of times in seconds; None where there is no sample."""
+class Lateness:
+    """How late the clients sent their requests: seconds after each was due, how many more than `LATE_S`."""
 
-    p50: float | None
     p95: float | None
-    p99: float | None
+    max: float | None
+    n: int
+    late: int
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class FunctionResult:
     returns_unacknowledged: int
     client_errors: int
     client_latency_s: Percentiles
+    complete_latency_s: Percentiles
     acknowledgement_s: Percentiles
 
 
@@ -64,7 +72,9 @@ class TreeResult:
     """The figures of one tree; see `harness.figures.FIGURES` for the definition of each.
 
     `cpu_s` and `peak_memory_mb` are by role of process, `per_function` by function, `time` holds the lengths of the
-    phases.
+    phases. `left_out` counts the rows of samples of before the load, which no figure has in it; `clocks` holds what was
+    measured of the clocks of other machines, in seconds.
+    `gaps` says what was not sampled for a while: figures that need it are None, or missing from a table.
     """
 
     minions: int
@@ -72,11 +82,17 @@ class TreeResult:
     kb_per_minion: float
     fleet_cpu_ms_per_return: float | None
     master_cpu_ms_per_return: float | None
+    fleet_cpu_ms_per_any_return: float | None
+    master_cpu_ms_per_any_return: float | None
     jobs_requested: int
+    jobs_accepted: int
+    jobs_unpublished: int
     publications: int
     publications_per_job: float | None
     returns_expected: int
     returns_kept: int
+    never_reached: int
+    returns_unfinished: int
     returns_lost: int
     returns_per_s: float | None
     acknowledged_ratio: float | None
@@ -87,6 +103,11 @@ class TreeResult:
     client_errors: int
     longest_wait_s: float | None
     client_latency_s: Percentiles
+    complete_latency_s: Percentiles
+    sent_late_s: Lateness
+    logins: int
+    login_errors: int
+    login_s: Percentiles
     acknowledgement_s: Percentiles
     settle_s: float
     settled_in_time: bool
@@ -94,15 +115,24 @@ class TreeResult:
     cpu_s: dict[str, float]
     per_function: dict[str, FunctionResult]
     time: dict[str, float]
+    left_out: dict[str, int]
+    clocks: dict[str, dict[str, float]]
+    gaps: tuple[str, ...] = ()
+    others_cores: float | None = None
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run: each tree's figures, what the scenario asks of them, and patched divided by stock."""
+    """The result of a run: each tree's figures, what the scenario asks of them, and patched divided by stock.
+
+    `each` has the figures of each repeat, `trees` their medians; `differences` says what is more than chance.
+    """
 
     run: runs.Run
     scenario: Scenario
+    each: tuple[dict[str, dict[str, Any]], ...]
     trees: dict[str, dict[str, Any]]
+    differences: tuple[Pair, ...]
     comparison: dict[str, float]
     verdicts: tuple[Verdict, ...]
 
@@ -116,11 +146,18 @@ def compute(folder: Path) -> Result:
     """Return the result of the run in `folder`, from its samples."""
     run = runs.read(folder)
     scenario = run.scenario(folder)
-    trees = {
-        tree: dataclasses.asdict(of_tree(evidence.read(folder / tree / "samples"), scenario)) for tree in run.trees
-    }
-    verdicts = thresholds.judge(scenario.thresholds, trees)
-    return Result(run, scenario, trees, _comparison(trees), tuple(verdicts))
+    each = tuple(
+        {
+            tree: dataclasses.asdict(of_tree(evidence.read(place / "samples"), scenario))
+            for tree, place in places.items()
+        }
+        for places in run.places(folder)
+    )
+    trees = {tree: repeats.middle([one[tree] for one in each]) for tree in run.trees}
+    groups = known.same(run.trees, known.recorded(folder), scenario)
+    pairs = differences.pairs(each, groups, machine.cores(folder))
+    verdicts = thresholds.judge_all(scenario.thresholds, each)
+    return Result(run, scenario, each, trees, tuple(pairs), _comparison(trees), tuple(verdicts))
 
 
 def write(result: Result, folder: Path) -> Path:
@@ -131,6 +168,15 @@ def write(result: Result, folder: Path) -> Path:
         "passed": result.passed,
         "thresholds": [dataclasses.asdict(verdict) for verdict in result.verdicts],
         "trees": result.trees,
+        "ranges": {
+            tree: {
+                name: dataclasses.asdict(found)
+                for name, found in repeats.ranges([one[tree] for one in result.each]).items()
+            }
+            for tree in result.trees
+        },
+        "differences": [pair.to_dict() for pair in result.differences],
+        "repeats": result.each,
         "comparison": result.comparison,
         "scenario": scenarios.dump(result.scenario),
     }
@@ -143,70 +189,109 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
     """Return the figures of one tree from its samples."""
     timeline = samples.timeline
     jobs = samples.load_jobs()
-    wanted = {jid: rows for jid, rows in jobs.items() if rows[0].fun in scenario.functions}
-    # a return without an attempt was still waiting behind the minion's other requests when the run ended
+    followed = follow(samples, scenario.asked)
+    published = sum(job.published for job in followed)
+    wanted = {job.jid for job in followed}
+    # a return without an attempt was still waiting behind the minion's other requests when its minion ended
     returns = [row for row in samples.returns if row.jid in jobs and row.attempts]
     sends = sum(row.attempts for row in returns)
-    expected = _expected(wanted, returns)
-    kept = len({(row.jid, row.minion) for row in samples.kept if row.jid in wanted})
+    kept = sum(job.kept for job in followed)
     find_jobs = sum(row.targeted for rows in jobs.values() for row in rows if row.fun == FIND_JOB)
     useful = [row for row in returns if row.jid in wanted]
-    used = cpu.seconds(samples.processes, timeline.load_start, timeline.settled)
-    master_s = sum(value for role, value in used.items() if role not in cpu.OTHERS)
+    unseen = gaps.find((row.time for row in samples.processes), timeline)
+    of_fleet = gaps.find((row.time for row in samples.fleet), timeline)
+    cut_off = any(gap.edge for gap in unseen)
+    used = {} if cut_off else cpu.seconds(samples.processes, timeline.load_start, timeline.settled)
+    master_s = None if cut_off else sum(value for role, value in used.items() if role not in cpu.OTHERS)
+    fleet_s = None if any(gap.edge for gap in of_fleet) else _fleet_cpu_s(samples)
+    single = scenario.single_functions
+    jobs_requested = sum(row.function in single for row in samples.clients)
     last = max((row.time for row in useful if row.acknowledged), default=None)
+    complete = {(answer.clients, answer.number) for answer in samples.answers if not answer.error}
     return TreeResult(
         minions=samples.fleet[-1].minions,
         ramp_up_s=_rounded(timeline.ready - timeline.fleet_start),
         kb_per_minion=_kb_per_minion(samples),
-        fleet_cpu_ms_per_return=_ratio(_fleet_cpu_s(samples) * 1000, len(returns)),
-        master_cpu_ms_per_return=_ratio(master_s * 1000, len(useful)),
-        jobs_requested=len(samples.clients),
-        publications=len(wanted),
-        publications_per_job=_ratio(len(wanted), len(samples.clients)),
-        returns_expected=expected,
+        fleet_cpu_ms_per_return=_cost_ms(fleet_s, len(useful)),
+        master_cpu_ms_per_return=_cost_ms(master_s, len(useful)),
+        fleet_cpu_ms_per_any_return=_cost_ms(fleet_s, len(returns)),
+        master_cpu_ms_per_any_return=_cost_ms(master_s, len(returns)),
+        jobs_requested=jobs_requested,
+        jobs_accepted=len(followed),
+        jobs_unpublished=len(followed) - published,
+        publications=published,
+        publications_per_job=_ratio(sum(job.published and job.fun in single for job in followed), jobs_requested),
+        returns_expected=sum(job.targeted for job in followed),
         returns_kept=kept,
-        returns_lost=expected - kept,
+        never_reached=sum(job.unreached for job in followed),
+        returns_unfinished=sum(job.unfinished for job in followed),
+        returns_lost=sum(job.lost for job in followed),
         returns_per_s=_ratio(kept, last - timeline.load_start) if last else None,
         acknowledged_ratio=_ratio(sum(row.acknowledged for row in returns), sends),
         duplicate_ratio=_ratio(sends - len(returns), len(returns)),
         find_jobs=find_jobs,
-        find_jobs_per_execution=_ratio(find_jobs, expected),
+        find_jobs_per_execution=_ratio(find_jobs, sum(job.reached for job in followed)),
         client_requests=len(samples.clients),
         client_errors=sum(bool(answer.error) for answer in samples.answers),
         longest_wait_s=None if (longest := answers.longest(samples.answers)) is None else _rounded(longest),
         client_latency_s=percentiles(row.latency_s for row in samples.clients),
+        complete_latency_s=_complete_latency(samples.clients, complete),
+        sent_late_s=_lateness(samples.clients),
+        logins=len(samples.logins),
+        login_errors=sum(bool(row.error) for row in samples.logins),
+        login_s=percentiles(row.seconds for row in samples.logins),
         acknowledgement_s=percentiles(row.seconds for row in returns if row.acknowledged),
         settle_s=_rounded(timeline.settled - timeline.clients_done),
         settled_in_time=timeline.settled_in_time,
-        peak_memory_mb=_peaks(samples),
+        peak_memory_mb={} if unseen else _peaks(samples),
         cpu_s={role: _rounded(value) for role, value in sorted(used.items())},
-        per_function=_functions(samples, jobs, returns),
+        per_function=_functions(samples, jobs, returns, complete),
         time={
             "ramp_up_s": _rounded(timeline.ready - timeline.fleet_start),
             "load_s": _rounded(timeline.clients_done - timeline.load_start),
             "settle_s": _rounded(timeline.settled - timeline.clients_done),
         },
+        left_out={
+            "jobs": sum(row.jid not in jobs for row in samples.jobs),
+            "returns": sum(row.jid not in jobs for row in samples.returns),
+        },
+        clocks={
+            clock.name: {"offset_s": clock.offset_s, "error_s": clock.error_s, "drift_s": clock.drift_s}
+            for clock in samples.clocks
+        },
+        others_cores=None if cut_off else _others_cores(samples, sum(used.values())),
+        gaps=(
+            *(gap.told("CPU and memory were", timeline.load_start) for gap in unseen),
+            *(gap.told("the fleet was", timeline.load_start) for gap in of_fleet),
+        ),
     )
 
 
-def _expected(jobs: Mapping[str, list[JobRow]], returns: Iterable[ReturnRow]) -> int:
-    """Return how many returns `jobs` should have brought: of the minions that each targeted when it was first seen.
+def _others_cores(samples: Evidence, bed_s: float) -> float | None:
+    """Return how many cores others kept busy or took away in the load phase, in which the bed used `bed_s` seconds."""
+    timeline, rows = samples.timeline, samples.machine
+    if not rows or timeline.settled <= timeline.load_start:
+        return None
+    times = [row.time for row in rows]
+    values = [row.busy_s + row.stolen_s - row.harness_s for row in rows]
+    busy_s = cpu.at(times, values, timeline.settled) - cpu.at(times, values, timeline.load_start)
+    return _rounded(max(0.0, busy_s - bed_s) / (timeline.settled - timeline.load_start))
 
-    In a fleet that grows, minions that came a moment later may have answered as well.
-    """
-    answered = Counter(jid for jid, _ in {(row.jid, row.minion) for row in returns})
-    return sum(max(sum(row.targeted for row in rows), answered[jid]) for jid, rows in jobs.items())
+
+def _complete_latency(requests: Iterable[ClientSample], complete: Container[tuple[str, int]]) -> Percentiles:
+    """Return the latency of the requests with a complete answer: failures that come fast must not look like speed."""
+    return percentiles(row.latency_s for row in requests if (row.clients, row.number) in complete)
 
 
-def percentiles(values: Iterable[float]) -> Percentiles:
-    """Return the percentiles of raw samples, interpolated between the two nearest."""
-    ordered = sorted(values)
-    if not ordered:
-        return Percentiles(None, None, None)
-    if len(ordered) == 1:
-        ordered *= 2
-    cuts = statistics.quantiles(ordered, n=100, method="inclusive")
-    return Percentiles(_rounded(cuts[49]), _rounded(cuts[94]), _rounded(cuts[98]))
+def _lateness(requests: Iterable[ClientSample]) -> Lateness:
+    late = [max(0.0, row.started - row.scheduled) for row in requests]
+    longest = _rounded(max(late)) if late else None
+    return Lateness(percentiles(late).p95, longest, len(late), sum(seconds > LATE_S for seconds in late))
+
+
+def _cost_ms(seconds: float | None, returns: int) -> float | None:
+    """Return the CPU time of each return in milliseconds, None if it was not measured or there was none."""
+    return None if seconds is None else _ratio(seconds * 1000, returns)
 
 
 def _kb_per_minion(samples: Evidence) -> float:
@@ -227,7 +312,10 @@ def _peaks(samples: Evidence) -> dict[str, float]:
 
 
 def _functions(
-    samples: Evidence, jobs: Mapping[str, list[JobRow]], returns: list[ReturnRow]
+    samples: Evidence,
+    jobs: Mapping[str, list[JobRow]],
+    returns: list[ReturnRow],
+    complete: Container[tuple[str, int]],
 ) -> dict[str, FunctionResult]:
     functions = sorted({row.function for row in samples.clients} | {rows[0].fun for rows in jobs.values()})
     publications = Counter(rows[0].fun for rows in jobs.values())
@@ -247,6 +335,7 @@ def _functions(
             returns_unacknowledged=len(sent) - len(acknowledged),
             client_errors=sum(bool(answer.error) for answer in ended),
             client_latency_s=percentiles(row.latency_s for row in asked),
+            complete_latency_s=_complete_latency(asked, complete),
             acknowledgement_s=percentiles(row.seconds for row in acknowledged),
         )
     return found
@@ -273,7 +362,10 @@ def _rounded(value: float) -> float:
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """Return `result.json` of the run in `folder` as plain values. Raises SettingsError if it has none."""
+    """Return `result.json` of the run in `folder` as plain values.
+
+    Raises SettingsError if it has none, or one of another format.
+    """
     path = folder / "result.json"
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -281,5 +373,9 @@ def load(folder: Path) -> dict[str, Any]:
         how = ""
         if (folder / "run.json").is_file() and (run := runs.read(folder)).status != "finished":
             how = f" (the run's status is {run.status})"
-        raise SettingsError(f"{path} is missing or broken{how}: run `python -m harness result {folder}`.") from error
+        advice = f"run `build/venv/bin/python -m harness result {folder}`"
+        raise SettingsError(f"{path} is missing or broken{how}: {advice}.") from error
+    if values.get("format") != FORMAT:
+        advice = f"run `build/venv/bin/python -m harness result {folder}`, which computes it again from the samples"
+        raise SettingsError(f"{path} has format {values.get('format')} instead of {FORMAT}: {advice}.")
     return values

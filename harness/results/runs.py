@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import SettingsError, disk_error
-from harness.processes.owner import ended, owner
+from harness.processes.owner import ended, owner, rebooted
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ FORMAT = 1
 FOLDER = Path("build/runs")
 LATEST = "latest"
 KILLED = "the process that ran it was killed"
+# holds some room on the disk, so that a run that fills it can still say so
+RESERVE, RESERVE_BYTES = ".reserve", 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Run:
     """What ran: `started` is UTC in ISO 8601, `command` repeats it, `problem` says why a run failed.
 
     `status` is running, finished, interrupted, failed, or killed. `minions` and `seed` are the scenario's own unless
-    the command changed them. `host` and `owner` name the process that runs it (see `harness.processes.owner`).
+    the command changed them. Each tree was run `repeats` times, in turn with the others; `trees` are their labels, see
+    `harness.scenarios.labels`. `host` and `owner` name the process that runs it (see `harness.processes.owner`).
     """
 
     id: str
@@ -50,11 +53,17 @@ class Run:
     problem: str = ""
     host: str = ""
     owner: str = ""
+    repeats: int = 1
+
+    def places(self, folder: Path) -> list[dict[str, Path]]:
+        """Return for each repeat the folder of each tree in the run's `folder`."""
+        return [{tree: place(folder, tree, repeat) for tree in self.trees} for repeat in range(1, self.repeats + 1)]
 
     @property
     def killed(self) -> bool:
         """Return whether the process that ran it has ended without a note; of other machines nobody can tell."""
-        return self.status == "running" and self.host == socket.gethostname() and ended(self.owner)
+        before = self.host == socket.gethostname() and rebooted(self.owner)
+        return self.status == "running" and (before or ended(self.owner) is True)
 
     def scenario(self, folder: Path) -> Scenario:
         """Return the scenario as it ran, from the copy in the run's `folder`."""
@@ -63,7 +72,21 @@ class Run:
         return dataclasses.replace(scenario, name=name)
 
 
-def create(parent: Path, when: datetime, scenario: Scenario, file: Path, trees: tuple[str, ...], command: str) -> Path:
+def place(folder: Path, tree: str, repeat: int) -> Path:
+    """Return where a repeat (from 1) of a tree has its samples and logs: the first one right in the run's `folder`."""
+    return folder / tree if repeat == 1 else folder / f"repeat-{repeat}" / tree
+
+
+def create(
+    parent: Path,
+    when: datetime,
+    scenario: Scenario,
+    file: Path,
+    trees: tuple[str, ...],
+    command: str,
+    *,
+    repeats: int = 1,
+) -> Path:
     """Make the folder of a new run of the scenario in `file`, started at `when` (UTC), and return it."""
     note_killed(parent)
     stamp = f"{when:%Y%m%dT%H%M%SZ}"
@@ -78,17 +101,37 @@ def create(parent: Path, when: datetime, scenario: Scenario, file: Path, trees: 
             raise disk_error(error, parent) from error
     else:
         raise SettingsError(f"{parent} has a hundred runs of this second: name another folder with --folder.")
-    shutil.copyfile(file, folder / "scenario.toml")
+    mine = {"host": socket.gethostname(), "owner": owner(os.getpid())}
     started = when.isoformat(timespec="seconds")
-    ours = {"host": socket.gethostname(), "owner": owner(os.getpid())}
-    write(folder, Run(folder.name, started, trees, scenario.minions, scenario.seed, command, **ours))
+    try:
+        _fill(
+            folder,
+            file,
+            Run(folder.name, started, trees, scenario.minions, scenario.seed, command, **mine, repeats=repeats),
+        )
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise disk_error(error, folder) from error
     return folder
 
 
+def _fill(folder: Path, file: Path, run: Run) -> None:
+    """Write what a new run's folder holds from the start."""
+    (folder / RESERVE).write_bytes(bytes(RESERVE_BYTES))
+    shutil.copyfile(file, folder / "scenario.toml")
+    write(folder, run)
+
+
 def write(folder: Path, run: Run) -> None:
-    """Write `run.json`."""
+    """Write `run.json` in one step: if there is no room for it, the old one stays."""
     values = {"format": FORMAT, **dataclasses.asdict(run)}
-    (folder / "run.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    draft = folder / ".run.json"
+    try:
+        draft.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        draft.replace(folder / "run.json")
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def read(folder: Path) -> Run:
@@ -96,8 +139,8 @@ def read(folder: Path) -> Run:
     try:
         values = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         values["trees"] = tuple(values["trees"])
-        # runs of before have no owner
-        values = {"host": "", "owner": "", **values}
+        # runs of before have no owner and no repeats
+        values = {"host": "", "owner": "", "repeats": 1, **values}
         return Run(**{column.name: values[column.name] for column in dataclasses.fields(Run)})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(
@@ -108,6 +151,7 @@ def read(folder: Path) -> Run:
 def end(folder: Path, status: str, problem: str = "") -> Run:
     """Record how the run in `folder` ended, and return it; a finished one becomes the latest."""
     run = dataclasses.replace(read(folder), status=status, problem=problem)
+    (folder / RESERVE).unlink(missing_ok=True)
     write(folder, run)
     if status == "finished":
         _make_latest(folder)

@@ -12,10 +12,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from harness.processes.process import PACKAGES
+from harness.scenarios.labels import kind
+from harness.scenarios.scenario import TREES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from harness.scenarios.scenario import Scenario
 
 # the tree that the patches are applied to, and the command that tells its edits
 PATCHED = PACKAGES / "salt"
@@ -29,11 +33,42 @@ _PARTS = ("salt", "scripts", "lib/python*/site-packages/salt")
 
 
 def facts(trees: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
-    """Return the hash of each tree (name: folder) and its `edited` files, None where nobody keeps count of edits."""
-    return {
-        name: {"hash": content_hash(folder), "edited": edits() if folder == PATCHED else None}
-        for name, folder in trees.items()
+    """Return the hash of each tree (label: folder) and its `edited` files, None where nobody keeps count of edits."""
+    known = {
+        folder: {"hash": content_hash(folder), "edited": edits() if folder == PATCHED else None}
+        for folder in dict.fromkeys(trees.values())
     }
+    # where somebody else's is: its label does not tell
+    places = {name: {} if kind(name) in TREES else {"folder": str(folder)} for name, folder in trees.items()}
+    return {name: {**known[folder], **places[name]} for name, folder in trees.items()}
+
+
+def recorded(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the facts of each tree that the run in `folder` recorded, nothing for one that has none."""
+    try:
+        found: dict[str, dict[str, Any]] = json.loads((folder / "environment.json").read_text(encoding="utf-8"))[
+            "trees"
+        ]
+    except (OSError, ValueError, KeyError):
+        return {}
+    return found
+
+
+def same(labels: Sequence[str], facts: Mapping[str, Mapping[str, Any]], scenario: Scenario) -> list[tuple[str, ...]]:
+    """Return the labels of a run by what they stand for: the same files with the same options of the master.
+
+    Without facts, as of a run of before, names of ours tell it.
+    """
+
+    def identity(label: str) -> tuple[str, str]:
+        name, found = kind(label), str(facts.get(label, {}).get("hash") or "")
+        known = found or (name if name in TREES else label)
+        return known, json.dumps(scenario.master_options(label), sort_keys=True)
+
+    found: dict[tuple[str, str], list[str]] = {}
+    for label in labels:
+        found.setdefault(identity(label), []).append(label)
+    return [tuple(group) for group in found.values()]
 
 
 def content_hash(folder: Path) -> str:

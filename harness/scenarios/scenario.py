@@ -10,18 +10,25 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from harness.errors import ScenarioError
+from harness.scenarios import labels
+from harness.scenarios.asked import Asked
 from harness.scenarios.clients import Clients, read_clients
 from harness.scenarios.fleet import read_fleet
 from harness.scenarios.table import Table, nearest
 from harness.scenarios.thresholds import Threshold, read_thresholds
 from harness.scenarios.timeline import Moment, read_timeline
+from harness.scenarios.users import Group, read_users
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 FOLDER = Path(__file__).parent
 TREES = ("stock", "patched")
 TRANSPORTS = ("zeromq", "tcp", "ws")
+MOST_APIS = 16
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,8 @@ class Scenario:
     `ready_s` limits the fleet's start; `settle_s` limits the wait, after the last answer to a client, for the last
     return. `master` holds options of the master's configuration, `tree_master` those of one tree only;
     `fleet` those of the fleet's command. `unknown_allowed` lets clients ask for functions that the fleet does not
-    know. `timeline` is what happens to fleet and master while the clients are at work.
+    know. `timeline` is what happens to fleet and master while the clients are at work. `users` are the groups of users
+    by name; `salt_api` is the number of processes of salt-api.
     """
 
     name: str
@@ -49,15 +57,39 @@ class Scenario:
     fleet: tuple[str, ...] = ()
     timeline: tuple[Moment, ...] = ()
     unknown_allowed: bool = False
+    users: dict[str, Group] = field(default_factory=dict)
+    salt_api: int = 1
 
     def master_options(self, tree: str) -> dict[str, object]:
-        """Return the options of `tree`'s master."""
-        return {**self.master, **self.tree_master.get(tree, {})}
+        """Return the options of `tree`'s master; `tree` may be the label of a run's second one, such as stock-2."""
+        return {**self.master, **self.tree_master.get(labels.kind(tree), {})}
 
     @property
     def functions(self) -> frozenset[str]:
-        """Return the functions that clients ask for; every other publication is the master's own overhead."""
-        return frozenset(clients.function for clients in self.clients)
+        """Return the functions that clients ask minions for, as far as the scenario tells."""
+        return frozenset().union(*(clients.publishes or () for clients in self.clients))
+
+    @property
+    def asked(self) -> Asked:
+        """Return which publications are what clients asked for; every other one is the master's own overhead."""
+        return Asked(self.functions, any(clients.publishes is None for clients in self.clients))
+
+    def permissions(self, kinds: Container[str]) -> dict[str, list[object]]:
+        """Return what each user may do who sends requests of one of `kinds`, by the user's name."""
+        groups = {clients.user for clients in self.clients if clients.kind in kinds and clients.user}
+        return {user: list(self.users[name].permissions) for name in sorted(groups) for user in self.users[name].users}
+
+    @property
+    def single_functions(self) -> frozenset[str]:
+        """Return the functions of which each request is one job, so that jobs can be compared with requests.
+
+        Those that batches and runners have the master publish as well are not among them.
+        """
+        others = [clients.publishes for clients in self.clients if not clients.single]
+        if None in others:
+            return frozenset()
+        known = frozenset().union(*(functions or () for functions in others))
+        return frozenset(clients.function for clients in self.clients if clients.single) - known
 
     @property
     def load_s(self) -> float:
@@ -134,12 +166,23 @@ def _scenario(table: Table, name: str) -> Scenario:
         "trees",
         "fleet",
         "clients",
+        "users",
+        "salt_api",
         "timeline",
         "thresholds",
     )
     table.allow(*keys)
     trees = table.table("trees").allow(*TREES)
     tree_master = {tree: trees.table(tree).allow("master").take("master", dict, {}) for tree in trees}
+    users = read_users(table.table("users"))
+    clients = read_clients(table, users)
+    for group in users.keys() - {entry.user for entry in clients}:
+        raise table.error(f"users.{group}", "is used by no clients: give a block `user`, or leave the table out")
+    fleet = table.table("fleet")
+    if fleet.has("states") and any(
+        "file_roots" in each for each in (table.take("master", dict, {}), *tree_master.values())
+    ):
+        raise fleet.error("states", "makes states up, and `master.file_roots` names real ones: leave one out")
     return Scenario(
         name=name,
         description=table.take("description", str),
@@ -151,9 +194,11 @@ def _scenario(table: Table, name: str) -> Scenario:
         transport=cast("Literal['zeromq', 'tcp', 'ws']", table.choice("transport", TRANSPORTS, "zeromq")),
         master=table.take("master", dict, {}),
         tree_master=tree_master,
-        clients=read_clients(table),
+        clients=clients,
         thresholds=tuple(read_thresholds(table.table("thresholds"))),
-        fleet=read_fleet(table.table("fleet")),
+        fleet=read_fleet(fleet),
         timeline=read_timeline(table),
         unknown_allowed=table.choice("unknown_functions", ("refuse", "allow"), "refuse") == "allow",
+        users=users,
+        salt_api=table.count("salt_api", 1, low=1, high=MOST_APIS),
     )

@@ -111,8 +111,10 @@ class Table:
         """Return the list of tables under `key`, which has to hold at least one."""
         values = self.take(key, list)
         if not values or not all(isinstance(value, dict) for value in values):
-            raise self.error(key, f"has to be one or more tables, each under a line `[[{key}]]`")
-        return [Table(value, self.source, f"{key}[{number}]") for number, value in enumerate(values, start=1)]
+            raise self.error(key, f"has to be one or more tables, each below `[[{self._name(key)}]]`")
+        return [
+            Table(value, self.source, f"{self._name(key)}[{number}]") for number, value in enumerate(values, start=1)
+        ]
 
     def _name(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key

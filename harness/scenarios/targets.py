@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 def check(scenario: Scenario, ids: Sequence[str]) -> None:
     """Raise ScenarioError if clients target none of the minions `ids`, or no client has a request to send."""
     for clients in scenario.clients:
-        if not matches(clients.tgt, clients.tgt_type, ids):
-            raise ScenarioError(
-                f"The clients `{clients.name}` target none of the {len(ids):,} minions ({ids[0]} to {ids[-1]}) with "
-                f"{clients.tgt!r}: change `tgt` or `minions`."
-            )
+        for name, tgt in clients.targets.items():
+            if not matches(tgt, clients.tgt_type, ids):
+                raise ScenarioError(
+                    f"The clients `{name}` target none of the {len(ids):,} minions ({ids[0]} to {ids[-1]}) with "
+                    f"{tgt!r}: change `tgt` or `minions`."
+                )
     if not schedule.requests(scenario):
         raise ScenarioError(
             f"The schedule of {scenario.name} holds no request, so there is nothing to measure: raise `rate` or "

@@ -7,15 +7,17 @@ not pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.errors import ScenarioError
 from harness.figures import BY_NAME, BY_ROLE, known
+from harness.scenarios import labels
 from harness.scenarios.table import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.scenarios.table import Table
 
@@ -40,7 +42,10 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One threshold applied to one tree: the value found (None where there is none) and whether it passed."""
+    """One threshold applied to one tree: the value found (None where there is none) and whether it passed.
+
+    Of a tree that was run several times it is the worst value; `missed` counts the repeats that missed it.
+    """
 
     tree: str
     field: str
@@ -48,12 +53,17 @@ class Verdict:
     maximum: float | None
     value: float | None
     passed: bool
+    missed: int = 0
+    repeats: int = 1
 
     @property
     def text(self) -> str:
         """Return the verdict in words."""
         found = "missing" if self.value is None else f"{self.value:g}"
-        return f"{self.field} is {found}, has to be {_limits(self.minimum, self.maximum)}"
+        if self.value is None and _percentile(self.field):
+            found = "missing, as there were too few times for it"
+        times = f" in {self.missed} of {self.repeats} repeats" if self.missed and self.repeats > 1 else ""
+        return f"{self.field} is {found}{times}, has to be {_limits(self.minimum, self.maximum)}"
 
 
 def read_thresholds(table: Table, prefix: str = "") -> list[Threshold]:
@@ -87,18 +97,22 @@ def _threshold(table: Table, field: str) -> Threshold:
     )
 
 
+def judge_all(thresholds: Sequence[Threshold], repeats: Sequence[Mapping[str, Mapping[str, object]]]) -> list[Verdict]:
+    """Return the verdict of each threshold on each tree over all repeats: met if each of them met it."""
+    found = [judge(thresholds, trees) for trees in repeats]
+    return [_worst(of_one) for of_one in zip(*found, strict=True)]
+
+
 def judge(thresholds: Iterable[Threshold], trees: Mapping[str, Mapping[str, object]]) -> list[Verdict]:
     """Return the verdict of each threshold on each tree of `trees` (name of the tree: its result)."""
     verdicts = []
     for threshold in thresholds:
         for tree, result in trees.items():
-            if tree in threshold.trees:
+            if labels.kind(tree) in threshold.trees:
                 value = lookup(result, threshold.field)
-                verdicts.append(
-                    Verdict(
-                        tree, threshold.field, threshold.minimum, threshold.maximum, value, _passed(threshold, value)
-                    )
-                )
+                least = _least(threshold)
+                passed = _passed(value, least, threshold.maximum)
+                verdicts.append(Verdict(tree, threshold.field, least, threshold.maximum, value, passed))
     return verdicts
 
 
@@ -112,12 +126,38 @@ def lookup(result: Mapping[str, object], field: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _passed(threshold: Threshold, value: float | None) -> bool:
-    if value is None:
-        return False
-    above = threshold.minimum is None or value >= threshold.minimum
-    below = threshold.maximum is None or value <= threshold.maximum
-    return above and below
+def _least(threshold: Threshold) -> float | None:
+    """Return the least that passes: the scenario's, or that below which a figure says that something is missing."""
+    figure = BY_NAME.get(threshold.field)
+    given = [bound for bound in (threshold.minimum, figure.floor if figure else None) if bound is not None]
+    return max(given, default=None)
+
+
+def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the worst of the verdicts on one tree: one without a value, or the one that is furthest out."""
+    if len(verdicts) == 1:
+        return verdicts[0]
+    missed = [verdict for verdict in verdicts if not verdict.passed]
+    worst = max(missed or verdicts, key=_excess)
+    return replace(worst, missed=len(missed), repeats=len(verdicts))
+
+
+def _excess(verdict: Verdict) -> float:
+    """Return by how much a value is beyond its limits, negative within."""
+    if verdict.value is None:
+        return math.inf
+    above = -math.inf if verdict.maximum is None else verdict.value - verdict.maximum
+    below = -math.inf if verdict.minimum is None else verdict.minimum - verdict.value
+    return max(above, below)
+
+
+def _passed(value: float | None, least: float | None, most: float | None) -> bool:
+    return value is not None and (least is None or value >= least) and (most is None or value <= most)
+
+
+def _percentile(field: str) -> bool:
+    """Return whether a field is a percentile, of which a few values have none."""
+    return field.rpartition(".")[2] in {"p50", "p95", "p99"}
 
 
 def _limits(minimum: float | None, maximum: float | None) -> str:

@@ -6,10 +6,11 @@ rotated) is written down beside the load, so that it happens at the same moment 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.scenarios.clients import TARGET_TYPES
+from harness.scenarios.fleet import NETWORK, read_path
 
 if TYPE_CHECKING:
     from harness.scenarios.table import Table
@@ -22,6 +23,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "revive": (_SELECTION, ()),
     "partition": ((*_SELECTION, "for_s"), ()),
     "heal": ((), ()),
+    "network": ((*NETWORK, *_SELECTION), ()),
     "behaviour": (("behaviour", *_SELECTION), ("behaviour",)),
     "rotate-keys": ((), ()),
     "restart-master": ((), ()),
@@ -35,7 +37,7 @@ class Moment:
     """One moment: `do` happens `at_s` seconds after the load begins; reports call it `name`.
 
     `share` (0 to 1) or `tgt` with `tgt_type` select minions, all of them where neither is given. `minions` is the new
-    size of the fleet (`scale`), `behaviour` the name of one (`behaviour`).
+    size of the fleet (`scale`), `behaviour` the name of one (`behaviour`), `path` what a network is like (`network`).
     """
 
     at_s: float
@@ -46,6 +48,7 @@ class Moment:
     tgt_type: str = "glob"
     minions: int = 0
     behaviour: str = ""
+    path: dict[str, float] = field(default_factory=dict)
 
     @property
     def of_master(self) -> bool:
@@ -59,6 +62,8 @@ class Moment:
             request["minions"] = self.minions
         if self.do == "behaviour":
             request["name"] = self.behaviour
+        if self.do == "network":
+            request["path"] = self.path
         if self.share is not None:
             request["share"] = self.share
         if self.tgt is not None:
@@ -100,6 +105,7 @@ def _moments(table: Table) -> list[Moment]:
         tgt_type=table.choice("tgt_type", TARGET_TYPES, "glob"),
         minions=table.count("minions", low=1, high=100_000) if do == "scale" else 0,
         behaviour=table.take("behaviour", str) if do == "behaviour" else "",
+        path=read_path(table) if do == "network" else {},
     )
     if not table.has("for_s"):
         return [moment]
@@ -113,6 +119,8 @@ def _name(do: str, share: float | None, tgt: str | None, table: Table) -> str:
         words.append(f"to {table.count('minions'):,}")
     if do == "behaviour":
         words.append(table.take("behaviour", str))
+    if do == "network":
+        words += [f"{key.rpartition('_')[0] or key} {value:g}" for key, value in read_path(table).items()]
     if share is not None:
         words.append(f"{share * 100:g} %")
     if tgt is not None:

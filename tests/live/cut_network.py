@@ -44,7 +44,8 @@ def cut_network() -> Iterator[CutNetwork]:
             _run("ip", "netns", "add", name)
             stack.callback(_run, "ip", "netns", "delete", name)
         _run("ip", "link", "add", f"sb{number}a", "type", "veth", "peer", "name", "near", "netns", router)
-        # it goes with the namespace of its peer
+        # it would go with the namespace of its peer, but some time after
+        stack.callback(_run, "ip", "link", "delete", f"sb{number}a")
         _run("ip", "address", "add", f"{near}/30", "dev", f"sb{number}a")
         _run("ip", "link", "set", f"sb{number}a", "up")
         _run("ip", "-n", router, "link", "add", "far", "type", "veth", "peer", "name", "eth0", "netns", minions)

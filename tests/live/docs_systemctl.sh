@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `systemctl` does for the reader of a page, on a machine without systemd. A unit that has started answers, as with
-# systemd's notify, and minions get the time to come back that a person needs to type on.
+# What `systemctl` does for the reader of a page, on a machine without systemd. As there, nothing waits for a master that
+# answers or for minions that are back: the pages have to say where their reader waits.
 set -e
 command=$1
 [ "$command" != --version ] || { printf 'systemd 252 (252)\n+PAM +AUDIT\n'; exit 0; }
@@ -27,29 +27,7 @@ start() {
     case $1 in
     # 2: it runs already
     postgresql) pg_ctlcluster "$(pg_lsclusters -h | cut -d' ' -f1)" main start 2> /dev/null || [ $? = 2 ] ;;
-    salt-master)
-        salt-master --daemon
-        accepted=$(ls /etc/salt/pki/master/minions 2> /dev/null | wc -l)
-        for _ in $(seq 60); do
-            up=$(salt-run --log-level=quiet --out=json manage.up timeout=3 2> /dev/null | grep -c '"' || true)
-            [ "$up" -lt "$accepted" ] || return 0
-            sleep 1
-        done
-        echo "salt-master: only $up of $accepted minions answer" >&2
-        return 1
-        ;;
-    salt-minion)
-        salt-minion --daemon
-        name=$(cat /etc/salt/minion_id 2> /dev/null || sed -n 's/^id: *//p' /etc/salt/minion)
-        # its key is the reader's to accept
-        [ -e "/etc/salt/pki/master/minions/$name" ] || return 0
-        for _ in $(seq 60); do
-            ! salt --log-level=quiet --out=json --static "$name" test.ping --timeout=3 2> /dev/null | grep -q true || return 0
-            sleep 1
-        done
-        echo "salt-minion: the master has no answer of $name" >&2
-        return 1
-        ;;
+    salt-master | salt-minion) "$1" --daemon ;;
     *) echo "Failed to start $1.service: Unit $1.service not found." >&2; return 5 ;;
     esac
 }

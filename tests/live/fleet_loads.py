@@ -4,7 +4,7 @@ A script of its own, so that it runs on the Salt of the bed. JOB has `tgt`, `tgt
 `kwarg`, `metadata`, `after`: a second job to publish once the first has run for a second, whose returns are wanted,
 `watch`: a glob of tags whose events are wanted too, `seconds`: how long to wait for all, and `quiet`: the seconds
 without a return after which those that still lack are not waited for, as a master expects some targets of minions that
-have ended.
+have ended, and `wanted`: minions that are waited for all the same, such as may have to sign in anew first.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def main() -> None:
     while set(loads) < set(published["minions"]) and time.monotonic() < deadline:
         tag = f"salt/job/{published['jid']}/ret/"
         event = client.event.get_event(wait=1, full=True, auto_reconnect=True)
-        if loads and time.monotonic() - heard > job.get("quiet", SECONDS):
+        here = set(loads) >= set(job.get("wanted", ()))
+        if loads and here and time.monotonic() - heard > job.get("quiet", SECONDS):
             break
         if event is None:
             continue

@@ -1,4 +1,5 @@
 # PostgreSQL as the official image offers it to its users, on any Debian that has the package
+ARG BASE
 FROM ${BASE}
 RUN printf '%s\n' '#!/bin/sh' 'set -e' 'PATH=$(ls -d /usr/lib/postgresql/*/bin):$PATH' \
     'mkdir -p /data && chown postgres /data' 'echo "$POSTGRES_PASSWORD" > /tmp/password && chown postgres /tmp/password' \

@@ -117,7 +117,7 @@ def running(harness: subprocess.Popen[str], tmp_path: Path) -> Running:
 
 
 def test_ctrl_c(running: Running) -> None:
-    """Ctrl-C ends a bed in an orderly manner, with a sentence and without a traceback."""
+    """Ctrl-C, as soon as it is said to end a bed, ends it in order, with a sentence and without a traceback."""
     # to the whole group, as a terminal sends it
     os.killpg(running.harness.pid, signal.SIGINT)
     output, errors = running.harness.communicate(timeout=40)

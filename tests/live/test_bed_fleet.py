@@ -60,7 +60,7 @@ def test_second_fleet(bed: Bed) -> None:
 
 def test_wrong_option(bed: Bed) -> None:
     """A fleet that ends at once is reported with what it printed."""
-    with pytest.raises(StartError, match=r"^wrong ended with exit code 2; the last lines of .* are:\n"):
+    with pytest.raises(StartError, match=r"^wrong ended with exit code 2 at .*; the last lines of .* are:\n"):
         bed.start_fleet(3, ["--no-such-option"], name="wrong")
 
 

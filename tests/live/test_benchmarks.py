@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import fleet, fleet_large, handler, pillar
+from benchmarks import fleet, fleet_large, growth, handler, pillar
 from benchmarks.__main__ import main
 from benchmarks.registry import ALL
 from benchmarks.results import files
@@ -33,6 +33,7 @@ def test_every_benchmark_gives_its_figures(
     for module, name, value in ((fleet, "IDLE_S", 1), (fleet_large, "HOLD_S", 1), (fleet_large, "IDLE_S", 1)):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(handler, "FEED_S", 2)
+    monkeypatch.setattr(growth, "JOBS", 2)
     monkeypatch.setattr(pillar, "COMPILES", 50)
     minions, rounds = SIZES.get(benchmark.name, USUAL)
     argv = [benchmark.name, "--minions", str(minions), "--rounds", str(rounds), "--output", str(tmp_path), "--json"]

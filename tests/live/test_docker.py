@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
@@ -72,8 +72,8 @@ returns_lost = { max = 0 }
 """
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[DockerClient]:
+@contextmanager
+def connected() -> Iterator[DockerClient]:
     """Yield a client of the engine, or skip with what is missing."""
     if not os.environ.get(BASE_VARIABLE):
         pytest.skip(f"{BASE_VARIABLE} names no image to make containers on")
@@ -82,6 +82,13 @@ def client() -> Iterator[DockerClient]:
     except DockerError as reason:
         pytest.skip(str(reason))
     with closing(found):
+        yield found
+
+
+@pytest.fixture
+def client() -> Iterator[DockerClient]:
+    """Yield a client that no other test has: it keeps the connections that were opened for it."""
+    with connected() as found:
         yield found
 
 
@@ -102,9 +109,10 @@ def command(folder: Path, *options: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def finished(client: DockerClient, root: Path, stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(root: Path, stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a finished run with two fleets and two workers."""
-    assert (stock.is_dir(), left(client)) == (True, [])
+    with connected() as client:
+        assert (stock.is_dir(), left(client)) == (True, [])
     folder = tmp_path_factory.mktemp("docker")
     argv = command(folder, "--fleets", "2", "--workers", "2", "--json")
     done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False, timeout=800)
@@ -187,7 +195,7 @@ def test_killed(client: DockerClient, root: Path, finished: Path, tmp_path: Path
 
 
 def test_postgres_in_a_container(client: DockerClient, root: Path, tmp_path: Path) -> None:
-    """The bed's fourth source of PostgreSQL: a container of the engine, gone at the end."""
+    """One of the bed's sources of PostgreSQL: a container of the engine, gone at the end."""
     image = "saltbed-test-postgres:1"
     recipe = (root / "tests" / "live" / "postgres.dockerfile").read_text()
     containers_image.build(

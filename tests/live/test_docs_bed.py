@@ -12,7 +12,7 @@ from tests.live.docs_walk import follow
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(2400)]
 
 
 def test_bed(root: Path, tmp_path: Path) -> None:

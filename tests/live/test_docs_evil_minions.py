@@ -12,7 +12,7 @@ from tests.live.docs_walk import follow
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
 def test_evil_minions(root: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from evil_minions.control import Status
     from harness.bed.fleet import Fleet
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
@@ -88,16 +89,28 @@ def take(ready: Iterator[str], control: Control, behaviour: str, count: int = 2)
     return chosen
 
 
-def test_key_states(bed: Bed, fleet: Fleet) -> None:
-    """The master has as many keys in each state as was asked for, and the fleet reports the same."""
+@pytest.fixture(scope="module", autouse=True)
+def first(bed: Bed, fleet: Fleet) -> tuple[Status, dict[str, list[str]]]:
+    """Return what the fleet and the master said before anything was changed."""
 
     def settled() -> bool:
         status = fleet.status()
         return {name: getattr(status, name) for name in KEYS} == KEYS
 
     until(settled, Deadline(SECONDS), lambda: f"the fleet has {fleet.status()}")
-    assert {state: len(names) for state, names in keys(bed).items()} == KEYS
+    return fleet.status(), keys(bed)
+
+
+def all_ready(fleet: Fleet) -> bool:
+    """Say whether everybody whose key is accepted is ready."""
     status = fleet.status()
+    return status.ready == status.expected
+
+
+def test_key_states(first: tuple[Status, dict[str, list[str]]]) -> None:
+    """The master has as many keys in each state as was asked for, and the fleet reports the same."""
+    status, listed = first
+    assert {state: len(names) for state, names in listed.items()} == KEYS
     assert (status.ready, status.expected, status.minions) == (READY, READY, MINIONS)
 
 
@@ -117,7 +130,7 @@ def test_answers_of_presets(bus: Bus, fleet: Fleet, ready: Iterator[str]) -> Non
     # revived, and healthy again: what was missing was their doing
     assert control.behaviour("plain", Selection(tgt=everybody, tgt_type="list")) == 8
     assert control.revive() == 2
-    bus.wait(lambda: control.status().ready == READY, "the dead don't come back")
+    bus.wait(lambda: all_ready(fleet), "the dead don't come back")
     again = bus.publish(everybody, "test.ping")
     assert sorted(bus.returned(again, 8)) == sorted((name, True) for name in everybody)
 
@@ -198,7 +211,7 @@ def subscribers(bed: Bed) -> int:
 
 def test_start_storm(bus: Bus, fleet: Fleet, bed: Bed) -> None:
     """Minions of a storm sign in before those that keep to the fleet's pace, though they were asked last."""
-    until(lambda: fleet.status().ready == READY, Deadline(SECONDS), lambda: "not all are ready")
+    until(lambda: all_ready(fleet), Deadline(SECONDS), lambda: "not all are ready")
     accepted = sorted(set(bed.settings.minion_ids()) - {name for names in keys(bed).values() for name in names})
     storm, calm = accepted[-8:], accepted[:8]
     fleet.control.kill(Selection(tgt=[*storm, *calm], tgt_type="list"))
@@ -214,7 +227,7 @@ def test_start_storm(bus: Bus, fleet: Fleet, bed: Bed) -> None:
 
 def test_partition_and_heal(bus: Bus, fleet: Fleet, bed: Bed) -> None:
     """Nothing of minions that are cut off reaches the master; once healed they answer, old jobs included."""
-    until(lambda: fleet.status().ready == READY, Deadline(SECONDS), lambda: "not all are ready")
+    until(lambda: all_ready(fleet), Deadline(SECONDS), lambda: "not all are ready")
     accepted = sorted(set(bed.settings.minion_ids()) - {name for names in keys(bed).values() for name in names})
     cut, others = accepted[:5], accepted[5:10]
     both = Selection(tgt=[*cut, *others], tgt_type="list")
@@ -231,9 +244,10 @@ def test_partition_and_heal(bus: Bus, fleet: Fleet, bed: Bed) -> None:
 
 def test_accepted_keys(bed: Bed, fleet: Fleet) -> None:
     """Minions whose pending keys a person accepts get ready, as real ones do."""
+    before = fleet.status().expected
     bed.salt_key(["--accept-all", "--yes"])
     until(lambda: fleet.status().pending == 0, Deadline(SECONDS), lambda: "some still wait")
-    until(lambda: fleet.status().ready == READY + 4, Deadline(SECONDS), lambda: f"{fleet.status().ready} are ready")
+    until(lambda: fleet.status().ready == before + 4, Deadline(SECONDS), lambda: f"{fleet.status().ready} are ready")
     assert fleet.status().counters.errors == 0
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from evil_minions.control import Selection
 from evil_minions.grains import GrainsFactory, load_template
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
@@ -399,7 +400,7 @@ def test_publication_reaches_its_targets(
         if expected(factory.build(minion, number), number)
     }
     assert fleet.minions == MINIONS
-    found = loads(bed, expression, "test.ping", kind, quiet=5.0)
+    found = loads(bed, expression, "test.ping", kind, quiet=5.0, wanted=sorted(wanted))
     assert {minion for minion in found if minion.startswith("minion-")} == wanted
 
 
@@ -425,3 +426,7 @@ def test_new_key_of_publications(bed: Bed, fleet: Fleet) -> None:
 
     until(renewed, Deadline(READY_S), lambda: "the minions haven't signed in anew")
     assert fleet.control.status().counters.errors == 0
+    # the one whose key is gone hands it in again when it starts
+    one = Selection(None, "minion-00003")
+    assert (fleet.control.kill(one), fleet.control.revive(one)) == (1, 1)
+    until(lambda: fleet.status().ready == MINIONS, Deadline(READY_S), lambda: "the minion stays away")

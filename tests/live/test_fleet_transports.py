@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evil_minions.control import Selection
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
 
@@ -88,6 +89,10 @@ def test_key_rotation(bed: Bed, fleet: Fleet) -> None:
 
     until(all_signed_in, Deadline(SETTLE_S), lambda: f"Not every minion signed in anew: {fleet.status()}")
     assert fleet.status().counters.errors == 0
+    # the one whose key is gone hands it in again when it starts
+    one = Selection(None, "minion-00003")
+    assert (fleet.control.kill(one), fleet.control.revive(one)) == (1, 1)
+    until(lambda: len(answered(bed, "*")) == MINIONS, Deadline(SETTLE_S), lambda: f"It stays away: {fleet.status()}")
 
 
 def test_master_restart(bed: Bed, fleet: Fleet) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evil_minions.control import Selection
 from harness.processes.deadline import Deadline, until
 from tests.live.handler_bed import Client, HandlerBed, answers, handler_bed
 
@@ -83,48 +84,53 @@ TARGETS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def busy(setup: HandlerBed) -> list[str]:
-    """Keep one minion at its limit of two jobs."""
+@pytest.fixture(scope="class")
+def busy(setup: HandlerBed) -> Iterator[list[str]]:
+    """Keep one minion at its limit of two jobs, and then no longer."""
     setup.idle()
     jids = setup.submit(BUSY, "test.sleep", ["600"], 2)
     until(lambda: setup.arrivals(jids) == jids, Deadline(20), lambda: "the minion is not busy")
-    return jids
+    yield jids
+    # functions of saltutil are exempt, so this reaches it
+    for jid in jids:
+        setup.bed.salt([BUSY, "saltutil.kill_job", jid])
+    setup.idle()
 
 
-@pytest.mark.parametrize(("kind", "target", "wide"), TARGETS, ids=[f"{kind} {tgt}" for kind, tgt, _ in TARGETS])
-def test_busy_minion_is_left_out(
-    setup: HandlerBed, busy: list[str], kind: str, target: str | list[str], wide: int
-) -> None:
-    """The third job reaches all but that minion, for every target type, and nobody waits for it."""
-    assert len(busy) == 2
-    before = setup.returns()
-    found = setup.client.do("cmd", tgt=target, fun="test.echo", arg=["third"], tgt_type=kind, timeout=20)
-    reached = sorted(minion for minion, answer in found.items() if answer == "third")
-    assert len(found) == wide
-    assert reached == sorted(set(found) - {BUSY})
-    assert found[BUSY] == "Minion did not get the job. [the minion is at 2 of 2 points]"
-    # the client asked nobody where its answer is
-    assert "saltutil.find_job" not in {row.fun for row in setup.returns()[len(before) :]}
+class TestBusyMinion:
+    """A minion at its limit."""
 
+    @pytest.mark.parametrize(("kind", "target", "wide"), TARGETS, ids=[f"{kind} {tgt}" for kind, tgt, _ in TARGETS])
+    def test_busy_minion_is_left_out(
+        self, setup: HandlerBed, busy: list[str], kind: str, target: str | list[str], wide: int
+    ) -> None:
+        """The third job reaches all but that minion, for every target type, and nobody waits for it."""
+        assert len(busy) == 2
+        before = setup.returns()
+        found = setup.client.do("cmd", tgt=target, fun="test.echo", arg=["third"], tgt_type=kind, timeout=20)
+        reached = sorted(minion for minion, answer in found.items() if answer == "third")
+        assert len(found) == wide
+        assert reached == sorted(set(found) - {BUSY})
+        assert found[BUSY] == "Minion did not get the job. [the minion is at 2 of 2 points]"
+        # the client asked nobody where its answer is
+        assert "saltutil.find_job" not in {row.fun for row in setup.returns()[len(before) :]}
 
-def test_command_line_names_the_busy_minion(setup: HandlerBed, busy: list[str]) -> None:
-    """The command line says who was left out and why, and fails as for any minion that did not return."""
-    assert len(busy) == 2
-    done = setup.bed.salt(["minion-0000*", "test.echo", "x", "--timeout=20"])
-    assert f"{BUSY}:\n    Minion did not get the job. [the minion is at 2 of 2 points]" in done.stdout
-    assert done.returncode == 1
+    def test_command_line_names_the_busy_minion(self, setup: HandlerBed, busy: list[str]) -> None:
+        """The command line says who was left out and why, and fails as for any minion that did not return."""
+        assert len(busy) == 2
+        done = setup.bed.salt(["minion-0000*", "test.echo", "x", "--timeout=20"])
+        assert f"{BUSY}:\n    Minion did not get the job. [the minion is at 2 of 2 points]" in done.stdout
+        assert done.returncode == 1
 
-
-def test_charge_of_what_really_runs_is_kept(setup: HandlerBed, busy: list[str]) -> None:
-    """The maintenance asks about the long-running jobs, and leaves their charges alone."""
-    before = setup.fleet.control.status().counters.returns
-    until(
-        lambda: setup.fleet.control.status().counters.returns > before + 1,
-        Deadline(30),
-        lambda: "the maintenance does not ask",
-    )
-    assert [setup.ask("show", jid=jid)["running_on"] for jid in busy] == [[BUSY], [BUSY]]
+    def test_charge_of_what_really_runs_is_kept(self, setup: HandlerBed, busy: list[str]) -> None:
+        """The maintenance asks about the long-running jobs, and leaves their charges alone."""
+        before = setup.fleet.control.status().counters.returns
+        until(
+            lambda: setup.fleet.control.status().counters.returns > before + 1,
+            Deadline(30),
+            lambda: "the maintenance does not ask",
+        )
+        assert [setup.ask("show", jid=jid)["running_on"] for jid in busy] == [[BUSY], [BUSY]]
 
 
 def test_batch_under_contention(setup: HandlerBed) -> None:
@@ -157,6 +163,10 @@ def test_new_key_of_publications_with_a_queue(setup: HandlerBed) -> None:
     setup.ask("pause", paused=False)
     until(lambda: len(setup.executions(jids)) == len(jids), Deadline(90), lambda: "jobs are missing")
     assert len(set(setup.executions(jids))) == len(jids)
+    # the one whose key is gone hands it in again when it starts
+    one, control = Selection(None, "minion-00099"), setup.fleet.control
+    assert (control.kill(one), control.revive(one)) == (1, 1)
+    until(lambda: control.status().ready == MINIONS, Deadline(90), lambda: "the minion stays away")
 
 
 def fire(setup: HandlerBed, minion: str, data: dict[str, Any], tag: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from harness import __main__ as cli
 from harness import samples
 from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
+from harness.verify import figures, verification
+from harness.verify.finding import WRONG
+from tests.mutations import mutate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 MINIONS = 100
+MUTATIONS = 100
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +80,29 @@ def test_master_is_in_the_samples(finished: Path) -> None:
     ].keys()
     assert stock["cpu_s"]["MWorker"] > 0
     assert stock["peak_memory_mb"]["MWorker"] > 50
+
+
+def test_a_run_is_verified(finished: Path) -> None:
+    """All that the run left agrees, to the last figure; whether the machine was quiet enough, it says."""
+    found = verification.verify(finished)
+    assert found.of(WRONG) == []
+    written = result.load(finished)
+    assert (written["trustworthy"], written["why"], written["disagrees"]) == (found.trustworthy, found.why, [])
+    assert found.figures == len(dict(figures.flattened(written["trees"]["stock"])))
+
+
+def test_mutations_are_named(finished: Path, tmp_path: Path) -> None:
+    """A hundred changes of the samples of a real run: each is named, or no figure depends on it."""
+    before = result.load(finished)["trees"]
+    escaped = []
+    for seed in range(MUTATIONS):
+        folder = tmp_path / finished.name
+        shutil.copytree(finished, folder)
+        mutation = mutate(folder / "stock" / "samples", seed)
+        if verification.verify(folder).agrees and json.loads(json.dumps(result.compute(folder).trees)) != before:
+            escaped.append(f"{seed}: {mutation}")
+        shutil.rmtree(folder)
+    assert escaped == []
 
 
 def test_a_run_leaves_everything(finished: Path) -> None:

@@ -214,3 +214,18 @@ def test_jobs_are_cleaned_meanwhile(root: Path, tmp_path: Path) -> None:
         found = kept(bed, jid)
     assert sum(path.endswith("return.p") for path in found) == 100
     assert not [path for path in found if "atomic" in path]
+
+
+def test_second_try_after_a_worker_was_killed(tree: Path, stock: Path, tmp_path: Path) -> None:
+    """A worker that is killed while it keeps a return leaves a folder; the minion's second try is acknowledged.
+
+    Stock takes it for a duplicate and keeps nothing: acknowledged on its second attempt, and not in the job cache.
+    """
+    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=False)
+    with Bed(settings) as bed, pumping(bed, 1, tmp_path / "pump") as pump:
+        jid = publish(bed)
+        (folder(bed, jid) / name(0)).mkdir()
+        pump.ask(0, jid)
+        there = f"{name(0)}/return.p" in kept(bed, jid)
+        words = said(bed)
+    assert (there, words["could not be read for comparison"]) == ((False, 1) if tree == stock else (True, 0))

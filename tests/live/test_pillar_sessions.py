@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
@@ -121,8 +121,19 @@ def test_options_of_the_administrator_stay(
     with patched(tmp_path_factory.mktemp("other")) as other:
         assert compiled(other, database.server, STATE)["path"] == "elsewhere"
     assert compiled(salt, database.server, STATE, statement_timeout=5)["limit"] == "5s"
-    with closing(psycopg2.connect(database.server.dsn)) as connection, connection, connection.cursor() as cursor:
-        cursor.execute("ALTER DATABASE sessions SET statement_timeout = '2s'")
-    assert compiled(salt, database.server, STATE, statement_timeout=4)["limit"] == "2s"
-    assert compiled(salt, database.server, STATE, statement_timeout=1)["limit"] == "1s"
-    assert compiled(salt, database.server, STATE, statement_timeout=0)["limit"] == "2s"
+    with limited(database, "2s"):
+        assert compiled(salt, database.server, STATE, statement_timeout=4)["limit"] == "2s"
+        assert compiled(salt, database.server, STATE, statement_timeout=1)["limit"] == "1s"
+        assert compiled(salt, database.server, STATE, statement_timeout=0)["limit"] == "2s"
+
+
+@contextmanager
+def limited(database: scratch.Database, limit: str) -> Iterator[None]:
+    """Have the database limit the statements of new connections."""
+    with closing(psycopg2.connect(database.server.dsn)) as connection, closing(connection.cursor()) as cursor:
+        connection.autocommit = True
+        cursor.execute("ALTER DATABASE sessions SET statement_timeout = %s", [limit])
+        try:
+            yield
+        finally:
+            cursor.execute("ALTER DATABASE sessions RESET statement_timeout")

@@ -12,7 +12,7 @@ file-{{ number }}:
   file.managed:
     - name: {{ work }}/file-{{ number }}.conf
     - contents: |
-        # file {{ number }} of {{ opts['id'] }}
+        # file {{ number }} for {{ grains['os'] }}
         value = {{ number * number }}
     - mode: '0640'
     - require:

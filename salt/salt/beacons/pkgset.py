@@ -20,7 +20,9 @@ and, with dpkg, the plugin is all that is looked at (``database: False``).
 
 What the beacon has seen is kept in the minion's ``cachedir``, so a change that
 was made while the minion was down is reported once when it is back. The very
-first look reports nothing.
+first look, which has nothing to compare with, reports what was changed since the
+minion was started, Salt's own changes included, and nothing older: a list of
+packages that the master asked for meanwhile may be one of before.
 """
 
 import logging
@@ -37,6 +39,13 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
+
+try:
+    import psutil
+
+    HAS_PSUTIL = True
+except ImportError:
+    HAS_PSUTIL = False
 
 log = logging.getLogger(__name__)
 
@@ -154,6 +163,23 @@ def _load(place):
         return None
 
 
+def _written_since_start(paths):
+    """
+    Return those of the files that were written after this minion was started
+    """
+    if not HAS_PSUTIL:
+        return []
+    start = psutil.Process().create_time()
+    ret = []
+    for path in paths:
+        try:
+            if os.stat(path).st_mtime >= start:
+                ret.append(path)
+        except OSError:
+            continue
+    return ret
+
+
 def _changed(old, new, pairs):
     """
     Return the files that show a change which is not Salt's own
@@ -237,5 +263,8 @@ def beacon(config):
             with salt.utils.atomicfile.atomic_open(place, "w") as fh_:
                 salt.utils.json.dump(new, fh_)
         __context__[__virtualname__] = new
-        changed = _changed(old, new, pairs) if old else []
+        if old:
+            changed = _changed(old, new, pairs)
+        else:
+            changed = _written_since_start([path, *cookies] if path else cookies)
     return [{"tag": "changed", "files": changed}] if changed else []

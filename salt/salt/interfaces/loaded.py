@@ -18,7 +18,8 @@ def describe(virtualname, functions, grains):
     """
     Compare a loaded module with its interface
 
-    :param str virtualname: For example ``pkg``
+    :param str virtualname: For example ``pkg``, or the name of a module which
+        declares an interface of its own
     :param functions: The loader of execution modules, or a dictionary like it
     :param dict grains: The grains of the minion
     :return: ``interface``, ``version``, ``modules`` (the files that provide it),
@@ -28,12 +29,6 @@ def describe(virtualname, functions, grains):
     :rtype: dict
     :raises InterfaceError: The virtual name has no interface
     """
-    interface = salt.interfaces.get(virtualname)
-    if interface is None:
-        raise InterfaceError(
-            f"There is no interface '{virtualname}'; use one of: "
-            f"{', '.join(salt.interfaces.names())}."
-        )
     prefix = f"{virtualname}."
     loaded = {
         key[len(prefix) :]: functions[key]
@@ -41,7 +36,14 @@ def describe(virtualname, functions, grains):
         if key.startswith(prefix)
     }
     modules = sorted({inspect.unwrap(one).__module__ for one in loaded.values()})
-    profile = _profile(modules)
+    declared = _declared(modules, virtualname)
+    interface = declared.interface if declared else salt.interfaces.get(virtualname)
+    if interface is None:
+        raise InterfaceError(
+            f"There is no interface '{virtualname}'; use one of: "
+            f"{', '.join(salt.interfaces.names())}, or a module that declares its own."
+        )
+    profile = declared.profile if declared else None
     signatures = {
         name: salt.interfaces.signature.of_function(function)
         for name, function in loaded.items()
@@ -75,13 +77,12 @@ def summary(functions, grains):
     return found
 
 
-def _profile(modules):
+def _declared(modules, virtualname):
     """
-    Give the profile that a module declares, if it declares its interface at all.
+    Give what the modules declare as the interface of their virtual name, or None.
     """
     for name in modules:
         declared = getattr(sys.modules.get(name), "__virtualname__", None)
-        profile = getattr(declared, "profile", None)
-        if profile is not None:
-            return profile
+        if declared == virtualname and isinstance(declared, salt.interfaces.Interface):
+            return declared
     return None

@@ -8,8 +8,6 @@ import uuid
 
 import salt.defaults.exitcodes
 import salt.job_handler
-import salt.utils.event
-import salt.utils.stringutils
 from salt.exceptions import JobQueueFullError, SaltDeserializationError
 
 #: The name of the error that refuses a job.
@@ -29,8 +27,6 @@ _READ_SECONDS = 0.25
 #: seconds: on a master under load many clients wait, and each wakes up for each event.
 _ALERT_SECONDS = 1
 _PAUSE_SECONDS = 0.1
-
-_TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
 
 _QUEUED = "queued"
 _DISPATCHED = "dispatched"
@@ -101,7 +97,7 @@ def events(event, tag, match_type=None):
             heard = False
             for raw in _received(event.subscriber):
                 heard = True
-                name = salt.utils.stringutils.to_str(raw.partition(_TAGEND)[0])
+                name = event.unpack_tag(raw)
                 if match(name, tag):
                     yield from _unpacked(event, raw)
                     mine = time.monotonic()
@@ -115,10 +111,9 @@ def _received(subscriber):
     Yield what the bus has sent, without a turn of the event loop for each event.
     """
     raw = subscriber.recv(timeout=_WAIT_SECONDS)
-    if raw is not None:
+    while raw is not None:
         yield raw
-        for message in subscriber.obj.unpacker:
-            yield message[b"body"]
+        raw = subscriber.recv_buffered()
 
 
 def _unpacked(event, raw):

@@ -72,12 +72,26 @@ class Report:
             ),
         }
         if job.count:
-            ret["reason"] = job.reason or "other jobs are before it"
+            ret["reason"] = self.reason(job)
             if job.flow is None:
                 ret["position"] = self.handler.manager.queue.position(job)
         if targets is not None:
             ret["targets"] = targets
         return ret
+
+    def reason(self, job):
+        """
+        Return why a job waits: what stops the whole queue, what the criteria module
+        said of the job, or that it has not been its turn yet.
+        """
+        manager = self.handler.manager
+        if manager.paused:
+            return "the queue is paused"
+        if job.reason:
+            return job.reason
+        if manager.held_until is not None:
+            return "the master was restarted, or could not publish, a moment ago"
+        return "other jobs are before it"
 
     @staticmethod
     def heartbeat(count):
@@ -134,8 +148,7 @@ class Report:
             ret.append(self._line(job, now, place))
         return ret
 
-    @staticmethod
-    def _line(job, now, place):
+    def _line(self, job, now, place):
         return {
             "jid": job.jid,
             "fun": job.fun,
@@ -147,7 +160,7 @@ class Report:
             "gives_up_in": (
                 None if job.deadline is None else round(job.deadline - now, 1)
             ),
-            "reason": job.reason or "other jobs are before it",
+            "reason": self.reason(job),
         }
 
     def show(self, jid, now):

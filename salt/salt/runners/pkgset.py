@@ -55,6 +55,10 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
     ret = {"stored": [], "failed": {}, "silent": []}
     with salt.client.LocalClient(mopts=__opts__) as client:
         minions = sorted(client.gather_minions(tgt, tgt_type))
+        if not minions:
+            raise CommandExecutionError(
+                f"No minion matches {tgt}: salt-key --list=accepted shows those that there are"
+            )
         for begin in range(0, len(minions), batch):
             part = minions[begin : begin + batch]
             found = client.cmd_iter(

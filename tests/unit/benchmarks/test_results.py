@@ -207,7 +207,7 @@ def test_a_deleted_run_is_not_measured(measured: Measured) -> None:
     """Without its result a scenario's figures are marked; its aims are those of the scenario."""
     for path in measured.runs.glob("*-burst/result.json"):
         path.unlink()
-    found = cells(measured, "load: burst", "Returns lost")
+    found = cells(measured, "load: burst", "Lost after execution")
     assert found[:4] == ["", NOT_MEASURED, "0", ""]
     assert found[4] == "`nox -s load -- --scenario burst --tree both`"
 

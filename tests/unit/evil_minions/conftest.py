@@ -163,6 +163,25 @@ def key(key_folder: Path) -> MinionKey:
     return load_pool(key_folder, 2)[0]
 
 
+class FakePlanner:
+    """A planner without a master: notes what is asked of it."""
+
+    def __init__(self) -> None:
+        """Begin with nothing noted."""
+        self.ran: list[tuple[Any, dict[str, Any]]] = []
+        self.synchronised: list[tuple[list[str], list[str]]] = []
+
+    async def run(self, call: Any, host: Any, mods: Any, options: Any) -> Any:  # noqa: ANN401, ARG002 - the planner's signature
+        """Note it."""
+        self.ran.append((mods, dict(options)))
+        return {"test_|-a_|-a_|-nop": {"result": True}}, 2
+
+    async def synchronise(self, host: Any, kinds: Any, saltenvs: Any) -> dict[str, list[str]]:  # noqa: ANN401, ARG002
+        """Note it."""
+        self.synchronised.append((list(kinds), list(saltenvs)))
+        return {kind: [] for kind in kinds}
+
+
 class FakeHost:
     """A minion as its functions see it, whose master is the test: `answers` are what it answers, in their order."""
 
@@ -171,7 +190,11 @@ class FakeHost:
         self.id = "minion-00001"
         self.rng = random.Random(1)  # noqa: S311 - no secret
         self.replay: Any = None
-        self.states = load_states()
+        self.states: Any = load_states()
+        self.planner = FakePlanner()
+        self.changed: list[tuple[dict[str, Any], list[str]]] = []
+        self.refreshed: list[bool] = []
+        self.registered = 0
         self.jobs: list[dict[str, Any]] = [{"jid": "20261121034757208012", "fun": "test.ping", "arg": [], "pid": 99}]
         self.kept: dict[str, Any] = {}
         self.answers: list[Any] = []
@@ -182,6 +205,19 @@ class FakeHost:
     def grains(self) -> dict[str, Any]:
         """Return the grains of the built-in template."""
         return GrainsFactory(load_template(), 1, "127.0.0.1").build(self.id, 1)
+
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Note it."""
+        self.changed.append((dict(changes), list(removed)))
+
+    def register_resources(self) -> None:
+        """Count it."""
+        self.registered += 1
+
+    def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
+        """Note it."""
+        self.refreshed.append(clean_cache)
+        return asyncio.create_task(asyncio.sleep(0))
 
     def pillar(self) -> dict[str, Any]:
         """Return the pillar that is kept."""

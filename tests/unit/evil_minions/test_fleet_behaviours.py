@@ -151,7 +151,7 @@ def test_command_checks_a_file(write: Path, capsys: pytest.CaptureFixture[str]) 
     """`behaviours --check` ends with 0 if all examples hold, 1 if not, 2 if the file makes no sense."""
     write.write_text(GOOD)
     assert command.main(["behaviours", "--check", str(write)]) == 0
-    assert capsys.readouterr().out == "mine: 1 examples hold.\n"
+    assert capsys.readouterr().out == "mine: 1 example holds.\n"
     write.write_text(GOOD.replace("return = true", "return = 3"))
     assert command.main(["behaviours", "--check", str(write), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["problems"] == [

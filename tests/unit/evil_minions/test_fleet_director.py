@@ -11,7 +11,7 @@ from evil_minions.cast import Part
 from evil_minions.context import Context
 from evil_minions.crowd import Crowd
 from evil_minions.publication import Publication
-from evil_minions.samples import read_decisions
+from evil_minions.samples import read_decisions, read_tallies
 from evil_minions.settings import FleetSettings
 from evil_minions.stage import Stage
 from evil_minions.target import Target
@@ -89,6 +89,7 @@ class Stage0:
         minions = self.crowd.minions
         load = {"fun": fun, "arg": arg or [], "jid": str(self.jobs), "tgt": "*", "tgt_type": "glob", "ret": "", **more}
         publication = Publication(load, self.jobs, b"\1" * len(minions))
+        publication.tally.number = self.jobs
         self.context._new_job(publication)
         for index in order or range(len(minions)):
             minions[index]._accept(publication)
@@ -215,6 +216,58 @@ def test_job_queue_of_the_minion(stage: Callable[..., Stage0], clock: Any, tmp_p
     assert all(10.0 <= second <= 10.3 for second in at[2:4])
     assert 15.0 <= at[4] <= 15.5
     assert minion.queued() == []
+
+
+def _tally(play: Stage0, folder: Path, jid: str) -> tuple[int, ...]:
+    """Return what the samples say of a job: targeted, reached, returns, acknowledged, given up, ended."""
+    play.context.flush()
+    (row,) = (row for row in read_tallies(folder / "fleet") if row.jid == jid)
+    return row.targeted, row.reached, row.returns, row.acknowledged, row.given_up, row.ended
+
+
+def test_what_became_of_a_job(stage: Callable[..., Stage0], clock: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """While a job runs its minions are at work; it ends with a return each, and the last row says so."""
+    path = tmp_path / "slow.toml"
+    path.write_text("description = 'x'\n[[stages]]\nname = 'slow'\ndelay = 8\n")
+    play = stage(str(path), 3)
+    jid = play.publish("test.ping")
+    clock.advance(5)
+    assert play.crowd.counts()["executing"] == 3
+    assert _tally(play, tmp_path, jid) == (3, 3, 0, 0, 0, 0)
+    play.crowd.kill(play.crowd.minions[:1])
+    clock.advance(5)
+    assert play.crowd.counts()["executing"] == 0
+    assert _tally(play, tmp_path, jid) == (3, 3, 2, 2, 0, 1)
+
+
+def test_jobs_without_a_return_are_counted(stage: Callable[..., Stage0], clock: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """A silent minion, and one that was told to stop a job, have ended it; nobody waits for them any longer."""
+    play = stage("silent", 2)
+    jid = play.publish("test.ping")
+    clock.advance(100)
+    assert _tally(play, tmp_path, jid) == (2, 2, 0, 0, 0, 2)
+    assert play.crowd.counts()["executing"] == 0
+
+
+def test_a_queue_of_a_dead_minion_is_not_at_work(stage: Callable[..., Stage0], tmp_path: Path) -> None:
+    """Jobs that wait on a minion are at work until it dies; then nothing comes of them."""
+    path = tmp_path / "queue.toml"
+    path.write_text("description = 'x'\n[jobs]\nprocess_count_max = 1\n[[stages]]\nname = 'slow'\ndelay = 5\n")
+    play = stage(str(path))
+    jids = [play.publish("test.ping") for _ in range(3)]
+    assert play.crowd.counts()["executing"] == 3
+    play.crowd.kill(play.crowd.minions)
+    assert play.crowd.counts()["executing"] == 0
+    assert [_tally(play, tmp_path, jid) for jid in jids] == [(1, 1, 0, 0, 0, 1), (1, 1, 0, 0, 0, 0), (1, 1, 0, 0, 0, 0)]
+
+
+def test_minions_that_the_master_does_not_know(stage: Callable[..., Stage0], tmp_path: Path) -> None:
+    """Who never signed in is not among the targeted, unless the job reaches it."""
+    play = stage("plain", 3)
+    play.context.known = lambda index: index == 0
+    play.context.subscribed = lambda _index: False
+    jid = play.publish("test.ping", order=[1])
+    assert _tally(play, tmp_path, jid)[:2] == (2, 1)
 
 
 def test_error_and_switch(stage: Callable[..., Stage0], clock: Any, tmp_path: Path) -> None:  # noqa: ANN401

@@ -14,6 +14,7 @@ from evil_minions.functions import FUNCTIONS, cmd, fileserver
 from evil_minions.functions.call import Call
 from evil_minions.grains import GrainsFactory, load_template
 from evil_minions.tree import load_states
+from tests.unit.evil_minions.conftest import FakePlanner
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -40,6 +41,7 @@ class Host:
         self.rng = seeded()
         self.replay: Any = None
         self.states = load_states()
+        self.planner = FakePlanner()
         self.fired: list[tuple[str, object]] = []
         self.jobs = [{**JOB, "pid": PID}]
         self.asked: list[str] = []
@@ -76,6 +78,12 @@ class Host:
         """Note it."""
         self.refreshed.append(clean_cache)
         return asyncio.create_task(asyncio.sleep(0))
+
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Change nothing."""
+
+    def register_resources(self) -> None:
+        """Register nothing."""
 
     def pillar(self) -> dict[str, Any]:
         """Return the pillar that is kept."""

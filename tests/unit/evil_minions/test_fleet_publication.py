@@ -140,3 +140,18 @@ def test_several_functions_have_one_name(master: Any, reader: Reader) -> None:  
     """A job of several functions is sampled under all their names."""
     load = LOAD | {"fun": ["test.ping", "test.echo"], "arg": [[], ["a"]]}
     assert reader.open(master.publish(load, 5), master.aes).fun == "test.ping;test.echo"
+
+
+def test_parts_of_a_job_share_its_tally(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+    """What becomes of a job is counted once, in however many parts it comes; a job that is over begins anew."""
+    first = reader.open(master.publish(LOAD, 5), master.aes)
+    tally = first.tally
+    assert reader.open(master.publish(LOAD | {"tgt": "minion-1"}, 6), master.aes).tally is tally
+    reader.publications.grow(2)
+    assert len(tally.asked) == 4
+    # a thousand jobs later nobody remembers it, but somebody still runs it
+    for number in range(1100):
+        reader.open(master.publish(LOAD | {"jid": str(number)}, 7 + number), master.aes)
+    assert reader.open(master.publish(LOAD | {"tgt": "*"}, 2000), master.aes).tally is tally
+    del first, tally
+    assert reader.open(master.publish(LOAD | {"jid": "5"}, 2001), master.aes).tally.number > 1100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evil_minions.samples import ReturnRow
 from harness.results import answers
-from harness.samples import ClientSample, KeptReturn
+from harness.samples import ClientSample, KeptReturn, RunnerSample
 
 JID, OTHER = "20260102030405000001", "20260102030405000002"
 
@@ -62,3 +62,25 @@ def test_longest_wait() -> None:
     found = answers.answers([request("sync", 2), request("async", 2)], [returned(17.0)], [])
     assert answers.longest(found) == 7.0
     assert answers.longest([]) is None
+
+
+def test_runner_that_is_asked_for_later() -> None:
+    """An asynchronous runner is over with the last return of the jobs that its answer names; without one it is none."""
+
+    def started(number: int, jids: str, error: str = "") -> ClientSample:
+        return ClientSample(
+            "a", "runner", "state.orchestrate", "async", number, 10.0, 10.1, 11.0, jids, 2, 2 * (not error), error
+        )
+
+    rows = [started(0, "r1"), started(1, "r2"), started(2, "r3"), started(3, "r4"), started(4, "", "HTTP 500")]
+    ended = [
+        RunnerSample("r1", 2, f"{JID} {OTHER}", ""), RunnerSample("r2", 1, "", ""), RunnerSample("r3", 2, "", "step"),
+    ]  # fmt: skip
+    found = answers.answers(rows, [returned(14.0), returned(17.0, OTHER)], [KeptReturn("r4", "vm_master")], ended)
+    assert [(answer.over, answer.answered, answer.error) for answer in found] == [
+        (17.0, 2, ""),
+        (11.0, 1, "1 of 2 minions answered"),
+        (11.0, 2, "step"),
+        (11.0, 0, "the runner had not ended"),
+        (11.0, 0, "HTTP 500"),
+    ]

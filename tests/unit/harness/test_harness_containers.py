@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import tarfile
+import time
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,6 +21,7 @@ from harness import samples
 from harness.containers import engine, files, fleet, inside, roles
 from harness.containers.fleet import Fleets, Share
 from harness.errors import RunError
+from harness.processes.owner import Place
 from harness.samples import ProcessSample, SampleFile
 
 if TYPE_CHECKING:
@@ -72,7 +76,7 @@ def _status(minions: int, publications: int, returns: int) -> dict[str, Any]:
     counters = {"publications": publications, "returns": returns}
     worker = {"pid": 7, "minions": minions, "rss_kb": 10, "base_rss_kb": 5, "cpu_s": 0.5}
     states = dict.fromkeys(("connected", "authenticated", "ready", "expected"), minions)
-    states |= dict.fromkeys(("pending", "rejected", "denied", "dead", "partitioned"), 0)
+    states |= dict.fromkeys(("pending", "rejected", "denied", "dead", "partitioned", "executing"), 0)
     facts = {"format": 1, "minions": minions, **states, "base_rss_kb": 5, "processes": [worker]}
     return {**facts, "counters": counters}
 
@@ -169,11 +173,32 @@ def test_samples_of_containers_become_those_of_one_machine(tmp_path: Path) -> No
             rows.write(ProcessSample(second + shift, "fleet", 7, 1.0, 100))
         rows.close()
     folders = [tmp_path / "one", tmp_path / "two"]
-    files.merge_processes(folders, tmp_path / "processes.csv")
+    files.merge_processes([(folder, 0.0) for folder in folders], tmp_path / "processes.csv")
     found = [(row.time, row.pid) for row in samples.read_processes(tmp_path)]
     assert found == [(10.0, 7), (10.0, 10_000_007), (11.0, 7), (11.0, 10_000_007)]
-    files.merge_fleet((folder / "fleet" for folder in folders), tmp_path / "fleet")
+    files.merge_fleet([(folder / "fleet", 0.0) for folder in folders], tmp_path / "fleet")
     assert (tmp_path / "fleet" / "jobs.1000.csv").read_text() == "two"
+
+
+def test_a_clock_that_is_off_is_corrected(tmp_path: Path) -> None:
+    """Samples of a container whose clock is 200 s ahead are merged as if it were not; a torn last line stays."""
+    fleet_folder = tmp_path / "one" / "fleet"
+    fleet_folder.mkdir(parents=True)
+    (fleet_folder / "jobs.0.csv").write_text("time,jid,fun,targeted\n1210.5,1,test.ping,4\n1211.5,2,te")
+    (fleet_folder / "starts.0.csv").write_text("minion,auth_s,pillar_s,ready_s\nm1,1.0,2.0,3.0\n")
+    rows = SampleFile(tmp_path / "one" / "processes.csv", ProcessSample)
+    rows.write(ProcessSample(1210.2, "fleet", 7, 1.0, 100))
+    rows.close()
+    files.merge_processes([(tmp_path / "one", 200.0)], tmp_path / "processes.csv")
+    assert [row.time for row in samples.read_processes(tmp_path)] == [1010.0]
+    files.merge_fleet([(fleet_folder, 200.0)], tmp_path / "fleet")
+    jobs = (tmp_path / "fleet" / "jobs.0.csv").read_text().splitlines()
+    assert jobs[1:] == ["1010.500000,1,test.ping,4", "1211.5,2,te"]
+    assert (tmp_path / "fleet" / "starts.0.csv").read_text() == (fleet_folder / "starts.0.csv").read_text()
+    asked = tmp_path / "requests.csv"
+    asked.write_text('number,scheduled,started,finished,error\n0,1200,1200.1,1201,"a, b"\n')
+    files.set_back(asked, tmp_path / "corrected.csv", 200.0)
+    assert (tmp_path / "corrected.csv").read_text().splitlines()[1] == '0,1000.000000,1000.100000,1001.000000,"a, b"'
 
 
 def test_the_program_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,12 +214,15 @@ def test_the_program_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
         {"number": 1, "do": "be", "role": "test", "name": "x"},
         {"number": 2, "do": "double", "value": 4},
         {"number": 3, "do": "fail"},
+        {"number": 4, "do": "clock"},
     ]
+    before = time.time()
     output = io.BytesIO()
     requests = io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     assert inside.serve(requests, inside.Answers(output)) == 0
     assert ended == ["left"]
     answers = {answer.pop("number"): answer for answer in map(json.loads, output.getvalue().splitlines())}
+    assert before <= answers.pop(4)["time"] <= time.time()
     assert answers == {1: {"is": "x"}, 2: {"twice": 8}, 3: {"error": "no"}}
 
 
@@ -220,7 +248,75 @@ def test_what_nobody_owns_any_more() -> None:
     mine = engine.labels("1")
     assert not engine.abandoned(mine)
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    assert engine.abandoned({**mine, engine.OWNER: f"boot/{ended.stdout.decode().strip()}/1.0"})
-    assert engine.abandoned({**mine, engine.OWNER: f"boot/{os.getpid()}/1.0"})
-    assert not engine.abandoned({**mine, engine.OWNER: "boot/1/1.0", engine.HOST: "elsewhere"})
+    assert engine.abandoned({**mine, engine.OWNER: f"{Place.here()}/{ended.stdout.decode().strip()}/1.0"})
+    assert engine.abandoned({**mine, engine.OWNER: f"{Place.here()}/{os.getpid()}/1.0"})
     assert not engine.abandoned({})
+    assert not engine.abandoned({engine.RUN: "1"})
+
+
+HERE = Place.here()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place("another-machine", "another-boot", HERE.namespace),
+        # a copy of this machine, or an earlier boot of it
+        Place(HERE.machine, "another-boot", HERE.namespace),
+        # a container on this machine, which sees other processes
+        Place(HERE.machine, HERE.boot, "pid:[1]"),
+        Place("", "another-boot", HERE.namespace),
+    ],
+    ids=["machine", "boot", "namespace", "nameless"],
+)
+def test_what_may_be_alive_elsewhere(place: Place) -> None:
+    """Of another machine's process nobody here can tell, whatever that machine's host is called."""
+    theirs = {**engine.labels("1"), engine.OWNER: f"{place}/1/1.00"}
+    assert theirs[engine.HOST] == socket.gethostname()
+    assert not engine.abandoned(theirs)
+    day = float(theirs[engine.STARTED])
+    assert not engine.forgotten(theirs, set(), day + 3600)
+    assert not engine.forgotten(theirs, {"1"}, day + 10 * engine.FORGOTTEN_S)
+    assert engine.forgotten(theirs, {"2"}, day + 2 * engine.FORGOTTEN_S)
+
+
+class Thing:
+    """A container, network or image of an engine."""
+
+    def __init__(self, name: str, labels: dict[str, str]) -> None:
+        """Carry labels."""
+        self.id, self.labels, self.attrs, self.gone = name, labels, {"Labels": labels}, False
+
+    def remove(self, **_: object) -> None:
+        """Go."""
+        self.gone = True
+
+
+class Things(list[Thing]):
+    """Everything of one kind on an engine."""
+
+    def list(self, **_: object) -> list[Thing]:
+        """Return what is there."""
+        return [thing for thing in self if not thing.gone]
+
+    def remove(self, name: str, **_: object) -> None:  # type: ignore[override]
+        """Remove an image, as the engine's own command does."""
+        next(thing for thing in self if thing.id == name).remove()
+
+
+def test_a_sweep_spares_another_machine_of_the_same_name() -> None:
+    """What a dead run of this machine left goes; all of another machine's run stays, though the hosts' names agree."""
+    dead = {**engine.labels("dead"), engine.OWNER: f"{HERE}/{os.getpid()}/1.00"}
+    theirs = {**engine.labels("theirs"), engine.OWNER: f"{replace(HERE, boot='theirs')}/1/1.00"}
+    old = {**theirs, engine.RUN: "old", engine.STARTED: "1000"}
+    others = {"com.example": "x"}
+    every = [("dead", dead), ("theirs", theirs), ("others", others)]
+    client = SimpleNamespace(
+        containers=Things(Thing(name, marks) for name, marks in [*every, ("mine", engine.labels("mine"))]),
+        networks=Things(Thing(name, marks) for name, marks in [*every, ("old", old)]),
+        images=Things(Thing(name, marks) for name, marks in [*every, ("old", old)]),
+    )
+    assert engine.sweep(cast("Any", client)) == []
+    assert [thing.id for thing in client.containers.list()] == ["theirs", "others", "mine"]
+    assert [thing.id for thing in client.networks.list()] == ["theirs", "others"]
+    assert [thing.id for thing in client.images.list()] == ["theirs", "others"]

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 START = "<!-- tested: scenario-keys -->"
 NONE = "\N{EN DASH}"
-NEEDED: dict[str, dict[str, Any]] = {"scale": {"minions": 3}, "behaviour": {"behaviour": "silent"}}
+NEEDED: dict[str, dict[str, Any]] = {
+    "scale": {"minions": 3},
+    "behaviour": {"behaviour": "silent"},
+    "network": {"rtt_ms": 5.0},
+}
 
 
 def _rows(root: Path) -> dict[str, str]:
@@ -32,10 +36,21 @@ def _values() -> dict[str, Any]:
         "description": "all tables",
         "minions": 3,
         "trees": {"stock": {"master": {}}},
-        "clients": [{"kind": "api", "function": "test.ping", "tgt": "*", "rate": 1.0, "duration_s": 5.0}],
+        "clients": [
+            {
+                "kind": "api",
+                "function": "test.ping",
+                "tgt": "*",
+                "rate": 1.0,
+                "duration_s": 5.0,
+                "batch": 3,
+                "user": "ops",
+            },
+        ],
+        "users": {"ops": {"count": 2, "permissions": ["test.*"]}},
         "timeline": [{"at_s": 1.0, "do": do, **NEEDED.get(do, {})} for do in timeline.OPTIONS],
         "thresholds": {"returns_lost": {"max": 0}},
-        "fleet": {},
+        "fleet": {"network": [{"rtt_ms": 5.0, "tgt": "*"}]},
     }
 
 
@@ -44,6 +59,7 @@ def _general(path: str) -> str:
     path = re.sub(r"\[\d+\]", "", path)
     path = re.sub(r"^(thresholds)\..*", r"\1.FIELD", path)
     path = re.sub(r"^(trees)\.\w+", r"\1.TREE", path)
+    path = re.sub(r"^(users)\.\w+", r"\1.GROUP", path)
     return f"{path}." if path else ""
 
 
@@ -61,7 +77,7 @@ def test_every_key_is_documented(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     documented = _rows(root)
     tables = {key for key in known if any(other.startswith(f"{key}.") for other in known)}
     assert known - tables == documented.keys()
-    assert {f"fleet.{key}" for key in fleet.OPTIONS} <= documented.keys()
+    assert {f"fleet.{key}" for key in fleet.OPTIONS} - tables <= documented.keys()
 
 
 def test_documented_defaults_are_those_of_the_code(root: Path) -> None:
@@ -75,7 +91,9 @@ def test_documented_defaults_are_those_of_the_code(root: Path) -> None:
             continue
         values = _values()
         values["timeline"][2]["tgt"] = "*"
-        table, _, name = key.replace("TREE", "stock").replace("FIELD", "returns_lost").rpartition(".")
+        table, _, name = (
+            key.replace("TREE", "stock").replace("GROUP", "ops").replace("FIELD", "returns_lost").rpartition(".")
+        )
         place: Any = values
         for part in filter(None, table.split(".")):
             place = place[part]

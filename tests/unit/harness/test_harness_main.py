@@ -12,6 +12,7 @@ import pytest
 from harness import __main__ as cli
 from harness import campaign, serve
 from harness.errors import HarnessError, SettingsError
+from harness.results import result as results
 from harness.scenarios import scenario
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def test_scenarios_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """A machine gets everything that a scenario holds."""
     assert cli.main(["scenarios", "quick", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
-    assert (values["format"], values["scenarios"][0]["minions"]) == (1, 100)
+    assert (values["format"], values["scenarios"][0]["minions"]) == (results.FORMAT, 100)
 
 
 def test_wrong_scenario_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,6 +43,32 @@ def test_wrong_scenario_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     expected = "mine.toml: unknown key `minoins`; the nearest valid one is `minions`.\n"
     assert capsys.readouterr().err == expected
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("both", ("stock", "patched")),
+        ("stock,stock", ("stock", "stock")),
+        ("both,patched", ("stock", "patched", "patched")),
+        ("a,b", ("a,b",)),
+        ("a,c", ("a", "c")),
+    ],
+)
+def test_trees(text: str, expected: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several trees have commas between them, and a folder may have one in its name."""
+    (tmp_path / "a,b").mkdir()
+    monkeypatch.chdir(tmp_path)
+    seen: list[campaign.Order] = []
+
+    def refuse(order: campaign.Order, *_: object) -> NoReturn:
+        seen.append(order)
+        raise SettingsError("no.")
+
+    monkeypatch.setattr(campaign, "run", refuse)
+    assert cli.main(["load", "--tree", text, "--repeat", "3"]) == 2
+    assert (seen[0].trees, seen[0].repeats) == (expected, 3)
+    assert seen[0].command.endswith(" --repeat 3")
 
 
 def test_result_of_a_missed_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +84,7 @@ def test_report_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     """Result and report are steps of their own."""
     folder = Path(shutil.copytree(RUN, tmp_path / "run"))
     cli.main(["result", str(folder), "--json"])
-    assert json.loads(capsys.readouterr().out)["format"] == 1
+    assert json.loads(capsys.readouterr().out)["format"] == results.FORMAT
     assert cli.main(["report", str(folder)]) == 0
     assert Path(capsys.readouterr().out.strip()) == folder / "report.html"
     assert (folder / "report.html").stat().st_size > 10_000
@@ -149,7 +176,7 @@ def test_up_keeps_to_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """All that a bed leaves goes below the folder that was named."""
     seen: list[BedSettings] = []
     monkeypatch.setattr(campaign, "find", lambda _: ("stock", tmp_path / "stock"))
-    monkeypatch.setattr(serve, "serve", seen.append)
+    monkeypatch.setattr(serve, "serve", lambda settings, **_: seen.append(settings))
     folder = tmp_path / "a" / "b"
     assert cli.main(["up", "--tree", "stock", "--folder", str(folder)]) == 0
     assert seen[0].folder.parent == folder

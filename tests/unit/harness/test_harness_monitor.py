@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.processes import vitals
 from harness.processes.deadline import Deadline, until
-from harness.processes.monitor import Accounts, Reading, title_role
+from harness.processes.monitor import Accounts, Reading, title_role, written
 from harness.processes.process import PACKAGES, Command, Processes
 from harness.samples import read_processes
 
@@ -172,3 +175,24 @@ def test_monitor_ends_with_the_warden(tmp_path: Path) -> None:
     )
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
+
+
+def test_monitor_goes_on_after_a_stop(tmp_path: Path) -> None:
+    """A monitor that was stopped for longer than its interval takes samples again, until it is told to end."""
+    path = tmp_path / "x.csv"
+    argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(os.getpid()), "--folder", str(tmp_path)]
+    with subprocess.Popen([*argv, "--output", str(path)], env={**os.environ, "PYTHONPATH": str(PACKAGES)}) as process:
+        try:
+            until(lambda: path.exists() and written(path) > 50, Deadline(20), lambda: "no sample")
+            process.send_signal(signal.SIGSTOP)
+            until(lambda: (seen := vitals.read(process.pid)) and seen.halted, Deadline(20), lambda: "not stopped")
+            size = written(path)
+            stopped = Deadline(2.0, time.monotonic)
+            until(stopped.passed, Deadline(20), lambda: "no time")
+            assert written(path) == size
+            process.send_signal(signal.SIGCONT)
+            until(lambda: written(path) > size + 100, Deadline(20), lambda: f"ended with {process.poll()}")
+            process.terminate()
+            assert process.wait(20) == 0
+        finally:
+            process.kill()

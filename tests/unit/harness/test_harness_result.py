@@ -10,13 +10,18 @@ import pytest
 
 from harness.errors import SettingsError
 from harness.results import cpu, result
-from harness.results.result import Percentiles
+from harness.results.percentiles import Percentiles, percentiles
 from harness.samples import ProcessSample
 from harness.scenarios import thresholds
 from harness.scenarios.thresholds import Threshold, Verdict
 
 RUN = Path(__file__).parent / "data" / "run"
-NOTHING = {"p50": None, "p95": None, "p99": None}
+NOTHING = {"p50": None, "p95": None, "p99": None, "n": 0}
+
+
+def few(n: int, p50: float | None = None) -> dict[str, float | None]:
+    """Return the percentiles of so few times that there is a median at most."""
+    return {"p50": p50, "p95": None, "p99": None, "n": n}
 
 
 @pytest.fixture
@@ -36,13 +41,19 @@ def test_figures_of_a_tree(run: Path) -> None:
         "minions": 4,
         "ramp_up_s": 2.0,
         "kb_per_minion": 7.0,
-        "fleet_cpu_ms_per_return": 13.3333,
+        "fleet_cpu_ms_per_return": 16.6667,
         "master_cpu_ms_per_return": 158.3333,
+        "fleet_cpu_ms_per_any_return": 13.3333,
+        "master_cpu_ms_per_any_return": 126.6667,
         "jobs_requested": 2,
+        "jobs_accepted": 3,
+        "jobs_unpublished": 0,
         "publications": 3,
         "publications_per_job": 1.5,
         "returns_expected": 12,
         "returns_kept": 11,
+        "never_reached": 0,
+        "returns_unfinished": 0,
         "returns_lost": 1,
         "returns_per_s": 1.2222,
         "acknowledged_ratio": 0.7,
@@ -52,8 +63,13 @@ def test_figures_of_a_tree(run: Path) -> None:
         "client_requests": 2,
         "client_errors": 1,
         "longest_wait_s": 8.0,
-        "client_latency_s": {"p50": 5.0, "p95": 7.7, "p99": 7.94},
-        "acknowledgement_s": {"p50": 0.75, "p95": 10.1, "p99": 13.22},
+        "client_latency_s": few(2, 5.0),
+        "complete_latency_s": few(1),
+        "sent_late_s": {"p95": None, "max": 0.01, "n": 2, "late": 0},
+        "logins": 0,
+        "login_errors": 0,
+        "login_s": few(0),
+        "acknowledgement_s": few(14, 0.75),
         "settle_s": 2.0,
         "settled_in_time": True,
         "peak_memory_mb": {"MWorker": 110.0, "PubServerChannel": 30.0, "api": 100.0},
@@ -69,7 +85,8 @@ def test_figures_of_a_tree(run: Path) -> None:
                 "returns_unacknowledged": 0,
                 "client_errors": 0,
                 "client_latency_s": NOTHING,
-                "acknowledgement_s": {"p50": 0.5, "p95": 0.5, "p99": 0.5},
+                "complete_latency_s": NOTHING,
+                "acknowledgement_s": few(3, 0.5),
             },
             "test.ping": {
                 "jobs_requested": 2,
@@ -80,11 +97,16 @@ def test_figures_of_a_tree(run: Path) -> None:
                 "returns_acknowledged": 11,
                 "returns_unacknowledged": 1,
                 "client_errors": 1,
-                "client_latency_s": {"p50": 5.0, "p95": 7.7, "p99": 7.94},
-                "acknowledgement_s": {"p50": 0.75, "p95": 11.0, "p99": 13.4},
+                "client_latency_s": few(2, 5.0),
+                "complete_latency_s": few(1),
+                "acknowledgement_s": few(11, 0.75),
             },
         },
         "time": {"ramp_up_s": 2.0, "load_s": 8.0, "settle_s": 2.0},
+        "left_out": {"jobs": 2, "returns": 4},
+        "clocks": {},
+        "gaps": (),
+        "others_cores": None,
     }
 
 
@@ -112,7 +134,7 @@ def test_same_samples_same_result(run: Path) -> None:
     """A result computed again is the same, byte by byte, and has its format's number."""
     first = result.write(result.compute(run), run).read_bytes()
     assert result.write(result.compute(run), run).read_bytes() == first
-    assert json.loads(first)["format"] == 1
+    assert json.loads(first)["format"] == result.FORMAT == 3
     assert json.loads(first)["trees"].keys() == {"stock", "patched"}
 
 
@@ -140,9 +162,29 @@ def test_half_a_line_is_skipped(run: Path) -> None:
 
 def test_percentiles() -> None:
     """Percentiles are interpolated between the two nearest of the raw samples."""
-    assert result.percentiles([]) == Percentiles(None, None, None)
-    assert result.percentiles([2.0]) == Percentiles(2.0, 2.0, 2.0)
-    assert result.percentiles(range(101)) == Percentiles(50.0, 95.0, 99.0)
+    assert percentiles(range(101)) == Percentiles(50.0, 95.0, 99.0, 101)
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [(0, "---"), (1, "---"), (2, "50"), (19, "50"), (20, "50 95"), (99, "50 95"), (100, "50 95 99")],
+)
+def test_few_times_have_no_percentile(n: int, expected: str) -> None:
+    """A percentile is given where one of the times lies beyond it: the 95th of one request is no figure."""
+    found = percentiles(float(number) for number in range(n))
+    given = [name[1:] for name in ("p50", "p95", "p99") if getattr(found, name) is not None]
+    assert (" ".join(given) or "---", found.n) == (expected, n)
+
+
+@pytest.mark.parametrize(
+    ("value", "passed"), [(0.2, False), (0.99, False), (1.0, True), (1.2, True), (1.3, False), (None, False)]
+)
+def test_lower_is_better_ends_at_one(*, value: float | None, passed: bool) -> None:
+    """Fewer publications than jobs are no good figure: a limit from above does not let them pass."""
+    limit = Threshold("publications_per_job", maximum=1.2)
+    (verdict,) = thresholds.judge([limit], {"stock": {"publications_per_job": value}})
+    assert verdict.passed is passed
+    assert verdict.text.endswith("has to be at least 1 and at most 1.2")
 
 
 def test_threshold_of_nothing_is_missed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SettingsError
+from harness.processes import owner
+from harness.processes.owner import Place
 from harness.progress import Progress
 from harness.results import runs
 from harness.scenarios import scenario
@@ -56,8 +59,10 @@ def test_latest_is_the_last_finished_run(tmp_path: Path) -> None:
 def test_a_killed_run_is_recorded(tmp_path: Path) -> None:
     """Whoever looks next records that a run's process has gone; one that runs on, or runs elsewhere, is left alone."""
     dead, alive, elsewhere = (_create(tmp_path) for _ in range(3))
-    runs.write(dead, replace(runs.read(dead), owner="another-boot/1/0.00"))
-    runs.write(elsewhere, replace(runs.read(elsewhere), host="elsewhere.example", owner="another-boot/1/0.00"))
+    runs.write(dead, replace(runs.read(dead), owner=f"{Place.here()}/{os.getpid()}/0.00"))
+    # another machine, whose host has the same name
+    runs.write(elsewhere, replace(runs.read(elsewhere), owner=f"machine/another-boot/{Place.here().namespace}/1/0.00"))
+    assert runs.find(str(elsewhere), Path("none")) == elsewhere
     assert runs.find(str(dead), Path("none")) == dead
     assert [runs.read(folder).status for folder in (dead, alive, elsewhere)] == ["killed", "running", "running"]
     assert runs.read(dead).problem == "the process that ran it was killed"
@@ -69,11 +74,24 @@ def test_killed_runs_are_found_by_any_command(tmp_path: Path) -> None:
     values = json.loads((old / "run.json").read_text())
     del values["host"], values["owner"]
     (old / "run.json").write_text(json.dumps(values))
-    runs.write(dead, replace(runs.read(dead), owner="another-boot/1/0.00"))
+    runs.write(dead, replace(runs.read(dead), owner=f"{Place.here()}/{os.getpid()}/0.00"))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "run.json").write_text("[]")
     _create(tmp_path)
     assert (runs.read(old).status, runs.read(dead).status) == ("running", "killed")
+
+
+def test_a_run_of_before_a_restart(tmp_path: Path) -> None:
+    """A run of an earlier boot of this machine was killed by its end; of which machine, its id alone tells."""
+    found, here = _create(tmp_path), Place.here()
+    mark = f"{replace(here, machine='m', boot='another-boot')}/1/0.00"
+    assert owner.rebooted(mark, lambda: replace(here, machine="m"))
+    assert not owner.rebooted(mark, lambda: replace(here, machine="other"))
+    assert not owner.rebooted(mark.replace("m/", "/", 1), lambda: replace(here, machine=""))
+    runs.write(found, replace(runs.read(found), owner=f"{replace(here, boot='another-boot')}/1/0.00"))
+    assert runs.read(found).killed == bool(here.machine)
+    runs.write(found, replace(runs.read(found), host="elsewhere.example"))
+    assert not runs.read(found).killed
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.errors import SettingsError
+from harness.errors import ScenarioError, SettingsError
 from harness.scenarios import scenario
 from harness.scenarios.clients import Arrival, Clients
+from harness.scenarios.fleet import resolve_roots
 from harness.scenarios.scenario import Scenario
 from harness.scenarios.thresholds import Threshold
 
@@ -143,11 +144,14 @@ def test_options_of_a_tree(tmp_path: Path) -> None:
         ),
         (
             SMALL.replace("api", "rest"),
-            "mine.toml: `clients[1].kind` is 'rest', but has to be 'api' or 'cli'.",
+            "mine.toml: `clients[1].kind` is 'rest', but has to be 'api', 'cli', 'runner' or 'salt-run'.",
         ),
         (
             SMALL.replace('"api"', '"ap"'),
-            "mine.toml: `clients[1].kind` is 'ap', but has to be 'api' or 'cli'; the nearest valid one is `api`.",
+            (
+                "mine.toml: `clients[1].kind` is 'ap', but has to be 'api', 'cli', 'runner' or 'salt-run'; "
+                "the nearest valid one is `api`."
+            ),
         ),
         (
             SMALL.replace("minions = 10", "minions = 0"),
@@ -176,7 +180,7 @@ def test_options_of_a_tree(tmp_path: Path) -> None:
         ),
         (
             'description = "x"\nminions = 1\nclients = []',
-            "mine.toml: `clients` has to be one or more tables, each under a line `[[clients]]`.",
+            "mine.toml: `clients` has to be one or more tables, each below `[[clients]]`.",
         ),
         (
             SMALL + "\n[thresholds]\nclient_errors = {}",
@@ -203,9 +207,14 @@ def test_every_scenario_of_ours_is_valid() -> None:
         ("day-of-trouble", 300),
         ("default", 1000),
         ("fifty-jobs", 1000),
+        ("highstate", 1000),
         ("livelock", 3000),
+        ("master-restart", 300),
+        ("orchestrate", 300),
         ("quick", 100),
         ("ten-thousand", 10000),
+        ("users", 400),
+        ("wan", 500),
     ]
 
 
@@ -220,7 +229,8 @@ def test_missing_file() -> None:
     """A file that isn't there brings the names."""
     with pytest.raises(SettingsError) as caught:
         scenario.find("no/such.toml")
-    names = "burst, calm, day-of-trouble, default, fifty-jobs, livelock, quick, ten-thousand"
+    names = ", ".join(scenario.names())
+    assert names.startswith("burst, calm, day-of-trouble, default")
     assert str(caught.value) == (
         f"There is no scenario file no/such.toml: give the path of a TOML file or one of {names}."
     )
@@ -231,3 +241,71 @@ def test_transport(tmp_path: Path) -> None:
     found = _load(tmp_path, 'transport = "ws"\n' + SMALL)
     assert (found.transport, found.changed(transport="tcp").transport) == ("ws", "tcp")
     assert "transport" in _problem(tmp_path, 'transport = "udp"\n' + SMALL)
+
+
+NETWORK = """
+[[fleet.network]]
+rtt_ms = 80
+jitter_ms = 10
+loss = 0.01
+share = 0.4
+
+[[fleet.network]]
+rtt_ms = 250
+bandwidth_mbit = 10
+tgt = "G@os:Debian and web*"
+tgt_type = "compound"
+
+[[timeline]]
+at_s = 5
+do = "network"
+rtt_ms = 800
+share = 0.2
+"""
+
+
+def test_networks(tmp_path: Path) -> None:
+    """Networks are options of the fleet's command, and a moment of the timeline asks for one."""
+    path = tmp_path / "far.toml"
+    path.write_text(SMALL + NETWORK)
+    found = scenario.load(path)
+    assert found.fleet == (
+        "--network=rtt_ms=80 jitter_ms=10 loss=0.01 share=0.4",
+        "--network=rtt_ms=250 bandwidth_mbit=10 'tgt=G@os:Debian and web*' tgt_type=compound",
+    )
+    (moment,) = found.timeline
+    assert moment.name == "network rtt 800 20 %"
+    assert moment.request() == {"do": "network", "path": {"rtt_ms": 800.0}, "share": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[[fleet.network]]\nshare = 0.1", "`fleet.network[1].rtt_ms` is missing: a network has one of rtt_ms"),
+        ("[[fleet.network]]\nrtt = 5", "unknown key `fleet.network[1].rtt`"),
+        ("[[fleet.network]]\nloss = 0.7", "`fleet.network[1].loss` is 0.7, but has to be from 0 to 0.5"),
+        ("[[fleet.network]]\nrtt_ms = 5\njitter_ms = 6", "can't be more than `rtt_ms`"),
+        ("[[fleet.network]]\nrtt_ms = 5\nshare = 0.1\ntgt = 'a'", "can't stand beside `tgt`"),
+        ("[[timeline]]\nat_s = 1\ndo = 'network'", "`timeline[1].rtt_ms` is missing"),
+        (
+            "[master]\nfile_roots = { base = ['x'] }\n[fleet]\nstates = 5",
+            "makes states up, and `master.file_roots` names",
+        ),
+    ],
+)
+def test_networks_and_states_that_make_no_sense(tmp_path: Path, text: str, problem: str) -> None:
+    """What can't be is one sentence."""
+    path = tmp_path / "wrong.toml"
+    path.write_text(SMALL + text)
+    with pytest.raises(ScenarioError) as caught:
+        scenario.load(path)
+    assert problem in str(caught.value)
+
+
+def test_folders_of_the_file_server(tmp_path: Path) -> None:
+    """A path in `file_roots` is seen from the scenario's folder, and has to be there."""
+    (tmp_path / "states").mkdir()
+    options = {"file_roots": {"base": ["states", "/"]}, "timeout": 5}
+    assert resolve_roots(options, tmp_path) == {"file_roots": {"base": [str(tmp_path / "states"), "/"]}, "timeout": 5}
+    with pytest.raises(ScenarioError, match=r"file_roots. names a folder that is not there"):
+        resolve_roots({"file_roots": {"base": ["no-such"]}}, tmp_path)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evil_minions.samples import read_tallies
 from harness import samples
 from harness.errors import SettingsError
 from harness.load.timeline import Player
@@ -116,14 +117,12 @@ def test_options_of_the_fleet(tmp_path: Path) -> None:
     text = """
 [fleet]
 behaviours = ["slow-tail", "own.toml=10%"]
-key_states = { pending = 0.1, denied = 0.05 }
 slowdown = 2
 """
     found = _load(tmp_path, text).fleet
     assert fleet.resolve(found, tmp_path) == (
         "--behaviour=slow-tail",
         f"--behaviour={tmp_path}/own.toml=10%",
-        "--keys=pending=0.1,denied=0.05",
         "--slowdown=2",
     )
 
@@ -132,6 +131,13 @@ slowdown = 2
     ("text", "problem"),
     [
         ('behaviors = "x"', "unknown key `fleet.behaviors`; the nearest valid one is `behaviours`."),
+        (
+            "key_states = { pending = 0.1 }",
+            (
+                "`fleet.key_states` is for no load run, whose minions all get ready: leave it out, or run a fleet with "
+                "--keys yourself."
+            ),
+        ),
         ("recording = 3", "`fleet.recording` is 3, but has to be a text."),
         ("per_process = true", "`fleet.per_process` is True, but has to be a whole number."),
     ],
@@ -249,6 +255,9 @@ def test_a_growing_fleet_loses_nothing(tmp_path: Path) -> None:
     before = result.compute(folder).trees["patched"]
     with (path / "fleet" / "returns.0.csv").open("a") as file:
         file.write(f"1013,{jid},test.ping,minion-late,1,1,0.5\n")
+    with (path / "fleet" / "tallies.0.csv").open("a") as file:
+        number = next(row.number for row in read_tallies(path / "fleet") if row.jid == jid)
+        file.write(f"1013,{number},{jid},test.ping,3,3,3,3,0,0\n")
     with (path / "kept.csv").open("a") as file:
         file.write(f"{jid},minion-late\n")
     after = result.compute(folder).trees["patched"]

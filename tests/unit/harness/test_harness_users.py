@@ -109,11 +109,11 @@ def _locust(root: Path, folder: Path, api: Api) -> subprocess.CompletedProcess[s
         seed=1,
         expected={"api": 2, "cli": 1},
         samples=folder,
-        url=f"http://127.0.0.1:{api.server_port}",
+        urls=(f"http://127.0.0.1:{api.server_port}",),
         user="me",
         password="secret",
         eauth="sharedsecret",
-        command=(sys.executable, "-c", f'print("jid: {JID}"); print("{{\\"m1\\": true}}")'),
+        commands={"cli": (sys.executable, "-c", f'print("jid: {JID}"); print("{{\\"m1\\": true}}")')},
         command_environment={"PATH": os.environ["PATH"]},
     )
     command = [
@@ -157,6 +157,6 @@ def test_login_refused(root: Path, tmp_path: Path, api: Api) -> None:
     api.refuse = True
     done = _locust(root, tmp_path, api)
     assert done.returncode == 3
-    assert "The clients could not log in to salt-api at http://127.0.0.1" in done.stderr
+    assert "The clients could not log in to salt-api: the log-in of me failed: 401 Client Error" in done.stderr
     assert list(samples.read_clients(tmp_path)) == []
     assert plans.read_zero(tmp_path) is None

@@ -138,7 +138,9 @@ def test_early_end_quotes_the_log(processes: Processes) -> None:
     """A process that should run but has ended is reported with the end of its log."""
     process = processes.start("x", command(processes.folder, "echo because; exit 4"))
     process.wait(10)
-    with pytest.raises(StartError, match=r"^x ended with exit code 4; the last lines of .*/out are:\nbecause$"):
+    with pytest.raises(
+        StartError, match=r"^x ended with exit code 4 at \d\d:\d\d:\d\d; the last lines of .*/out are:\nbecause$"
+    ):
         process.check()
 
 

@@ -101,9 +101,22 @@ def api() -> Iterator[Api]:
         thread.join()
 
 
-def _run(root: Path, folder: Path, api: Api, workers: int) -> list[int]:
-    """Run the clients as a bed does, and return the exit codes, the leading process's first."""
+# what Python runs at its start if it is on its path: a clock that is off, as that of another machine may be
+AHEAD = """
+import os, time
+ahead, clock = float(os.environ["AHEAD"]), time.time
+time.time = lambda: clock() + ahead
+"""
+
+
+def _run(root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0) -> list[int]:
+    """Run the clients as a bed does, and return the exit codes, the leading process's first.
+
+    The clock of the last worker is so many seconds ahead of the others'.
+    """
     folder.mkdir()
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(AHEAD)
     (folder / "mine.toml").write_text(SCENARIO)
     wanted = Plan(
         scenario_file=folder / "mine.toml",
@@ -111,18 +124,20 @@ def _run(root: Path, folder: Path, api: Api, workers: int) -> list[int]:
         seed=11,
         expected={"many": 2, "one": 2, "cli": 1},
         samples=folder,
-        url=f"http://127.0.0.1:{api.server_port}",
+        urls=(f"http://127.0.0.1:{api.server_port}",),
         user="me",
         password="secret",
         eauth="sharedsecret",
-        command=(sys.executable, "-c", f'print("jid: {JID}"); print("{{\\"m1\\": true}}")'),
+        commands={"cli": (sys.executable, "-c", f'print("jid: {JID}"); print("{{\\"m1\\": true}}")')},
         command_environment={"PATH": os.environ["PATH"]},
         workers=workers,
     )
     with Ports(SystemRandom()) as ports, (folder / "log").open("w") as log:
         started = []
-        for locust in clients.commands(wanted, ports.take("locust")):
+        for number, locust in enumerate(clients.commands(wanted, ports.take("locust"))):
             environment = {**os.environ, **locust.environment, "PYTHONPATH": str(root)}
+            if ahead and number == workers:
+                environment |= {"PYTHONPATH": f"{folder / 'site'}:{root}", "AHEAD": str(ahead)}
             started.append(subprocess.Popen(locust.argv, env=environment, cwd=folder, stdout=log, stderr=log))
         try:
             return [process.wait(90) for process in started]
@@ -160,6 +175,22 @@ def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api
     assert _counted(tmp_path / "single") == _counted(tmp_path / "workers")
     shares = [len((tmp_path / "workers" / f"requests.{number}.csv").read_text().splitlines()) for number in (0, 1)]
     assert min(shares) > 5
+
+
+@pytest.mark.parametrize("ahead", [200.0, -200.0])
+def test_a_worker_whose_clock_is_off(root: Path, tmp_path: Path, api: Api, ahead: float) -> None:
+    """A worker of another machine sends at the right moment, and its samples are in the clock of the leading one."""
+    assert _run(root, tmp_path / "workers", api, 2, ahead) == [0, 0, 0], (tmp_path / "workers" / "log").read_text()
+    zero = plan.read_zero(tmp_path / "workers")
+    assert zero is not None
+    rows = list(samples.read_clients(tmp_path / "workers"))
+    assert {request.number for request in rows if request.clients == "cli"} == {0, 1, 2}
+    # far from 200 s: how late exactly is the machine's affair
+    assert all(0 <= row.started - row.scheduled < 100 for row in rows)
+    assert all(row.started <= row.finished < zero + 100 for row in rows)
+    (clock,) = samples.read_clocks(tmp_path / "workers")
+    assert (clock.name, clock.drift_s) == ("locust-1", 0.0)
+    assert abs(clock.offset_s - ahead) <= clock.error_s + 0.01
 
 
 def test_workers_whose_master_is_refused(root: Path, tmp_path: Path, api: Api) -> None:

@@ -270,6 +270,21 @@ def test_message_that_cannot_be_read_is_told(patched: Project, tmp_path: Path) -
         assert f"The message file {path} cannot be read" in ended.err
 
 
+@pytest.mark.parametrize(("requires", "code"), [("none", 2), ("first, fourth", 2), ("first, second", 0)])
+def test_message_requires_topics(patched: Project, tmp_path: Path, requires: str, code: int) -> None:
+    """A new topic that requires what is no topic is refused before anything is written, and can be saved otherwise."""
+    patched.edit("salt/one.py", 20, "more")
+    path = tmp_path / "message.txt"
+    path.write_text(
+        f"Subject\n\nWhy.\n\nUpstream-PR: none yet\nRequires: {requires}\nRemove-When: upstream merges it\n"
+    )
+    ended = patched.run("save", "--new", "third", "--message", str(path))
+    assert ended.code == code
+    wrong = requires.rpartition(", ")[2]
+    assert (f"requires '{wrong}', which is no topic of patches/series" in ended.err) == (code == 2)
+    assert (patched.root / "patches" / "third.patch").exists() == (code == 0)
+
+
 @pytest.mark.parametrize("text", ["", "Subject\n\nWhy.\n", "Upstream-PR: none yet\n"])
 def test_message_without_trailers_is_named(patched: Project, tmp_path: Path, text: str) -> None:
     """What lacks the trailers is the message file; there is no patch file yet."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from patches import suite
 from patches.layout import Layout
@@ -23,6 +24,12 @@ def test_it():
     pathlib.Path({told!r}).write_text(str(shared))
 """
 
+TELLING = """\
+import pathlib
+def test_it():
+    with pathlib.Path({told!r}).open("a") as told:
+        print({name!r}, file=told)
+"""
 
 FAILING = {
     "test_one.py": "def test_one():\n    assert True\ndef test_two():\n    raise OSError('stsuite is not yours')\n",
@@ -80,3 +87,29 @@ def test_a_run_that_cannot_begin_says_why(tmp_path: Path) -> None:
     """A conftest.py that can't be imported leaves no test to count, but a reason."""
     found = run(tmp_path, {"test_one.py": "def test_one():\n    pass\n"}, "raise OSError('no conftest today')\n")
     assert found == [suite.Counts(4, 0, 0, 0, "OSError: no conftest today")]
+
+
+def test_own_tests_are_left_out_where_they_are_named_and_where_they_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that our topics bring are not run by name nor below a folder that is; without the option they are."""
+    tests = "tests/pytests/unit"
+    paths = [
+        f"{tests}/{name}"
+        for name in ("test_theirs.py", "test_ours.py", "folder/test_more_theirs.py", "folder/test_more_ours.py")
+    ]
+    for path in paths:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(TELLING.format(told=str(tmp_path / "told"), name=path))
+    (tmp_path / "conftest.py").write_text("")
+    monkeypatch.setattr(
+        suite, "listed", lambda _layout, name: () if name == "known.txt" else (*paths[:2], f"{tests}/folder")
+    )
+    monkeypatch.setattr(suite, "read_series", lambda _layout: SimpleNamespace(files=(paths[1], paths[3])))
+    # the environment's Python and pytest's configuration are ours, the tree is not
+    layout = SimpleNamespace(python=LAYOUT.python, root=LAYOUT.root, stock=tmp_path, salt=tmp_path)
+    repository: Any = SimpleNamespace(layout=layout)
+    for own, expected in ((False, {paths[0], paths[2]}), (True, set(paths))):
+        assert suite.run(repository, "some", stock=True, workers=1, extra=("-q",), own=own) == suite.PASSED
+        assert set((tmp_path / "told").read_text().split()) == expected
+        (tmp_path / "told").unlink()

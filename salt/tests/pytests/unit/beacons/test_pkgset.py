@@ -12,11 +12,19 @@ import salt.utils.pkgset
 CHANGED = "salt/beacon/web/pkgset/changed"
 
 
+def write_before(path, text):
+    """
+    Write a file as one that was there before the minion was started
+    """
+    path.write_text(text)
+    os.utime(path, (1000, 1000))
+
+
 @pytest.fixture
 def files(tmp_path):
     names = ["rpmdb.cookie", "dpkg.cookie", "status", "lock-frontend", "lock"]
     found = {name: tmp_path / name for name in names}
-    found["status"].write_text("Package: a\n")
+    write_before(found["status"], "Package: a\n")
     return found
 
 
@@ -87,7 +95,7 @@ def test_both_forms_run_in_the_beacon_system(opts, files, config, form):
     and with both cookies there, no change is no event in a hundred ticks
     """
     for name in ("rpmdb.cookie", "dpkg.cookie"):
-        files[name].write_text(f"{name} 1\n")
+        write_before(files[name], f"{name} 1\n")
     beacons = salt.beacons.Beacon(opts, {})
     wanted = {"pkgset": form(config)}
 
@@ -196,7 +204,23 @@ def test_change_while_the_minion_was_down_is_one_event(look, files):
 
 
 def test_first_look_is_no_event(files, config):
-    files["dpkg.cookie"].write_text("other 2\n")
+    write_before(files["dpkg.cookie"], "other 2\n")
+    assert not pkgset.beacon(config)
+
+
+@pytest.mark.parametrize("name", ["rpmdb.cookie", "dpkg.cookie", "status"])
+def test_change_between_start_and_first_look_is_one_event(files, config, name):
+    """
+    The master may have asked for the packages before it
+    """
+    files[name].write_text("other 2\n")
+    assert pkgset.beacon(config) == [{"tag": "changed", "files": [str(files[name])]}]
+    assert not pkgset.beacon(config)
+
+
+def test_first_look_without_psutil_is_no_event(files, config, monkeypatch):
+    monkeypatch.setattr(pkgset, "HAS_PSUTIL", False)
+    files["status"].write_text("Package: b\n")
     assert not pkgset.beacon(config)
 
 

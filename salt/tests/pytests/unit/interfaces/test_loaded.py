@@ -2,9 +2,12 @@
 ``sys.interface``: the report on the module that is loaded
 """
 
+import sys
+
 import pytest
 
 import salt.modules.sysmod as sysmod
+from salt.interfaces import Interface
 from salt.interfaces.errors import InterfaceError
 
 
@@ -58,6 +61,40 @@ def test_one_interface():
         "message": "is called 'zone' here",
         "level": "error",
     } in found["findings"]
+
+
+class DanceInterface(Interface):
+    """
+    An interface that a module brings along
+    """
+
+    __modulename__ = "test"
+
+    def ping(self):
+        """
+        As promised
+        """
+
+    def lock(self, name):
+        """
+        Nobody has it
+        """
+
+
+def test_interface_of_a_module_of_ones_own(monkeypatch):
+    """
+    What a module declares is compared, whether or not Salt has such a name.
+    """
+    monkeypatch.setattr(
+        sys.modules[__name__],
+        "__virtualname__",
+        DanceInterface(__name__),
+        raising=False,
+    )
+    found = sysmod.interface("test")
+    assert found["modules"] == [__name__.rsplit(".", 1)[-1]]
+    assert found["functions"] == {"ping": "conforms", "lock": "missing"}
+    assert sysmod.interface("timezone")["interface"] == "timezone"
 
 
 def test_all_interfaces():

@@ -139,6 +139,14 @@ def test_a_batch_of_the_master_goes_on_without_whom_it_cannot_reach(manager):
     assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "failed"}
 
 
+def test_a_batch_of_the_master_hears_of_its_part_in_the_queue(manager):
+    jid = next(iter(manager.active_batches))
+    # pylint: disable=protected-access
+    for kind in ("queued", "dispatched", "excluded", "discarded"):
+        assert manager._wanted(f"salt/job/{jid}/{kind}")
+        assert not manager._wanted(f"salt/job/{jid}0/{kind}")
+
+
 def test_a_batch_of_the_master_forgets_its_queue_when_it_ends(manager):
     tell(manager, "queued", publication=1, waiting=1)
     assert list(manager.queued_jobs) == [JID]

@@ -173,8 +173,7 @@ class Subscriber:
 
     def __init__(self, *pieces):
         self.pieces = [list(piece) for piece in pieces]
-        self.obj = self
-        self.unpacker = iter(())
+        self.buffered = []
 
     def close(self):
         pass
@@ -183,8 +182,11 @@ class Subscriber:
         if not self.pieces:
             return None
         first, *others = self.pieces.pop(0)
-        self.unpacker = iter([{b"body": raw} for raw in others])
+        self.buffered = others
         return first
+
+    def recv_buffered(self):
+        return self.buffered.pop(0) if self.buffered else None
 
 
 @pytest.fixture

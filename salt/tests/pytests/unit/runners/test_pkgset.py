@@ -5,6 +5,7 @@ import pytest
 import salt.runners.pkgset as pkgset
 import salt.utils.pkgset
 from salt.exceptions import CommandExecutionError
+from tests.support.mock import patch
 
 
 @pytest.fixture
@@ -20,3 +21,13 @@ def test_stored_packages_are_returned():
 def test_no_stored_packages_are_an_error():
     with pytest.raises(CommandExecutionError, match="run pkgset.refresh web1"):
         pkgset.packages("web1")
+
+
+def test_refresh_of_nobody_is_an_error():
+    """
+    Three empty lists would look like a success
+    """
+    with patch("salt.client.LocalClient") as client:
+        client.return_value.__enter__.return_value.gather_minions.return_value = []
+        with pytest.raises(CommandExecutionError, match="No minion matches web9"):
+            pkgset.refresh("web9")

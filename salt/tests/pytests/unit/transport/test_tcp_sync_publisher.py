@@ -154,6 +154,31 @@ def test_waits_for_the_bus(publisher, path):
     buses[0].close()
 
 
+def test_a_bus_that_takes_no_connection(path):
+    """
+    A full backlog is no reason to wait for longer than was said
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as full:
+        full.bind(path)
+        full.listen(0)
+        waiting = []
+        while True:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            waiting.append(sock)
+            sock.setblocking(False)
+            try:
+                sock.connect(path)
+            except BlockingIOError:
+                break
+        publisher = salt.transport.tcp._SyncPubServerPublisher(None, None, path)
+        with patch.object(publisher, "connect_timeout", 0.1):
+            with pytest.raises(tornado.iostream.StreamClosedError):
+                publisher.connect(timeout=0.1)
+        assert not publisher.connected()
+        for sock in waiting:
+            sock.close()
+
+
 def test_limit(bus, path):
     """
     A message above the limit is refused as a stream refuses it, the next sent

@@ -83,6 +83,10 @@ def test_heartbeats_remain_for_peers_that_only_a_kernel_answers_for(sock):
         ({"tcp_keepalive": False}, (10000, 30000)),
         # left to the system, which has it off
         ({"tcp_keepalive": -1}, (10000, 30000)),
+        # somebody has times of his own
+        ({"tcp_keepalive_idle": 60}, (10000, 30000)),
+        ({"tcp_keepalive_cnt": 5}, (10000, 30000)),
+        ({"tcp_keepalive_intvl": 20}, (10000, 30000)),
     ),
 )
 def test_what_is_set_is_what_is_done(sock, opts, expected):

@@ -1,0 +1,156 @@
+"""One state run on one minion: what it has asked so far, and how it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import salt.payload
+
+from evil_minions import job
+from evil_minions.functions.call import Host
+from evil_minions.states.plan import MISSING, Plan, Step, shape
+from evil_minions.target import Target
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from evil_minions.functions.call import Call
+    from evil_minions.states.files import Files
+    from evil_minions.states.plan import Held
+
+    Ask = Callable[[Mapping[str, Any]], Awaitable[Any]]
+
+SPREAD: Final = 0.25
+"""Spread of the log-normal factor of every time."""
+
+
+class StateHost(Host, Protocol):
+    """A minion as a state run sees it."""
+
+    index: int
+
+    def asking(self) -> AbstractContextManager[Ask]:
+        """Give a connection of its own, and what asks over it."""
+
+    def is_meant(self, target: Target) -> bool:
+        """Return whether a target means this minion."""
+
+
+@dataclass(slots=True)
+class Run:
+    """A run: `given` are the steps that it has made, `held` is what the minion had before, `files` its file client."""
+
+    host: StateHost
+    ask: Ask
+    rng: random.Random
+    call: Call
+    pillar: Mapping[str, Any]
+    grains: Mapping[str, Any]
+    held: frozenset[Held]
+    files: Files
+    given: list[Step] = field(default_factory=list)
+
+    def factor(self) -> float:
+        """Return what the time of some work is multiplied by."""
+        return self.rng.lognormvariate(0.0, SPREAD)
+
+    async def question(self, load: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the master's answer
+        """Ask, with what is the minion's own in the load."""
+        found = dict(load)
+        if load["cmd"] == "_master_tops":
+            found |= {"id": self.host.id, "opts": {"id": self.host.id, "grains": self.host.grains()}}
+        elif load["cmd"] == "_mine_get":
+            found["id"] = self.host.id
+        return await self.ask(found)
+
+    async def fetch(self, step: Step, *, wanted: bool) -> bytes | None:
+        """Fetch a file as a minion does, part by part, if it hasn't got it or somebody wants its content."""
+        if step.held is None or (not wanted and self.files.has(step.held)):
+            return None
+        return await self.files.fetch(step.load, step.held)
+
+    def called(self, name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the value of a simulated function that needs no time, or the error of one that fails or needs some."""
+        given = [*args, {"__kwarg__": True, **keywords}] if keywords else list(args)
+        outcome = job.begin(self.host, dict(self.call.load), self.call.pid, name, given)
+        if inspect.iscoroutine(outcome):
+            outcome.close()
+            return {"error": f"{name} can't be called while states are compiled: take it out of the state files."}
+        return {"error": str(outcome.value)} if outcome.error is not None else {"value": outcome.value}
+
+
+class Leader:
+    """A run that is compiled: makes the requests that the compiler asks for, and writes its plan down."""
+
+    def __init__(self, run: Run) -> None:
+        """Begin where the run is."""
+        self._run = run
+        self._ready = list(run.given)
+        self._steps: list[Step] = []
+        self._targets: list[tuple[Any, str, bool]] = []
+        self._calls: list[tuple[str, Sequence[Any], Mapping[str, Any], Any]] = []
+        self._known: dict[bytes, Any] = {}
+
+    async def answer(self, message: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever was asked
+        """Answer one message of the compiler."""
+        if "ask" in message:
+            return await self._ask(message["ask"], message["pause"])
+        if "load" in message:
+            return await self._file(message)
+        if "match" in message:
+            tgt, kind = message["match"]
+            meant = self._run.host.is_meant(Target(tgt, kind))
+            self._targets.append((tgt, kind, meant))
+            return meant
+        name, args, keywords = message["call"]
+        value = self._run.called(name, args, keywords)
+        self._calls.append((name, args, keywords, value))
+        return value
+
+    async def _ask(self, load: Mapping[str, Any], pause: float) -> Any:  # noqa: ANN401 - the master's answer
+        """Ask the master, unless this run has done so before it was compiled."""
+        if self._ready and self._ready[0].held is None and self._ready[0].load == load:
+            found = self._ready.pop(0).answer
+        else:
+            self._ready.clear()
+            await asyncio.sleep(pause * self._run.factor())
+            found = await self._run.question(load)
+        # most lists are asked for many times
+        found = self._known.setdefault(bytes(salt.payload.dumps(found)), found)
+        self._steps.append(Step(dict(load), pause, found))
+        return found
+
+    async def _file(self, message: dict[str, Any]) -> bytes | None:
+        """Have a file fetched, unless the minion has it."""
+        step = Step(dict(message["load"]), message["pause"], None, tuple(message["held"]))
+        self._steps.append(step)
+        if self._ready and self._ready[0].like(step):
+            self._ready.pop(0)
+        else:
+            self._ready.clear()
+        return await self._run.fetch(step, wanted=bool(message["wanted"]))
+
+    def plan(self, end: Mapping[str, Any]) -> Plan:
+        """Return the plan of a run that has ended so."""
+        run = self._run
+        return Plan(
+            steps=tuple(self._steps),
+            grains={name: run.grains.get(name, MISSING) for name in end["grains"]},
+            pillar={name: run.pillar.get(name, MISSING) for name in end["pillar"]},
+            shapes=(
+                {name: shape(run.grains.get(name, MISSING)) for name in end["shown"]["grains"]},
+                {name: shape(run.pillar.get(name, MISSING)) for name in end["shown"]["pillar"]},
+            ),
+            targets=tuple(self._targets),
+            calls=tuple(self._calls),
+            effects=tuple((tuple(each), tuple(each) in run.held) for each in end["effects"]),
+            leaves=frozenset(tuple(each) for each in end["leaves"]),
+            value=end["value"],
+            retcode=end["retcode"],
+            pause=end["pause"],
+        )

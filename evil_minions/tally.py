@@ -1,0 +1,94 @@
+"""What has become of a job on the minions of a worker: the counts behind `TallyRow`.
+
+A job that nobody follows any more costs nothing: a tally lives as long as its publication and what runs of it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from evil_minions.samples import TallyRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Tally:
+    """The counts of one job, see `evil_minions.samples.TallyRow`.
+
+    `asked` holds one byte for each minion of the worker: whether the job was for it, and the master knows it.
+    """
+
+    __slots__ = (
+        "__weakref__", "acknowledged", "asked", "ended", "fun", "given_up", "jid", "number", "reached", "returns",
+        "targeted",
+    )  # fmt: skip
+
+    def __init__(self, number: int, jid: str, fun: str, minions: int) -> None:
+        """Begin with nothing."""
+        self.number = number
+        self.jid = jid
+        self.fun = fun
+        self.asked = bytearray(minions)
+        self.targeted = self.reached = self.returns = self.acknowledged = self.given_up = self.ended = 0
+
+    def row(self) -> TallyRow:
+        """Return the counts as of now."""
+        return TallyRow(
+            time.time(),
+            self.number,
+            self.jid,
+            self.fun,
+            self.targeted,
+            self.reached,
+            self.returns,
+            self.acknowledged,
+            self.given_up,
+            self.ended,
+        )
+
+
+class Tallies:
+    """The tallies that have changed since they were written last."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._changed: dict[Tally, None] = {}
+        self.closed = False
+
+    def reached(self, tally: Tally, index: int) -> None:
+        """Count a minion that took a job; one that the master came to know only now was meant all the same."""
+        if not tally.asked[index]:
+            tally.asked[index] = 1
+            tally.targeted += 1
+        tally.reached += 1
+        self.changed(tally)
+
+    def ended(self, tally: Tally) -> None:
+        """Count a job that will have no return."""
+        tally.ended += 1
+        self.changed(tally)
+
+    def returned(self, tally: Tally) -> None:
+        """Count a return that is to be sent."""
+        tally.returns += 1
+        self.changed(tally)
+
+    def over(self, tally: Tally, *, acknowledged: bool) -> None:
+        """Count a return that the master has, or never will."""
+        if acknowledged:
+            tally.acknowledged += 1
+        else:
+            tally.given_up += 1
+        self.changed(tally)
+
+    def changed(self, tally: Tally) -> None:
+        """Have a tally written with the next flush; a fleet that is being ended writes no more."""
+        if not self.closed:
+            self._changed[tally] = None
+
+    def take(self) -> Iterator[TallyRow]:
+        """Return what is to be written, once."""
+        changed, self._changed = self._changed, {}
+        return (tally.row() for tally in changed)

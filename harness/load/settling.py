@@ -1,0 +1,118 @@
+"""Settling: what is waited for when the last client has its answer.
+
+A run is over when nothing of it is on its way any more: every job that the master accepted has been published, every
+minion that got one has had its return, and every return is acknowledged or given up. Minions that wait in silence are
+no sign of it: a job may take as long as it likes, and a master may keep jobs in a queue of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from harness import samples
+from harness.load.runners import RunnerJob
+from harness.processes.deadline import Deadline
+from harness.scenarios.clients import RUNNERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.load.recorder import Recorder
+    from harness.load.stage import Fleet, Job, Stage
+    from harness.samples import ClientSample, FleetSample
+
+SAMPLE_S = 1.0
+"""Seconds between two samples of the fleet."""
+# how long nothing may move before a fleet that has nothing left to send counts as settled
+QUIET_S = 2.0
+
+
+class Queue:
+    """What waits in the master: runners at work, and accepted jobs that no minion has heard of."""
+
+    def __init__(self, job: Job, stage: Stage, fleet: Fleet, expected: Mapping[str, int]) -> None:
+        """Look at nothing yet; `expected` are the sizes of the clients' targets."""
+        self._expected = expected
+        self._ended = 0
+        self._job = job
+        self._stage = stage
+        self._fleet = fleet
+        self._waiting: list[str] = []
+
+    def empty(self) -> bool:
+        """Return whether there is none.
+
+        The master's job cache is read only when those that waited last time are out: that is a process of its own.
+        """
+        if self._stage.running() or not self._runners_ended():
+            return False
+        if self._waiting:
+            self._waiting = self._fleet.unseen(self._waiting)
+        if not self._waiting:
+            self._stage.read_accepted(self._job.scenario.asked.lines())
+            self._waiting = self._fleet.unseen(accepted(self._job))
+        return not self._waiting
+
+    def _runners_ended(self) -> bool:
+        """Return whether the job cache has the answer of every asynchronous runner that clients were told the id of."""
+        started = runners(self._job, self._expected)
+        if len(started) > self._ended:
+            self._stage.read_runners(started)
+            self._ended = len({row.jid for row in samples.read_runners(self._job.samples)})
+        return len(started) <= self._ended
+
+
+def accepted(job: Job) -> list[str]:
+    """Return the ids of all jobs that the master accepted: those of its job cache, and those that clients were told."""
+    told = (jid for row in _requests(job) if row.kind not in RUNNERS for jid in row.jids.split())
+    return sorted({*told, *(row.jid for row in samples.read_accepted(job.samples))})
+
+
+def runners(job: Job, expected: Mapping[str, int]) -> list[RunnerJob]:
+    """Return the asynchronous runners whose ids clients were told; `expected` are the sizes of their targets."""
+    asked = {entry.name: entry for entry in job.scenario.clients if entry.kind in RUNNERS and entry.mode == "async"}
+    return [
+        RunnerJob(jid, row.function, asked[row.clients].expects(expected))
+        for row in _requests(job)
+        if row.clients in asked
+        for jid in row.jids.split()
+    ]
+
+
+def _requests(job: Job) -> list[ClientSample]:
+    """Return the requests so far; those of containers come later, and the job cache has to do until then."""
+    return list(samples.read_clients(job.samples)) if any(job.samples.glob("requests*.csv")) else []
+
+
+def at_work(sample: FleetSample) -> bool:
+    """Return whether minions have something to do or to send."""
+    return sample.executing > 0 or sample.returns > sample.returns_acked + sample.returns_given_up
+
+
+def settle(
+    seconds: float,
+    recorder: Recorder,
+    empty: Callable[[], bool],
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[float, bool]:
+    """Sample until nothing is on its way, for at most `seconds`.
+
+    `empty` says whether no job waits in the master. Returns when it was so, in seconds since the epoch, and whether
+    that was before the limit.
+    """
+    # to the second: how long is waited is part of what is measured
+    deadline = Deadline(seconds, clock)
+    quiet = Deadline(QUIET_S, clock)
+    before = recorder.sample("settling")
+    while not deadline.passed():
+        sleep(min(SAMPLE_S, deadline.left()))
+        sample = recorder.sample("settling")
+        moved = (sample.publications, sample.return_sends) != (before.publications, before.return_sends)
+        if moved or at_work(sample):
+            quiet = Deadline(QUIET_S, clock)
+        elif quiet.passed() and empty():
+            return sample.time, True
+        before = sample
+    return before.time, False

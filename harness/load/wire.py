@@ -1,0 +1,95 @@
+"""What the bed and a worker of another host say to each other: JSON, a line each way, over one connection.
+
+The worker begins:
+
+    {"hello": 1, "key": "...", "version": "...", "host": "two"}
+
+The bed answers `{"error": "..."}`, or `{"wait": "..."}` if this load has its workers, and hangs up. Otherwise, when all
+workers are there, each gets its part of the load and starts a worker of locust:
+
+    {"plan": {...}, "scenario": "...", "host": "10.0.0.1", "port": 20123}
+
+From then on the worker sends `{"alive": 1}` every second, `{"name": "requests", "rows": [...]}` for what its clients
+wrote, and in the end `{"ended": 0, "tail": "..."}`, which the bed answers with `{"taken": 1}`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import select
+import socket
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.errors import SettingsError
+
+PORT = 4700
+PACKAGE = Path(__file__).resolve().parents[1]
+LONGEST = 64 * 2**20
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Return host and port of an address such as 10.0.0.1 or 10.0.0.1:4700. Raises SettingsError for anything else."""
+    host, _, port = text.partition(":")
+    if not host or (port and not (port.isdecimal() and 0 < int(port) < 2**16)):
+        raise SettingsError(f"'{text}' is no address: give one such as 10.0.0.1 or 10.0.0.1:{PORT}.")
+    return host, int(port or PORT)
+
+
+@cache
+def version() -> str:
+    """Return what tells one version of the bed from another: workers have to be of the same one."""
+    total = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        total.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes())
+    return total.hexdigest()[:12]
+
+
+class Line:
+    """One connection, with whole messages."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Take a connection."""
+        self._socket = connection
+        self._received = b""
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message. Raises OSError if nobody takes it."""
+        self._socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self, seconds: float) -> dict[str, Any]:
+        """Return the next message.
+
+        Raises TimeoutError if none has come after `seconds`, OSError if none can come, or if what comes is none.
+        """
+        self._socket.settimeout(seconds)
+        while b"\n" not in self._received:
+            chunk = self._socket.recv(65_536)
+            if not chunk:
+                raise ConnectionError("the other end hung up")
+            self._received += chunk
+            if len(self._received) > LONGEST:
+                raise ConnectionError("the other end sends something else")
+        line, _, self._received = self._received.partition(b"\n")
+        self._socket.settimeout(None)
+        try:
+            message = json.loads(line)
+        except ValueError as error:
+            raise ConnectionError("the other end sends something else") from error
+        if not isinstance(message, dict):
+            raise ConnectionError("the other end sends something else")
+        return message
+
+    def gone(self) -> bool:
+        """Say whether the other end has hung up."""
+        ready = select.select([self._socket], [], [], 0.0)[0]
+        try:
+            return bool(ready) and len(self._socket.recv(1, socket.MSG_PEEK)) == 0
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()

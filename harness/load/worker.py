@@ -1,0 +1,124 @@
+"""A worker of another host: `python -m harness worker ADDRESS`.
+
+It reports at the bed's desk (see `harness.load.wire`), starts a worker of locust for its part of the load, and hands in
+what that writes. It joins one load after the other until Ctrl-C, for a run has one for each tree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import RunError, SettingsError
+from harness.load import plan as plans
+from harness.load.clients import LOCUST
+from harness.load.desk import FILES, HELLO_S
+from harness.load.wire import Line, address_of, version
+from harness.processes.process import PACKAGES, Command, Process, Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BEAT_S = 1.0
+# between two tries to find a bed
+AGAIN_S = 1.0
+# how long a bed takes to get ready: its fleet, and the workers of yet other hosts
+PATIENCE_S = 24 * 3600.0
+ROWS = 5000
+KEEPALIVE_S = 30
+
+
+def work(address: str, key: str, loads: int | None, say: Callable[[str], None]) -> None:
+    """Join loads at a desk until there have been `loads` of them, without end by default; `say` takes lines to print.
+
+    Raises SettingsError if the desk refuses, RunError if the clients here fail.
+    """
+    where = address_of(address)
+    done = 0
+    say(f"Waiting for a load at {where[0]}:{where[1]}; Ctrl-C ends it.")
+    while loads is None or done < loads:
+        try:
+            with contextlib.closing(socket.create_connection(where, HELLO_S)) as connection:
+                # a bed whose machine has vanished says nothing
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_S)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_S)
+                done += _join(Line(connection), key, say)
+        except OSError:
+            # no bed is there yet, or not any more
+            time.sleep(AGAIN_S)
+
+
+def _join(line: Line, key: str, say: Callable[[str], None]) -> bool:
+    """Take part in one load; return whether it came to that."""
+    line.send({"hello": 1, "key": key, "version": version(), "host": socket.gethostname()})
+    message = line.receive(PATIENCE_S)
+    if "error" in message:
+        raise SettingsError(f"The load refuses this worker: {message['error']}.")
+    if "wait" in message:
+        time.sleep(AGAIN_S)
+        return False
+    plan = message["plan"]
+    say(f"A load begins: this is worker {plan['worker']} of {plan['workers']}.")
+    with tempfile.TemporaryDirectory(prefix="saltbed-worker-") as folder:
+        code, last = _load(line, message, Path(folder))
+        line.send({"ended": code, "tail": last})
+        # whoever has it all may hang up at once
+        with contextlib.suppress(OSError):
+            line.receive(HELLO_S)
+    if code:
+        raise RunError(f"The clients ended with exit code {code}: {last}")
+    say("The load is over, its samples are handed in.")
+    return True
+
+
+def _load(line: Line, message: dict[str, Any], folder: Path) -> tuple[int, str]:
+    """Run the clients to their end, handing in what they write; return their exit code and last words."""
+    scenario = folder / "scenario.toml"
+    scenario.write_text(message["scenario"], encoding="utf-8")
+    plan = {**message["plan"], "scenario_file": str(scenario), "samples": str(folder)}
+    argv = [sys.executable, "-m", "locust", "--headless", "-f", str(LOCUST), "--worker"]
+    argv += ["--master-host", message["host"], "--master-port", str(message["port"])]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), plans.VARIABLE: json.dumps(plan)}
+    with Processes(Path(tempfile.gettempdir())) as processes:
+        command = Command("locust", argv, environment, folder / "locust.out", cwd=folder)
+        process = processes.start("locust", command)
+        code = _watch(line, process, folder, int(plan["worker"]))
+        return code, process.tail()
+
+
+def _watch(line: Line, process: Process, folder: Path, number: int) -> int:
+    """Hand in rows until the clients have ended, and return their exit code."""
+    sent = dict.fromkeys(FILES, 0)
+    while True:
+        code = process.code()
+        for name in FILES:
+            sent[name] += _hand_in(line, name, folder / f"{name}.{number}.csv", sent[name])
+        if code is not None:
+            return code
+        line.send({"alive": 1})
+        if line.gone():
+            raise ConnectionError("the bed has hung up")
+        time.sleep(BEAT_S)
+
+
+def _hand_in(line: Line, name: str, path: Path, start: int) -> int:
+    """Send the whole lines of a file from byte `start` on, and return how many bytes that were."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            data = file.read()
+    except FileNotFoundError:
+        return 0
+    whole = data[: data.rfind(b"\n") + 1]
+    rows = whole.decode().splitlines(keepends=True)
+    for first in range(0, len(rows), ROWS):
+        line.send({"name": name, "rows": rows[first : first + ROWS]})
+    return len(whole)

@@ -1,0 +1,271 @@
+"""What trees of a run differ in by more than chance, and what can't be told.
+
+Two trees, or two runs, differ in a figure only if that is more than the same tree differs from itself on the same
+machine. Repeats say how much that is. Without them, what clients and minions got is compared by exact tests, and times,
+CPU, memory and rates by a margin that pairs of the same tree have not been seen to exceed on a busy machine.
+`harness.results.noise` has the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness import figures
+from harness.results import noise, repeats
+from harness.scenarios import labels as names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.figures import Figure
+    from harness.results.repeats import Range
+
+Basis = Literal["ranges", "counts", "margin"]
+Rule = Callable[[Mapping[str, Any]], tuple[float, float]]
+# the ratio that two single runs of the same tree do not reach: CPU and memory, times and rates
+WIDE = {"ms": 2.0, "KB": 2.0, "MB": 2.0, "s": 5.0, "/s": 5.0}
+# of all cores, what others may use: beyond that one pair of runs tells nothing, as what comes and goes in an hour can
+# fail most requests of one run and none of the next
+BUSY = 0.15
+# less is nothing that a reader would act on, however sure it is; and what samples or the clock can't resolve
+SMALL = 1.05
+RESOLUTION = {"s": 0.1}
+SAMPLED_S = {"settle_s": 2.0, "ramp_up_s": 2.0}
+# what the simulated minions and clients take and do is nothing that a tree does
+OF_BED = frozenset(
+    {
+        "kb_per_minion",
+        "fleet_cpu_ms_per_return",
+        "fleet_cpu_ms_per_any_return",
+        "sent_late_s.max",
+        "sent_late_s.p95",
+        "sent_late_s.late",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of two trees, or of two runs: the range that each had, the ratio of the medians, and what is known.
+
+    `basis` says what tells them apart: `ranges` of enough repeats, an exact test of `counts`, or a `margin` that takes
+    the place of missing repeats; it is empty where nothing does. `ratio` is None where the base is zero.
+    """
+
+    name: str
+    base: Range
+    other: Range
+    ratio: float | None
+    basis: Basis | Literal[""]
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the two differ by more than chance."""
+        return bool(self.basis)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        return {**asdict(self), "differs": self.differs}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two trees compared, `other` to `base`: the labels under which each ran, and a line for each figure of both.
+
+    In a `control` both are the same tree: what it calls different, the machine has done. `busy` is whether others used
+    the machine's processor during one of the runs.
+    """
+
+    base: tuple[str, ...]
+    other: tuple[str, ...]
+    control: bool
+    lines: tuple[Difference, ...]
+    busy: bool = False
+
+    @property
+    def blind(self) -> bool:
+        """Return whether nothing can be told: one run each, and others used the machine meanwhile."""
+        return self.busy and self.runs == (1, 1)
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """Return how often each was run."""
+        most = [max((getattr(line, side).n for line in self.lines), default=0) for side in ("base", "other")]
+        return most[0], most[1]
+
+    @property
+    def different(self) -> tuple[Difference, ...]:
+        """Return the lines that differ."""
+        return tuple(line for line in self.lines if line.differs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        lines = [line.to_dict() for line in self.lines]
+        facts = {"base": self.base, "other": self.other, "control": self.control, "busy": self.busy}
+        return {**facts, "figures": lines}
+
+
+def from_dict(values: Mapping[str, Any]) -> Pair:
+    """Return the pair that `to_dict` made plain values of."""
+    lines = tuple(
+        Difference(
+            line["name"], repeats.Range(**line["base"]), repeats.Range(**line["other"]), line["ratio"], line["basis"]
+        )
+        for line in values["figures"]
+    )
+    return Pair(tuple(values["base"]), tuple(values["other"]), values["control"], lines, values["busy"])
+
+
+def pairs(
+    each: Sequence[Mapping[str, Mapping[str, Any]]], groups: Sequence[Sequence[str]], cores: int = 1
+) -> list[Pair]:
+    """Return what is to be compared in a run: every other tree to the base, then each tree to itself.
+
+    `each` holds the results of each repeat by label, `groups` the labels of each tree. The base is stock, or the first.
+    A tree that ran under several labels is compared with all of its runs. The machine has so many `cores`.
+    """
+    ordered = sorted(groups, key=lambda group: names.kind(group[0]) != "stock")
+    found = [_pair(each, ordered[0], group, cores) for group in ordered[1:]]
+    found += [_pair(each, group[:1], (label,), cores, control=True) for group in ordered for label in group[1:]]
+    return found
+
+
+def judge(figure: Figure, base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> Difference | None:
+    """Return how a figure of the results `other` compares to `base`; None where it can't or nothing of it is better."""
+    here, there = repeats.values(base, figure.name), repeats.values(other, figure.name)
+    if not figure.better or figure.name in OF_BED or not here or not there:
+        return None
+    if figure.measured:
+        return between(figure, here, there)
+    return _difference(figure, here, there, _counted(figure, (here, there), (base, other)))
+
+
+def between(figure: Figure, here: Sequence[float], there: Sequence[float]) -> Difference | None:
+    """Return how a measured figure's values of some runs compare to those of others, None where one side has none."""
+    if not here or not there:
+        return None
+    resolution = SAMPLED_S.get(figure.name, RESOLUTION.get(figure.unit, 0.0))
+    low, high = sorted((median(here), median(there)))
+    told = high - low > resolution and high > low * SMALL and noise.told_apart(here, there, WIDE[figure.unit])
+    basis: Basis = "ranges" if noise.rare(len(here), len(there)) else "margin"
+    return _difference(figure, here, there, basis if told else "")
+
+
+def _difference(
+    figure: Figure, here: Sequence[float], there: Sequence[float], basis: Basis | Literal[""]
+) -> Difference:
+    first, second = median(here), median(there)
+    ratio = round(second / first, 4) if first else None
+    return Difference(figure.name, repeats.spread(here), repeats.spread(there), ratio, basis)
+
+
+def _counted(
+    figure: Figure, found: tuple[Sequence[float], Sequence[float]], results: tuple[Sequence[Any], Sequence[Any]]
+) -> Basis | Literal[""]:
+    """Return what tells two series of a count or a share apart, "" if nothing does.
+
+    With repeats their ranges have to be apart too: the same event may have befallen many of one run's requests.
+    """
+    sizes = (len(found[0]), len(found[1]))
+    if max(sizes) > 1 and noise.apart(*found) <= 1:
+        return ""
+    if noise.rare(*sizes):
+        return "ranges"
+    rule = SHARES.get(figure.name) or RATES.get(figure.name)
+    if rule is None:
+        return ""
+    (events, of), (other_events, other_of) = (_total(rule, side) for side in results)
+    grown = _badness(figure, median(found[1])) - _badness(figure, median(found[0]))
+    # more events of even more requests are no clear case
+    if grown * (other_events * of - events * other_of) <= 0:
+        return ""
+    test = noise.same_share if figure.name in SHARES else noise.same_rate
+    return "counts" if test(events, of, other_events, other_of) < noise.COUNTS_LEVEL else ""
+
+
+def _badness(figure: Figure, value: float) -> float:
+    """Return how bad a value is: its distance from the best one of a figure that has one, else the value itself."""
+    if figure.floor is not None:
+        return abs(value - figure.floor)
+    return -value if figure.better == "higher" else value
+
+
+def _pair(
+    each: Sequence[Mapping[str, Mapping[str, Any]]],
+    base: Sequence[str],
+    other: Sequence[str],
+    cores: int,
+    *,
+    control: bool = False,
+) -> Pair:
+    here, there = ([trees[label] for trees in each for label in side] for side in (base, other))
+    found = (judge(figure, here, there) for figure in figures.FIGURES if figure.name not in figures.BY_ROLE)
+    pair = Pair(tuple(base), tuple(other), control, tuple(line for line in found if line), busy([*here, *there], cores))
+    if pair.blind:
+        return replace(pair, lines=tuple(replace(line, basis="") for line in pair.lines))
+    return pair
+
+
+def busy(results: Sequence[Mapping[str, Any]], cores: int) -> bool:
+    """Return whether others used much of the machine's cores during one of these runs, as far as that is known."""
+    return any((result.get("others_cores") or 0.0) > BUSY * cores for result in results)
+
+
+def _total(rule: Rule, results: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Return events and what they are of, over all results."""
+    counted = [rule(result) for result in results]
+    return sum(events for events, _ in counted), sum(of for _, of in counted)
+
+
+def _jobs(field: str) -> Rule:
+    """Return the rule of returns that are missing, counted as whole jobs: those of one job are missing together."""
+
+    def count(result: Mapping[str, Any]) -> tuple[float, float]:
+        return result["jobs_accepted"] * result[field] / (result["returns_expected"] or 1), result["jobs_accepted"]
+
+    return count
+
+
+def _per_job(field: str) -> Rule:
+    """Return the rule of a figure that is a ratio of returns or executions, counted as whole jobs."""
+    return lambda result: (result["publications"] * (result[field] or 0.0), result["publications"])
+
+
+def _of(field: str, whole: str) -> Rule:
+    """Return the rule of a count of so many."""
+    return lambda result: (result[field], result[whole])
+
+
+def _polls(result: Mapping[str, Any]) -> tuple[float, float]:
+    """Return find_jobs as polls of as many minions as a job has, for each job that was requested."""
+    return result["find_jobs"] * result["jobs_accepted"] / (result["returns_expected"] or 1), result["jobs_requested"]
+
+
+def _unacknowledged(result: Mapping[str, Any]) -> tuple[float, float]:
+    return result["publications"] * (1 - result["acknowledged_ratio"]), result["publications"]
+
+
+def _repeated(result: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the jobs that are more than were requested, or fewer."""
+    return abs(result["publications"] - result["jobs_requested"]), result["jobs_requested"]
+
+
+# what each count is of, in events that are independent of each other: shares of so many, and rates beside so many
+SHARES: dict[str, Rule] = {
+    "client_errors": _of("client_errors", "client_requests"),
+    "login_errors": _of("login_errors", "logins"),
+    "jobs_unpublished": _of("jobs_unpublished", "jobs_accepted"),
+    "never_reached": _jobs("never_reached"),
+    "returns_unfinished": _jobs("returns_unfinished"),
+    "returns_lost": _jobs("returns_lost"),
+    "acknowledged_ratio": _unacknowledged,
+}
+RATES: dict[str, Rule] = {
+    "publications_per_job": _repeated,
+    "duplicate_ratio": _per_job("duplicate_ratio"),
+    "find_jobs": _polls,
+    "find_jobs_per_execution": _per_job("find_jobs_per_execution"),
+}

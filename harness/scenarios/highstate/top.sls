@@ -1,0 +1,7 @@
+base:
+  '*':
+    - common
+    - web
+  'G@role:db':
+    - match: compound
+    - database

@@ -1,0 +1,71 @@
+"""The table `[users]` of a scenario: groups of users who log in, each with permissions.
+
+A service with one log-in costs a master less than fifty people with one each: every log-in makes a token, every request
+looks one up and compares what is asked for with what its user may do.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.scenarios.table import Table
+
+LOGINS = START, REQUEST = ("start", "request")
+MOST = 1000
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+
+
+@dataclass(frozen=True)
+class Group:
+    """So many users alike: `permissions` as Salt's `external_auth` and `publisher_acl` take them.
+
+    `login` is when they log in: `start` (once, when the load begins) or `request` (anew for each request).
+    """
+
+    name: str
+    count: int
+    permissions: tuple[object, ...]
+    login: str = START
+
+    def user(self, number: int) -> str:
+        """Return the user who sends the request of this number: they take turns."""
+        return f"{self.name}-{number % self.count + 1:03d}"
+
+    @property
+    def users(self) -> list[str]:
+        """Return the names of all users."""
+        return [self.user(number) for number in range(self.count)]
+
+
+def read_users(table: Table) -> dict[str, Group]:
+    """Return the groups of users by name. Raises ScenarioError for anything that is not understood."""
+    return {name: _group(table, name) for name in table}
+
+
+def _group(parent: Table, name: str) -> Group:
+    if not _NAME.fullmatch(name):
+        raise parent.error(name, "is no name of a group: take lower-case letters, digits and hyphens, a letter first")
+    table = parent.table(name).allow("count", "permissions", "login")
+    found = table.take("permissions", list)
+    if not found:
+        raise table.error("permissions", "is empty, so nobody could do anything: give at least one, such as 'test.*'")
+    for entry in found:
+        if not _permission(entry):
+            raise table.error(
+                "permissions",
+                f"holds {entry!r}, but may hold functions such as 'test.*', '@runner', or tables such as "
+                "{ 'web*' = ['state.apply'] } only",
+            )
+    return Group(name, table.count("count", low=1, high=MOST), tuple(found), table.choice("login", LOGINS, START))
+
+
+def _permission(entry: object) -> bool:
+    """Return whether an entry is one of Salt's: a function, or a table of targets with lists of functions."""
+    if isinstance(entry, str):
+        return bool(entry)
+    if not isinstance(entry, dict) or not entry:
+        return False
+    return all(isinstance(of, list) and of and all(isinstance(one, str | dict) for one in of) for of in entry.values())

@@ -1,0 +1,130 @@
+"""Jobs: what clients, the job cache and the fleet know of the same ones, and by which clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from harness.verify.finding import NOTE, WRONG, Finding, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.scenarios.scenario import Scenario
+    from harness.verify.store import Store
+
+# a publication reaches all workers at once, as far as each gets round to reading it
+SPREAD_S = 60.0
+# a job's id is the master's time, in its time zone: whole quarters of an hour from UTC
+ZONE_S = 900.0
+JID = "%Y%m%d%H%M%S%f"
+# between two looks at the same clock
+ROUND_S = 0.01
+
+
+def findings(store: Store, scenario: Scenario) -> Iterator[Finding]:
+    """Yield where the sources disagree."""
+    yield from _accepted(store, scenario)
+    yield from _known(store)
+    yield from _answered(store)
+    yield from _clocks(store)
+
+
+def _accepted(store: Store, scenario: Scenario) -> Iterator[Finding]:
+    """Yield jobs that minions or clients know and the job cache does not: a master saves a job before all else."""
+    accepted = {jid for (jid,) in store.rows("SELECT jid FROM accepted")}
+    if not accepted:
+        # a master may be told to keep no jobs
+        return
+    doubled = store.value("SELECT count(*) - count(DISTINCT jid) FROM accepted")
+    if doubled:
+        yield Finding(store.tree, WRONG, f"accepted.csv has {doubled:,} jobs more than once.")
+    seen = {jid for jid, fun in store.rows("SELECT DISTINCT jid, fun FROM jobs") if fun in scenario.asked}
+    told = {
+        jid
+        for (jids,) in store.rows("SELECT jids FROM requests WHERE kind IN ('api', 'cli') AND jids <> ''")
+        for jid in jids.split()
+    }
+    for jids, who in ((seen, "minions saw"), (told, "clients were told of")):
+        if missing := sorted(jids - accepted):
+            text = f"{who} {len(missing):,} jobs that the master's job cache does not have: {some(missing)}."
+            yield Finding(store.tree, WRONG, text)
+
+
+def _known(store: Store) -> Iterator[Finding]:
+    """Yield jobs that one source knows and another does not."""
+    unseen = "SELECT DISTINCT jid FROM {} WHERE jid NOT IN (SELECT jid FROM jobs)"
+    for table, what in (("returns", "minions returned"), ("kept", "the job cache holds returns of")):
+        if jids := [jid for (jid,) in store.rows(unseen.format(table))]:
+            yield Finding(store.tree, WRONG, f"{what} {len(jids):,} jobs that no minion saw: {some(jids)}.")
+    known = {jid for (jid,) in store.rows("SELECT DISTINCT jid FROM jobs")}
+    ghosts, late = [], []
+    for name, number, jids, answered, mode in store.rows(
+        # no minion hears of a runner's own id
+        "SELECT clients, number, jids, answered, mode FROM requests WHERE mode = 'sync' OR kind IN ('api', 'cli')"
+    ):
+        unknown = [jid for jid in jids.split() if jid not in known]
+        if unknown and mode == "sync" and answered:
+            ghosts.append(f"{name} {number}")
+        late += unknown if mode != "sync" or not answered else []
+    if ghosts:
+        text = f"{len(ghosts):,} requests were answered by jobs that no minion saw: {some(ghosts)}."
+        yield Finding(store.tree, WRONG, text)
+    if late:
+        text = f"{len(late):,} jobs that clients were told of reached no minion: {some(late)}."
+        yield Finding(store.tree, NOTE, text)
+
+
+def _answered(store: Store) -> Iterator[Finding]:
+    """Yield requests with more answers than minions sent."""
+    few = []
+    for name, number, jids, answered in store.rows(
+        "SELECT clients, number, jids, answered FROM requests WHERE mode = 'sync' AND jids <> ''"
+    ):
+        sent = sum(
+            store.value("SELECT count(DISTINCT minion) FROM returns WHERE jid = :jid AND attempts > 0", jid=jid)
+            for jid in jids.split()
+        )
+        if sent < answered:
+            few.append(f"{name} {number}: {answered:,} answered, {sent:,} sent")
+    if few:
+        text = f"{len(few):,} requests got more answers than minions sent: {some(few)}."
+        yield Finding(store.tree, WRONG, text)
+
+
+def _clocks(store: Store) -> Iterator[Finding]:
+    """Yield files whose times can't be of the same clock as the rest."""
+    lag: dict[int, float] = {}
+    first: dict[str, float] = {}
+    spread: dict[int, float] = {}
+    for file, jid, time in store.rows("SELECT file, jid, min(time) FROM jobs GROUP BY file, jid ORDER BY 3"):
+        first.setdefault(jid, time)
+        spread[file] = max(spread.get(file, 0.0), time - first[jid])
+        if (born := _born(jid)) is not None:
+            lag[file] = min(lag.get(file, ZONE_S), (time - born + ROUND_S) % ZONE_S)
+    for file, seconds in lag.items():
+        if seconds > SPREAD_S:
+            off = seconds - ZONE_S if seconds > ZONE_S / 2 else seconds
+            text = f"the clock of {store.names[file]} is {off:.0f} s off that of the master, which the jobs' ids tell."
+            yield Finding(store.tree, WRONG, text)
+    for file, seconds in spread.items():
+        if seconds > SPREAD_S:
+            text = (
+                f"{store.names[file]} has a job {seconds:.0f} s after another worker's: its clock is off, or it hung."
+            )
+            yield Finding(store.tree, WRONG, text)
+    early = store.value(
+        """SELECT count(*) FROM returns JOIN (SELECT jid, min(time) AS seen FROM jobs GROUP BY jid) USING (jid)
+           WHERE returns.time - seconds < seen - :round AND attempts > 0""",
+        round=ROUND_S,
+    )
+    if early:
+        yield Finding(store.tree, WRONG, f"{early:,} returns were sent before their job was seen by any minion.")
+
+
+def _born(jid: str) -> float | None:
+    """Return the time in a job's id, in seconds of an unknown time zone."""
+    try:
+        return datetime.strptime(jid[:20], JID).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,74 @@
+"""The master's log against what the run did: which jobs it published, how often it ended, what it complained of."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from harness.verify.finding import DOUBT, NOTE, WRONG, Finding, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.scenarios.scenario import Scenario
+    from harness.verify.store import Store
+
+# with `log_level_logfile: info` in the scenario's `[master]` the master tells each publication and return
+PUBLISHED = re.compile(r"Published command (\S+) with jid (\d{20})")
+STOPPED = "Master received a SIGTERM. Exiting."
+SEVERE = re.compile(r"\[(?:ERROR|CRITICAL) *\]")
+# what makes every figure doubtful, whoever is at fault
+EXHAUSTED = ("Too many open files", "No space left on device", "MemoryError", "Cannot allocate memory")
+RESTART = "restart-master"
+LONGEST = 160
+# a log of the most talkative level has this many lines only in a run of hours
+MOST_LINES = 50_000_000
+
+
+def findings(store: Store, scenario: Scenario, logs: Path) -> Iterator[Finding]:
+    """Yield what the master's log in the folder `logs` says against the samples."""
+    paths = sorted({*logs.glob("master.log"), *logs.glob("master/master.log")})
+    if not paths:
+        yield Finding(store.tree, WRONG, "the master's log is missing.")
+        return
+    published: dict[str, str] = {}
+    stops, severe, exhausted = 0, list[str](), set[str]()
+    for path in paths:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for _, line in zip(range(MOST_LINES), file, strict=False):
+                if found := PUBLISHED.search(line):
+                    published[found[2]] = found[1]
+                stops += STOPPED in line
+                if SEVERE.search(line):
+                    severe.append(line.strip()[:LONGEST])
+                exhausted |= {word for word in EXHAUSTED if word in line}
+    if exhausted:
+        yield Finding(store.tree, DOUBT, f"the master ran out of something: {some(sorted(exhausted))}.")
+    elif severe:
+        yield Finding(store.tree, NOTE, f"the master's log has {len(severe):,} errors, the first is: {severe[0]}")
+    restarts = store.value("SELECT count(*) FROM moments WHERE do = :do AND error = ''", do=RESTART)
+    # a master that is killed for being slow to end says nothing
+    if stops > restarts + 1:
+        yield Finding(store.tree, WRONG, f"the master was stopped {stops:,} times; the run knows {restarts + 1:,}.")
+    yield from _publications(store, scenario, published)
+
+
+def _publications(store: Store, scenario: Scenario, published: dict[str, str]) -> Iterator[Finding]:
+    if not published or not store.timeline:
+        return
+    seen = {
+        jid: (fun, count)
+        for jid, fun, count in store.rows(
+            "SELECT jid, min(fun), sum(targeted) FROM jobs WHERE time >= :start GROUP BY jid",
+            start=store.timeline["load_start"],
+        )
+        if fun in scenario.asked
+    }
+    if unknown := sorted(seen.keys() - published.keys()):
+        text = f"minions saw {len(unknown):,} jobs that the master's log does not have: {some(unknown)}."
+        yield Finding(store.tree, WRONG, text)
+    unseen = sorted(jid for jid, fun in published.items() if fun in scenario.asked and jid not in seen)
+    if unseen:
+        text = f"{len(unseen):,} jobs that the master's log has reached no minion: {some(unseen)}."
+        yield Finding(store.tree, NOTE, text)

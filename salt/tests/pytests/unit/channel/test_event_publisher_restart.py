@@ -1,0 +1,97 @@
+"""
+Tests of a master's event publisher that is started again
+"""
+
+# pylint: disable=protected-access
+
+import asyncio
+import multiprocessing
+
+import pytest
+
+import salt.channel.server as server
+
+pytestmark = [
+    pytest.mark.skip_on_windows(reason="Processes are not forked on Windows"),
+]
+
+
+class Transport:
+    """
+    A transport that tells when its publisher runs
+    """
+
+    def __init__(self, pipe):
+        self.pipe = pipe
+
+    async def publisher(self, publish_payload, io_loop=None):
+        self.pipe.send("publishing")
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def started(master_opts):
+    """
+    A function that forks an event publisher and tells whether it publishes
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    channel = server.MasterPubServerChannel(master_opts, Transport(sender))
+    process = context.Process(target=channel._publish_daemon)
+
+    def start():
+        process.start()
+        # what is left of it goes with the process
+        sender.close()
+
+    def publishes():
+        try:
+            return receiver.poll(30) and receiver.recv() == "publishing"
+        except EOFError:
+            return False
+
+    try:
+        yield start, publishes
+    finally:
+        if process.pid:
+            process.terminate()
+            process.join(30)
+        receiver.close()
+
+
+def test_first_event_publisher(started):
+    start, publishes = started
+    start()
+    assert publishes()
+
+
+def test_event_publisher_that_is_started_again(started):
+    """
+    ProcessManager starts what has died from within its event loop
+    """
+    start, publishes = started
+
+    async def check_children():
+        start()
+
+    asyncio.run(check_children())
+    assert publishes()
+
+
+def test_event_publisher_that_is_started_again_from_the_current_loop(started):
+    """
+    The loop that runs is the one that the fork takes for its own
+    """
+    start, publishes = started
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.call_soon(start)
+        loop.call_later(0.1, loop.stop)
+        loop.run_forever()
+        assert publishes()
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
