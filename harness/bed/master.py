@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from harness.bed import batches
 from harness.bed.ping import PINGS
 from harness.errors import DiskError, MasterError, StartError
 from harness.processes.deadline import until
@@ -97,14 +98,14 @@ class Master:
         )
 
     def running(self) -> list[str]:
-        """Return the ids of its own jobs that are at work: each runner has a file while it runs.
+        """Return the ids of its own jobs that are at work: runners, and batches that it drives itself.
 
-        One whose process was killed leaves its file behind. Source: salt.client.mixins.SyncClientMixin.low.
+        Each runner has a file while it runs; one whose process was killed leaves its file behind. Source:
+        salt.client.mixins.SyncClientMixin.low.
         """
-        try:
-            return sorted(path.name for path in (self.cache_dir / "proc").iterdir() if path.name.isdigit())
-        except FileNotFoundError:
-            return []
+        folder = self.cache_dir / "proc"
+        runners = [path.name for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+        return sorted([*runners, *batches.at_work(self.cache_dir, self.job_cache)])
 
     def options(self) -> dict[str, Any]:
         """Return what the configuration needs for this to be a master apart from any other on the machine."""

@@ -309,7 +309,7 @@ class Containers:
         files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/kept.csv", self._job.samples)
 
     def running(self) -> list[str]:
-        """Return the ids of the runners at work in the master's container."""
+        """Return the ids of runners and batches at work in the master's container."""
         return list(self._channels[MASTER].ask("running")["running"])
 
     def read_runners(self, jobs: Sequence[RunnerJob]) -> None:

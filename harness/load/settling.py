@@ -29,7 +29,7 @@ QUIET_S = 2.0
 
 
 class Queue:
-    """What waits in the master: runners at work, and accepted jobs that no minion has heard of."""
+    """What waits in the master: runners and batches at work, and accepted jobs that no minion has heard of."""
 
     def __init__(self, job: Job, stage: Stage, fleet: Fleet, expected: Mapping[str, int]) -> None:
         """Look at nothing yet; `expected` are the sizes of the clients' targets."""

@@ -158,7 +158,7 @@ class Stage(Protocol):
         """Write `kept.csv`: the returns of `jids` that the master's job cache holds."""
 
     def running(self) -> list[str]:
-        """Return the ids of the master's own jobs that are at work: its runners."""
+        """Return the ids of the master's own jobs that are at work: its runners, and batches that it drives."""
 
     def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
         """Write `runners.csv`: the answers of asynchronous runners that the master's job cache holds."""
@@ -306,7 +306,7 @@ class Local:
         errand.read_job_cache(self._bed, jids, self._job.samples.resolve() / "kept.csv")
 
     def running(self) -> list[str]:
-        """Return the ids of the runners at work."""
+        """Return the ids of runners and batches at work."""
         return self._bed.master.running()
 
     def read_runners(self, jobs: Sequence[RunnerJob]) -> None:

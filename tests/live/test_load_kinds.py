@@ -35,10 +35,11 @@ KINDS = HEAD + "minions = 6\n[master]\n" + PATIENT + "".join((
     BLOCK.format("active", "runner", "jobs.active", 1),
     BLOCK.format("batch over api", "api", "test.ping", 0) + 'tgt = "*"\nbatch = "50%"\n' + LATE,
     BLOCK.format("batch", "cli", "cmd.run", 0) + 'args = ["uptime"]\ntgt = "*"\nbatch = 4\nbatch_wait = 1\n' + LATE,
-    BLOCK.format("batch later", "cli", "test.ping", 0) + 'tgt = "*"\nbatch = 2\nmode = "async"\n' + LATE,
     BLOCK.format("list", "runner", "jobs.list_jobs", 25),
     BLOCK.format("orchestrate later", "salt-run", "state.orchestrate", 30) + CANARY + 'mode = "async"\n',
     BLOCK.format("status later", "runner", "manage.status", 30) + 'mode = "async"\n' + LATE,
+    # the last to end: between its parts nothing moves for longer than a quiet fleet takes to count as settled
+    BLOCK.format("batch later", "cli", "test.ping", 30) + 'tgt = "*"\nbatch = 2\nbatch_wait = 5\nmode = "async"\n' + LATE,
     BLOCK.format("no such", "runner", "manage.nothing", 2),
     BLOCK.format("no such command", "salt-run", "manage.nothing", 2),
     BLOCK.format("no orchestration", "runner", "state.orchestrate", 2) + 'args = ["nothing"]\n',
