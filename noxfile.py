@@ -323,10 +323,13 @@ def upstream(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run all that a change must pass: lint, types, patches, units, live, Salt's own tests for what we touch."""
+    """Run all that a change must pass: lint, types, patches, units, live, Salt's own tests for what we touch.
+
+    What stands after `--` goes to pytest for the units and the live tests: `nox -s tests -- --shuffle=any`.
+    """
     _setup(session)
     python = [str(PYTHON), "-m"]
-    tests = [*python, "pytest", "-n", "2", "tests"]
+    tests = [*python, "pytest", "-n", "2", *session.posargs, "tests"]
     # most of the live tests' time is waiting for processes, which leaves room for what computes; what needs the lock
     # of the patch tool stands in one lane
     lanes = [

@@ -39,7 +39,7 @@ KINDS = HEAD + "minions = 6\n[master]\n" + PATIENT + "".join((
     BLOCK.format("orchestrate later", "salt-run", "state.orchestrate", 30) + CANARY + 'mode = "async"\n',
     BLOCK.format("status later", "runner", "manage.status", 30) + 'mode = "async"\n' + LATE,
     # the last to end: between its parts nothing moves for longer than a quiet fleet takes to count as settled
-    BLOCK.format("batch later", "cli", "test.ping", 30) + 'tgt = "*"\nbatch = 2\nbatch_wait = 5\nmode = "async"\n' + LATE,
+    BLOCK.format("batch later", "cli", "test.ping", 30) + 'tgt = "*"\nbatch = 2\nbatch_wait = 5\nmode = "async"\n',
     BLOCK.format("no such", "runner", "manage.nothing", 2),
     BLOCK.format("no such command", "salt-run", "manage.nothing", 2),
     BLOCK.format("no orchestration", "runner", "state.orchestrate", 2) + 'args = ["nothing"]\n',
