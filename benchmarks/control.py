@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.benchmark import Benchmark
+from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from harness import campaign, figures
 from harness.progress import Progress
@@ -52,14 +53,16 @@ def run(options: Options) -> dict[Figure, Samples]:
 
 def count(each: Sequence[Mapping[str, Mapping[str, Any]]], cores: int) -> dict[Figure, Samples]:
     """Return the figures of a run's repeats, in their order, on a machine of so many cores."""
-    single = [called(each[place : place + 1], cores) for place in range(len(each))]
+    blind = [differences.busy([*one.values()], cores) for one in each]
+    # what nothing can be told of is no figure that was found alike
+    single = [called(each[place : place + 1], cores) for place in range(len(each)) if not blind[place]]
     groups = [called(group, cores) for size in GROUPS for group in _groups(each, size)]
     if len(each) not in {1, *GROUPS}:
         groups.append(called(each, cores))
     return {
         **_counts((COMPARED, CALLED, SHARE), single),
-        **_counts((REPEATED, REPEATED_CALLED, REPEATED_SHARE), groups or [(0, 0)]),
-        BLIND: Samples([sum(differences.busy([*one.values()], cores) for one in each)]),
+        **_counts((REPEATED, REPEATED_CALLED, REPEATED_SHARE), groups),
+        BLIND: Samples([sum(blind)]),
         CPU: Samples([_ratio(one, "master_cpu_ms_per_return") for one in each]),
         LATENCY: Samples([_ratio(one, "client_latency_s.p50") for one in each]),
     }
@@ -71,7 +74,6 @@ def called(each: Sequence[Mapping[str, Mapping[str, Any]]], cores: int) -> tuple
     shown = [theme.group(role) for one in each for values in one.values() for role in values["cpu_s"]]
     roles = sorted(set(shown), key=theme.order)
     changes = [comparison.change(line) for line in pair.lines]
-    # on a busy machine a single pair tells nothing of these either
     changes += [change for _, _, change in page.cpu_rows(each, roles, [pair])]
     compared = [change for change in changes if change is not None]
     return len(compared), sum(change not in {comparison.ALIKE, comparison.UNTOLD} for change in compared)
@@ -83,8 +85,10 @@ def _groups(each: Sequence[Mapping[str, Any]], size: int) -> Iterator[Sequence[M
 
 
 def _counts(of: tuple[Figure, Figure, Figure], found: Sequence[tuple[int, int]]) -> dict[Figure, Samples]:
-    compared, different = (sum(numbers) for numbers in zip(*found, strict=True))
-    share = different / compared if compared else 0.0
+    compared, different = sum(one for one, _ in found), sum(one for _, one in found)
+    if not compared:
+        raise BenchmarkError(f"There were no {of[0].what}: take two rounds or more, with nothing else on the machine.")
+    share = different / compared
     return dict(zip(of, (Samples([value]) for value in (compared, different, share)), strict=True))
 
 

@@ -11,7 +11,7 @@ from evil_minions.cast import Part, check
 from evil_minions.errors import UsageError
 from evil_minions.network import Path as NetworkPath
 from evil_minions.network import Region
-from evil_minions.target import KINDS
+from evil_minions.target import KINDS, Target, needs_pillar
 from evil_minions.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ class FleetSettings:
             raise UsageError("--grains and --population exclude each other: leave one out.")
         check(self.behaviours, "--behaviour")
         check([Part("", region.share or 0.0) for region in self.network], "--network")
-        for region in self.network:
-            if region.tgt_type not in KINDS:
-                raise UsageError(f"tgt_type of a network is {region.tgt_type!r}: give one of {', '.join(KINDS)}.")
+        self._check_networks()
         self._check_traffic()
         try:
             distinct = self.id_format.format(0) != self.id_format.format(1)
@@ -90,6 +88,16 @@ class FleetSettings:
             raise UsageError(
                 f"--id-format {self.id_format!r} must hold a place for a number, such as 'minion-{{:05d}}'."
             )
+
+    def _check_networks(self) -> None:
+        for region in self.network:
+            if region.tgt_type not in KINDS:
+                raise UsageError(f"tgt_type of a network is {region.tgt_type!r}: give one of {', '.join(KINDS)}.")
+            if region.tgt is not None and needs_pillar(Target(region.tgt, region.tgt_type)):
+                raise UsageError(
+                    f"The target {region.tgt!r} of a network is one by pillar, which no minion has before it connects: "
+                    "name ids or grains."
+                )
 
     def _check_traffic(self) -> None:
         """Raise UsageError if a value of what minions answer and send can't be used."""

@@ -70,6 +70,14 @@ def target_of(load: dict[str, Any]) -> Target:
     return Target(load["tgt"], load.get("tgt_type", "glob"), load.get("delimiter", _DELIMITER))
 
 
+def needs_pillar(target: Target) -> bool:
+    """Return whether a target looks at pillars, by its type or in a word of a compound."""
+    if target.kind == "compound":
+        words = target.expression if isinstance(target.expression, list) else str(target.expression).split()
+        return any(re.match(r"\(*[IJ](?:!.)?@", str(word)) for word in words)
+    return target.kind in {"pillar", "pillar_exact", "pillar_pcre"}
+
+
 class Targets:
     """The minions of a worker, as targets see them.
 

@@ -82,6 +82,10 @@ class RunnerSample:
     error: str
 
 
+APART = 10_000_000
+"""Between the numbers of the processes of two containers, which are a container's own."""
+
+
 @dataclass(frozen=True)
 class ProcessSample:
     """One process at one time, in `processes.csv`; `cpu_s` is cumulative, see `harness.processes.monitor`."""

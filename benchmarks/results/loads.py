@@ -1,7 +1,7 @@
 """Load runs: for each scenario the newest finished run of it as it stands today, and the rows of that.
 
-A run of other minions, another transport or an older definition of the scenario measured something else, and one
-without both trees compares nothing, so they are passed over.
+A run of other minions, another transport or an older definition of the scenario measured something else, one without
+both trees compares nothing, and one whose sources contradict each other proves nothing, so they are passed over.
 """
 
 from __future__ import annotations
@@ -108,6 +108,9 @@ def _newest(chosen: Chosen, scenario: Scenario, folder: Path) -> tuple[dict[str,
             if json.loads(path.read_text(encoding="utf-8"))["format"] != results.FORMAT:
                 continue
             values = results.load(path.parent)
+            # the report of such a run says that it is not to be believed; one without a verdict was never verified
+            if values.get("disagrees", True):
+                continue
             facts = json.loads((path.parent / "environment.json").read_text(encoding="utf-8"))
             if not _same(values["scenario"], scenario) or facts.get("bed", {}).get("made_of") != "processes":
                 continue

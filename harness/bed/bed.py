@@ -15,7 +15,8 @@ import itertools
 import logging
 import os
 import shutil
-from contextlib import ExitStack
+import signal
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
@@ -29,7 +30,7 @@ from harness.bed.tree import Tree
 from harness.database import schema as database
 from harness.database import sources
 from harness.database.postgres import Place, first_line
-from harness.errors import DiskError, StartError, disk_error, is_full
+from harness.errors import DiskError, ProcessError, StartError, disk_error, is_full
 from harness.processes import monitor
 from harness.processes.ports import Ports
 from harness.processes.process import PACKAGES, Command, Process, Processes
@@ -316,6 +317,11 @@ class Bed:
     def restart_master(self) -> None:
         """Stop the master, start it again with the same configuration, and wait until it answers."""
         old = self._master_process
+        old.stopped = True
+        old.signal(signal.SIGTERM)
+        # the warden is free meanwhile for whoever takes samples and looks after the others
+        with suppress(ProcessError):
+            old.wait(STOP_S)
         old.stop(STOP_S)
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
         master.wait_ready(self.master, self._master_process)

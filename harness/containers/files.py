@@ -12,14 +12,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from harness import samples
 from harness.errors import RunError
+from harness.load import plan as plans
 from harness.samples import ProcessSample, SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 SKIPPED = frozenset({"__pycache__", ".git", "tests", "doc"})
-# numbers of processes are a container's own; so far apart, those of two never meet
-APART = 10_000_000
 # columns of samples that hold a moment, by the clock of whoever wrote them
 MOMENTS = frozenset({"time", "scheduled", "started", "finished"})
 
@@ -76,7 +75,7 @@ def merge_processes(folders: Iterable[tuple[Path, float]], output: Path) -> None
         if (folder / "processes.csv").exists():
             latest = {(round(row.time - ahead), row.pid): row for row in samples.read_processes(folder)}
             rows += [
-                ProcessSample(float(time), row.role, number * APART + pid, row.cpu_s, row.rss_kb)
+                ProcessSample(float(time), row.role, number * samples.APART + pid, row.cpu_s, row.rss_kb)
                 for (time, pid), row in latest.items()
             ]
     file = SampleFile(output, ProcessSample)
@@ -99,6 +98,9 @@ def merge_fleet(folders: Iterable[tuple[Path, float]], output: Path) -> None:
 
 def set_back(path: Path, output: Path, ahead: float) -> None:
     """Copy a file; of samples, with all moments set back by the seconds that the clock they are of is ahead."""
+    if path.name == plans.ZERO:
+        plans.write_zero(output.parent, float(path.read_text(encoding="utf-8")) - ahead)
+        return
     with path.open(newline="", encoding="utf-8", errors="surrogateescape") as source:
         header = next(csv.reader(source), []) if ahead and path.suffix == ".csv" else []
         columns = [number for number, name in enumerate(header) if name in MOMENTS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import socket
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -68,6 +69,7 @@ class Containers:
         self._settings = settings
         self._say = say
         self.postgresql = ""
+        self.here = False
         self._run = f"{secrets.token_hex(4)}-{job.name}"
         self._channels: dict[str, Channel] = {}
         self._secret = secrets.token_hex(16)
@@ -102,6 +104,7 @@ class Containers:
         addresses = [first, *wanted.engines]
         self._engines = [stack.enter_context(contextlib.closing(engine.connect(url, os.environ))) for url in addresses]
         self._client = self._engines[0]
+        self.here = all(client.info().get("Name") == socket.gethostname() for client in self._engines)
         for client in self._engines:
             engine.sweep(client)
         processes = stack.enter_context(Processes(BedSettings(Path(), Path()).temporary_parent()))

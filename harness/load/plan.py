@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from harness.scenarios.expected import Expected
 
 VARIABLE = "SALTBED_PLAN"
+ZERO = "zero"
+"""The file beside the samples that says when the schedule began."""
 # what clients of a kind type
 COMMANDS = {CLI: "salt", SALT_RUN: "salt-run"}
 # how long a user waits to be stopped; far beyond any run
@@ -91,13 +93,13 @@ def from_environment() -> Plan:
 
 def write_zero(samples: Path, zero: float) -> None:
     """Tell whoever watches the load when the schedule's zero is, in seconds since the epoch."""
-    (samples / "zero").write_text(f"{zero:.6f}\n", encoding="utf-8")
+    (samples / ZERO).write_text(f"{zero:.6f}\n", encoding="utf-8")
 
 
 def read_zero(samples: Path) -> float | None:
     """Return the schedule's zero, or None while the clients are not ready yet."""
     try:
-        text = (samples / "zero").read_text(encoding="utf-8")
+        text = (samples / ZERO).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     return float(text) if text.endswith("\n") else None

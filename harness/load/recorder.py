@@ -20,12 +20,21 @@ class Recorder:
     """Takes a sample of the fleet every second, writes it and shows the run's progress."""
 
     def __init__(
-        self, fleet: Fleet, folder: Path, progress: Progress, name: str, check: Callable[[], None] = lambda: None
+        self,
+        fleet: Fleet,
+        folder: Path,
+        progress: Progress,
+        name: str,
+        check: Callable[[], None] = lambda: None,
+        *,
+        here: bool = True,
     ) -> None:
         """Sample `fleet` into a file in `folder`; `name` is that of the tree.
 
         `check` raises an error if something that the run can't do without has ended; it is called before each sample.
+        What this machine does is told only if the whole bed is `here`: of others nobody knows what they do besides.
         """
+        self._here = here
         self._check = check
         self._fleet = fleet
         self._file = SampleFile(folder / "fleet.csv", FleetSample)
@@ -46,7 +55,8 @@ class Recorder:
         """Take a sample now; `phase` and `clients` go into the line of progress."""
         self._check()
         now = time.time()
-        self._machine.write(machine.sample(now))
+        if self._here:
+            self._machine.write(machine.sample(now))
         sample = fleet_sample(self._fleet, now)
         self._file.write(sample)
         minions = f"{sample.connected:,} connected, {sample.ready:,} of {sample.minions:,} ready"

@@ -18,6 +18,7 @@ from harness.load.stage import Local
 from harness.load.timeline import Player
 from harness.processes.deadline import Deadline, Patience
 from harness.samples import Timeline
+from harness.scenarios.fleet import network_targets
 from harness.verify import manifest
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 # what the clients may take to begin, and beyond the last one's patience, before the run counts as stuck
 BEGIN_S = 60.0
-STUCK_S = 60.0
+STUCK_S = 120.0
 
 
 def run(
@@ -51,7 +52,7 @@ def run(
             told(stage.postgresql)
         fleet_start = time.time()
         fleet = stage.start_fleet()
-        with closing(fleet), Recorder(fleet, job.samples, progress, job.name, stage.check) as recorder:
+        with closing(fleet), _recorder(job, fleet, stage, progress) as recorder:
             _check_functions(job, fleet)
             _ramp_up(job, recorder)
             ready = time.time()
@@ -78,6 +79,10 @@ def run(
     # the bed's monitor writes until the bed ends
     manifest.write(job.samples)
     progress.say(f"{job.name}: {len(rows):,} client requests are over")
+
+
+def _recorder(job: Job, fleet: Fleet, stage: Stage, progress: Progress) -> Recorder:
+    return Recorder(fleet, job.samples, progress, job.name, stage.check, here=stage.here)
 
 
 def _enter(job: Job, stage_of: Callable[[Job], Stage], stack: ExitStack) -> Stage:
@@ -121,7 +126,10 @@ def _ramp_up(job: Job, recorder: Recorder) -> None:
 
 
 def _expected(job: Job, fleet: Fleet) -> dict[str, int]:
-    """Return how many minions each block of clients targets; raise SettingsError if one targets none."""
+    """Return how many minions each block of clients targets.
+
+    Raises SettingsError if one targets none, or a network is none's.
+    """
     expected = {
         name: fleet.match(tgt, entry.tgt_type) for entry in job.scenario.clients for name, tgt in entry.targets.items()
     }
@@ -129,6 +137,12 @@ def _expected(job: Job, fleet: Fleet) -> dict[str, int]:
         if not count:
             raise SettingsError(
                 f"The clients `{name}` target none of the {job.scenario.minions:,} minions: change `tgt` or `minions`."
+            )
+    for tgt, tgt_type in network_targets(job.scenario.fleet):
+        if not fleet.match(tgt, tgt_type):
+            raise SettingsError(
+                f"The network of `{tgt}` is that of none of the {job.scenario.minions:,} minions: change its `tgt`, or "
+                "leave it out."
             )
     return expected
 

@@ -134,13 +134,23 @@ def _done(kind: str, step: Mapping[str, Any]) -> set[str]:
     changes = step.get("changes") or {}
     returned = changes.get("ret", {}) if isinstance(changes, dict) else {}
     comment = str(step.get("comment", ""))
-    # a minion that gave no states stands there with False, or with a list of errors
-    done = {minion for minion, value in returned.items() if kind == _FUNCTION or isinstance(value, dict)}
+    done = {minion for minion, value in returned.items() if kind == _FUNCTION or _succeeded(value)}
     if unchanged := _UNCHANGED.search(comment):
         done |= set(unchanged[1].split(", "))
     if failed := _FAILED.search(comment):
         done -= set(failed[1].split(", "))
     return done
+
+
+def _succeeded(returned: object) -> bool:
+    """Return whether a minion's states are all well.
+
+    One that gave none stands there with False, or with a list of errors. One of whose states failed stands there as any
+    other does when the step has `allow_fail`, and is in no comment.
+    """
+    if not isinstance(returned, dict):
+        return False
+    return not any(isinstance(state, dict) and state.get("result") is False for state in returned.values())
 
 
 def _short(value: object) -> str:

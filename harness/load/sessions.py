@@ -65,14 +65,15 @@ class Sessions:
         self._note = note
         self._sessions: dict[tuple[str, str], Session] = {}
         self._locks: dict[tuple[str, str], threading.Lock] = {}
+        self._failures: dict[tuple[str, str], LoginError] = {}
         self._lock = threading.Lock()
 
-    def begin(self) -> dict[str, str]:
-        """Log the bed's own user in at every process, and return the tokens by address.
+    def begin(self) -> list[str]:
+        """Log the bed's own user in at every process, and return the tokens in the order of the addresses.
 
         Raises LoginError if one refuses or does not answer.
         """
-        return {url: self._keep(self._patient_login(url)).token for url in self._urls}
+        return [self._keep(self._patient_login(url)).token for url in self._urls]
 
     def _patient_login(self, url: str) -> Session:
         """Log the bed's own user in, however busy the machine is."""
@@ -84,9 +85,12 @@ class Sessions:
                 if not isinstance(error.__cause__, requests.Timeout) or deadline.passed():
                     raise
 
-    def take(self, tokens: Mapping[str, str]) -> None:
-        """Use the tokens of the bed's own user that another process of clients got."""
-        for url, token in tokens.items():
+    def take(self, tokens: Sequence[str]) -> None:
+        """Use the tokens of the bed's own user that another process of clients got, if it got any.
+
+        They come in the order of the addresses: another host knows the same processes by other ones.
+        """
+        for url, token in zip(self._urls, tokens, strict=bool(tokens)):
             self._keep(Session(self._own, url, token))
 
     def places(self, clients: Clients, numbers: Iterable[int]) -> list[tuple[str, str]]:
@@ -126,12 +130,26 @@ class Sessions:
         return self.user(clients, number) or self._own, self._urls[turn % len(self._urls)]
 
     def _session(self, user: str, url: str, why: str, old: Session | None = None) -> Session:
-        """Return the user's session, a new one if there is none but `old`; only one log-in is under way at a time."""
+        """Return the user's session, a new one if there is none but `old`; only one log-in is under way at a time.
+
+        Whoever waits for one that fails has failed with it: as many attempts one after the other never ended.
+        """
+        key = user, url
         with self._lock:
-            lock = self._locks.setdefault((user, url), threading.Lock())
+            lock = self._locks.setdefault(key, threading.Lock())
+            before = self._failures.get(key)
         with lock:
-            found = self._sessions.get((user, url))
-            return found if found and found != old else self._keep(self._noted(user, url, why))
+            found = self._sessions.get(key)
+            if found and found != old:
+                return found
+            failed = self._failures.get(key)
+            if failed is not None and failed is not before:
+                raise LoginError(str(failed)) from failed
+            try:
+                return self._keep(self._noted(user, url, why))
+            except LoginError as problem:
+                self._failures[key] = problem
+                raise
 
     def _keep(self, session: Session) -> Session:
         self._sessions[session.user, session.url] = session

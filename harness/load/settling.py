@@ -90,6 +90,10 @@ def at_work(sample: FleetSample) -> bool:
     return sample.executing > 0 or sample.returns > sample.returns_acked + sample.returns_given_up
 
 
+def _moved(before: FleetSample, sample: FleetSample) -> bool:
+    return (sample.publications, sample.return_sends) != (before.publications, before.return_sends)
+
+
 def settle(
     seconds: float,
     recorder: Recorder,
@@ -109,10 +113,14 @@ def settle(
     while not deadline.passed():
         sleep(min(SAMPLE_S, deadline.left()))
         sample = recorder.sample("settling")
-        moved = (sample.publications, sample.return_sends) != (before.publications, before.return_sends)
-        if moved or at_work(sample):
+        if _moved(before, sample) or at_work(sample):
             quiet = Deadline(QUIET_S, clock)
         elif quiet.passed() and empty():
-            return sample.time, True
+            # to find that out takes a while: what the master has published meanwhile is at work now
+            after = recorder.sample("settling")
+            if _moved(sample, after) or at_work(after):
+                quiet, sample = Deadline(QUIET_S, clock), after
+            else:
+                return sample.time, True
         before = sample
     return before.time, False

@@ -125,6 +125,10 @@ class Stage(Protocol):
     def postgresql(self) -> str:
         """Return where the PostgreSQL comes from, "" if there is none; known once everything is started."""
 
+    @property
+    def here(self) -> bool:
+        """Return whether all of it is on this machine; known once everything is started."""
+
     def __enter__(self) -> Self:
         """Start everything but fleet and clients."""
 
@@ -231,6 +235,11 @@ class Local:
     def postgresql(self) -> str:
         """Return where the bed's PostgreSQL comes from."""
         return self._bed.postgres.source if self._bed.settings.postgres != "none" else ""
+
+    @property
+    def here(self) -> bool:
+        """Return that it is; workers of other hosts send requests only."""
+        return True
 
     def __enter__(self) -> Self:
         """Start the bed, and wait for nobody yet."""

@@ -80,10 +80,10 @@ class Load:
             self.logins = SampleFile(PLAN.logins_file, LoginSample)
         self.logins.write(replace(sample, time=sample.time - self.offset.correction))
 
-    def login(self) -> dict[str, str]:
-        """Log the bed's own user in if there are clients of its, and return the tokens by address."""
+    def login(self) -> list[str]:
+        """Log the bed's own user in if there are clients of its; return the tokens in the order of the addresses."""
         used = any(clients.kind in OVER_API and not clients.user for clients in SCENARIO.clients)
-        return self.sessions.begin() if used else {}
+        return self.sessions.begin() if used else []
 
     def begin(self) -> None:
         """Log in, set the schedule's zero, and start the clients here or in the workers."""
@@ -125,7 +125,7 @@ class Load:
             file.write(row)
             file.close()
 
-    def send(self, zero: float, tokens: dict[str, str]) -> None:
+    def send(self, zero: float, tokens: list[str]) -> None:
         """Send this process's part of the schedule, wait for the last answer, and say so."""
         directed = isinstance(self.environment.runner, WorkerRunner)
         if directed:

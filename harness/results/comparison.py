@@ -54,10 +54,15 @@ class Line:
     change: Change | None
 
     def worse_than(self, bound: float) -> bool:
-        """Return whether the figure became worse by more than `bound`, a share of its earlier value."""
+        """Return whether the figure became worse by more than `bound`, a share of its earlier value.
+
+        One that is not measured any more is worse: nobody can tell what became of it.
+        """
         better = figures.BY_NAME[self.name].better
-        if not better or self.now is None or self.before is None or self.now == self.before:
+        if not better or self.before is None or self.now == self.before:
             return False
+        if self.now is None:
+            return True
         floor = figures.BY_NAME[self.name].floor
         if floor is not None and min(self.now, self.before) < floor:
             return self.now < min(self.before, floor)
@@ -112,11 +117,12 @@ def told(found: Comparison) -> list[str]:
     lines = [f"{found.run} against {found.against}"]
     lines += [f"NOT COMPARABLE: {difference}" for difference in found.differences]
     for line in found.lines:
-        if line.before is not None and line.now is not None:
+        if line.before is not None or line.now is not None:
+            before, now = ("-" if value is None else f"{value:g}" for value in (line.before, line.now))
             ratio = "" if line.ratio is None else f"{line.ratio:.2f}"
             words = line.change.text if line.change else ""
             label = figures.BY_NAME[line.name].label
-            lines.append(f"  {line.tree:8} {label:26} {line.before:>12g} {line.now:>12g} {ratio:>8}  {words}".rstrip())
+            lines.append(f"  {line.tree:8} {label:26} {before:>12} {now:>12} {ratio:>8}  {words}".rstrip())
     return lines
 
 

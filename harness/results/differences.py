@@ -140,7 +140,9 @@ def judge(figure: Figure, base: Sequence[Mapping[str, Any]], other: Sequence[Map
         return None
     if figure.measured:
         return between(figure, here, there)
-    return _difference(figure, here, there, _counted(figure, (here, there), (base, other)))
+    # a repeat without the figure counts for it on neither side
+    counted = tuple([one for one in side if repeats.values([one], figure.name)] for side in (base, other))
+    return _difference(figure, here, there, _counted(figure, (here, there), (counted[0], counted[1])))
 
 
 def between(figure: Figure, here: Sequence[float], there: Sequence[float]) -> Difference | None:

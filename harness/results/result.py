@@ -18,6 +18,7 @@ from harness.results import answers, cpu, differences, evidence, gaps, machine, 
 from harness.results import trees as known
 from harness.results.followed import follow
 from harness.results.percentiles import Percentiles, percentiles
+from harness.samples import APART
 from harness.scenarios import scenario as scenarios
 from harness.scenarios import thresholds
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from evil_minions.samples import JobRow, ReturnRow
     from harness.results.differences import Pair
     from harness.results.evidence import Evidence
-    from harness.samples import ClientSample
+    from harness.results.gaps import Gap
+    from harness.samples import ClientSample, Timeline
     from harness.scenarios.scenario import Scenario
     from harness.scenarios.thresholds import Verdict
 
@@ -198,7 +200,7 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
     kept = sum(job.kept for job in followed)
     find_jobs = sum(row.targeted for rows in jobs.values() for row in rows if row.fun == FIND_JOB)
     useful = [row for row in returns if row.jid in wanted]
-    unseen = gaps.find((row.time for row in samples.processes), timeline)
+    unseen = _unseen(samples, timeline)
     of_fleet = gaps.find((row.time for row in samples.fleet), timeline)
     cut_off = any(gap.edge for gap in unseen)
     used = {} if cut_off else cpu.seconds(samples.processes, timeline.load_start, timeline.settled)
@@ -265,6 +267,14 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
             *(gap.told("the fleet was", timeline.load_start) for gap in of_fleet),
         ),
     )
+
+
+def _unseen(samples: Evidence, timeline: Timeline) -> list[Gap]:
+    """Return the gaps in the samples of processes; each container's were taken by somebody else."""
+    times: dict[int, list[float]] = {}
+    for row in samples.processes:
+        times.setdefault(row.pid // APART, []).append(row.time)
+    return [gap for taken in times.values() or [[]] for gap in gaps.find(taken, timeline)]
 
 
 def _others_cores(samples: Evidence, bed_s: float) -> float | None:

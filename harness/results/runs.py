@@ -38,9 +38,10 @@ RESERVE, RESERVE_BYTES = ".reserve", 64 * 1024
 class Run:
     """What ran: `started` is UTC in ISO 8601, `command` repeats it, `problem` says why a run failed.
 
-    `status` is running, finished, interrupted, failed, or killed. `minions` and `seed` are the scenario's own unless
-    the command changed them. Each tree was run `repeats` times, in turn with the others; `trees` are their labels, see
-    `harness.scenarios.labels`. `host` and `owner` name the process that runs it (see `harness.processes.owner`).
+    `status` is running, finished, interrupted, failed, or killed. `minions`, `seed` and `transport` are the scenario's
+    own unless the command changed them. Each tree was run `repeats` times, in turn with the others; `trees` are their
+    labels, see `harness.scenarios.labels`. `host` and `owner` name the process that runs it (see
+    `harness.processes.owner`).
     """
 
     id: str
@@ -54,6 +55,7 @@ class Run:
     host: str = ""
     owner: str = ""
     repeats: int = 1
+    transport: str | None = None
 
     def places(self, folder: Path) -> list[dict[str, Path]]:
         """Return for each repeat the folder of each tree in the run's `folder`."""
@@ -68,7 +70,8 @@ class Run:
     def scenario(self, folder: Path) -> Scenario:
         """Return the scenario as it ran, from the copy in the run's `folder`."""
         name = self.id.split("-", 1)[1]
-        scenario = scenarios.load(folder / "scenario.toml").changed(minions=self.minions, seed=self.seed)
+        scenario = scenarios.load(folder / "scenario.toml")
+        scenario = scenario.changed(minions=self.minions, seed=self.seed, transport=self.transport)
         return dataclasses.replace(scenario, name=name)
 
 
@@ -101,14 +104,20 @@ def create(
             raise disk_error(error, parent) from error
     else:
         raise SettingsError(f"{parent} has a hundred runs of this second: name another folder with --folder.")
-    mine = {"host": socket.gethostname(), "owner": owner(os.getpid())}
-    started = when.isoformat(timespec="seconds")
+    run = Run(
+        id=folder.name,
+        started=when.isoformat(timespec="seconds"),
+        trees=trees,
+        minions=scenario.minions,
+        seed=scenario.seed,
+        command=command,
+        host=socket.gethostname(),
+        owner=owner(os.getpid()),
+        repeats=repeats,
+        transport=scenario.transport,
+    )
     try:
-        _fill(
-            folder,
-            file,
-            Run(folder.name, started, trees, scenario.minions, scenario.seed, command, **mine, repeats=repeats),
-        )
+        _fill(folder, file, run)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise disk_error(error, folder) from error
@@ -139,8 +148,8 @@ def read(folder: Path) -> Run:
     try:
         values = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         values["trees"] = tuple(values["trees"])
-        # runs of before have no owner and no repeats
-        values = {"host": "", "owner": "", "repeats": 1, **values}
+        # runs of before have no owner, no repeats and no transport
+        values = {"host": "", "owner": "", "repeats": 1, "transport": None, **values}
         return Run(**{column.name: values[column.name] for column in dataclasses.fields(Run)})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(

@@ -85,6 +85,13 @@ def _words(table: Table) -> list[str]:
     return [*path, shlex.quote(f"tgt={table.take('tgt', str)}"), f"tgt_type={kind}"]
 
 
+def network_targets(options: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the targets, with their types, that networks are given to by these options of a fleet's command."""
+    texts = [text.partition("=")[2] for text in options if text.startswith(f"{OPTIONS['network'][0]}=")]
+    words = [dict(word.partition("=")[::2] for word in shlex.split(text)) for text in texts]
+    return [(found["tgt"], found["tgt_type"]) for found in words if "tgt" in found]
+
+
 def read_path(table: Table) -> dict[str, float]:
     """Return what a table says of a network: round trip, jitter, loss, bandwidth. Raises ScenarioError for nonsense."""
     if not any(table.has(key) for key in NETWORK):

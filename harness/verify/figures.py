@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.scenarios.clients import RUNNERS
 from harness.verify.finding import NOTE, WRONG, Finding, some
+from harness.verify.silence import APART
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -315,10 +316,19 @@ def _others(store: Store, bed_s: float, start: float, end: float) -> Iterator[tu
 
 
 def _gaps(store: Store, table: str, start: float, end: float) -> tuple[int, bool]:
-    """Return how many gaps there are in the samples of the load, and whether one is at its start or its end."""
-    times = [time for (time,) in store.rows(f"SELECT DISTINCT time FROM {table} ORDER BY time")]  # noqa: S608
-    if not times:
-        return 1, True
+    """Return how many gaps there are in the samples of the load, and whether one is at its start or its end.
+
+    Those of processes are taken in each container apart.
+    """
+    number = f"pid / {APART}" if table == "processes" else "0"
+    taken: dict[int, list[float]] = {}
+    for one, time in store.rows(f"SELECT DISTINCT {number}, time FROM {table} ORDER BY time"):  # noqa: S608
+        taken.setdefault(one, []).append(time)
+    found = [_holes(times, start, end) for times in taken.values()] or [(1, True)]
+    return sum(count for count, _ in found), any(edge for _, edge in found)
+
+
+def _holes(times: list[float], start: float, end: float) -> tuple[int, bool]:
     usual = sorted(after - before for before, after in itertools.pairwise(times)) or [0.0]
     half = len(usual) // 2
     limit = max(GAP_S, GAP_TIMES * (usual[half] + usual[~half]) / 2)

@@ -41,16 +41,31 @@ def findings(store: Store, scenario: Scenario) -> Iterator[Finding]:
         yield from _gaps(store, "machine", start, end)
         yield from _pairs(store)
     else:
-        text = "there are no samples of the machine, as in runs of before: nobody can tell what else it did"
-        yield Finding(store.tree, DOUBT, f"{text}.")
+        text = "there are no samples of the machine, as in runs of before and on several machines"
+        yield Finding(store.tree, DOUBT, f"{text}: nobody can tell what else it did.")
     yield from _processes(store, scenario, start, end)
     yield from _fleet_cpu(store, start, end)
     yield from _jumps(store)
 
 
 def _gaps(store: Store, table: str, start: float, end: float) -> Iterator[Finding]:
-    times = [time for (time,) in store.rows(f"SELECT DISTINCT time FROM {table} ORDER BY rowid")]  # noqa: S608
-    file = f"{table}.csv"
+    """Yield what one file of samples lacks; of processes, what each container's lacks."""
+    if table != "processes":
+        times = [time for (time,) in store.rows(f"SELECT DISTINCT time FROM {table} ORDER BY rowid")]  # noqa: S608
+        yield from _missing(store, times, f"{table}.csv", start, end)
+        return
+    query = "SELECT DISTINCT pid / :apart, time FROM processes ORDER BY rowid"
+    taken: dict[int, list[float]] = {}
+    for number, time in store.rows(query, apart=APART):
+        taken.setdefault(number, []).append(time)
+    if not taken:
+        yield from _missing(store, [], "processes.csv", start, end)
+    for number, times in sorted(taken.items()):
+        of = f" of container {number}" if len(taken) > 1 else ""
+        yield from _missing(store, times, f"processes.csv{of}", start, end)
+
+
+def _missing(store: Store, times: list[float], file: str, start: float, end: float) -> Iterator[Finding]:
     if any(after <= before for before, after in itertools.pairwise(times)):
         yield Finding(store.tree, WRONG, f"the times in {file} do not rise: a clock was set back, or rows were moved.")
     inside = sorted(time for time in times if start <= time <= end)

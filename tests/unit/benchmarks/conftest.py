@@ -93,6 +93,7 @@ class Measured:
         found = {"stock": TREE, "patched": {**TREE, **figures}}
         values = {
             "format": result.FORMAT,
+            "disagrees": [],
             "scenario": dataclasses.asdict(scenario),
             "trees": {tree: found[tree] for tree in trees},
         }

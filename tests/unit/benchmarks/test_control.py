@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
+
 from benchmarks import control
+from benchmarks.errors import BenchmarkError
 from harness import figures
 
 TREE: dict[str, Any] = {
@@ -51,10 +54,19 @@ def test_a_busy_machine_tells_nothing() -> None:
     """A pair beside other work is counted apart, and calls nothing different."""
     bad = _pair(client_errors=20, others_cores=1.0)
     found = control.count([_pair(), bad], 2)
+    assert list(found[control.COMPARED].ours) == [5]
     assert (list(found[control.BLIND].ours), list(found[control.CALLED].ours)) == ([1], [0])
     # half a core of sixteen is nothing
     found = control.count([_pair(), bad], 16)
     assert (list(found[control.BLIND].ours), list(found[control.CALLED].ours)) == ([0], [1])
+
+
+def test_nothing_compared_is_no_verdict() -> None:
+    """Where every pair was blind, or there is one round only, no share meets an aim."""
+    with pytest.raises(BenchmarkError, match="There were no figures compared in single pairs"):
+        control.count([_pair(others_cores=1.0)] * 2, 2)
+    with pytest.raises(BenchmarkError, match="There were no figures compared in repeats"):
+        control.count([_pair()], 2)
 
 
 def test_the_noise_of_the_tests_is_that_of_figures() -> None:

@@ -191,6 +191,18 @@ def test_a_run_that_did_not_finish_is_passed_over(measured: Measured) -> None:
     assert cells(measured, "load: burst", "Longest wait")[1] == "40 s (1)"
 
 
+@pytest.mark.parametrize("verdict", [["The sources contradict each other."], None])
+def test_a_run_that_is_not_to_be_believed_is_passed_over(measured: Measured, verdict: list[str] | None) -> None:
+    """What does not agree with its samples proves nothing, and neither does what nobody has verified."""
+    folder = measured.run("burst", hour=11, longest_wait_s=20.0)
+    values = json.loads((folder / "result.json").read_text())
+    values["disagrees"] = verdict
+    if verdict is None:
+        del values["disagrees"]
+    (folder / "result.json").write_text(json.dumps(values))
+    assert cells(measured, "load: burst", "Longest wait")[1] == "40 s (1)"
+
+
 def test_a_run_of_another_load_is_passed_over(measured: Measured) -> None:
     """A run with other minions, or of the scenario as it was, measured something else; another seed is the same."""
     folder = measured.run("burst", hour=11, longest_wait_s=20.0)

@@ -164,6 +164,28 @@ def test_shares_are_exact(tmp_path: pathlib.Path) -> None:
     assert Part("0", 0.4)
 
 
+@pytest.mark.parametrize(
+    ("tgt", "tgt_type", "refused"),
+    [
+        ("role:web", "pillar", True),
+        ("role:w.*", "pillar_pcre", True),
+        ("G@os:Debian and ( I@role:web or J@role:w.* )", "compound", True),
+        ("I@role:web", "compound", True),
+        ("G@os:Debian and minion-0001*", "compound", False),
+        ("I@role", "glob", False),
+    ],
+)
+def test_networks_by_pillar(tmp_path: pathlib.Path, tgt: str, tgt_type: str, refused: bool) -> None:  # noqa: FBT001
+    """No minion has a pillar before it connects: such a network would be nobody's, and nobody would say so."""
+    network = (Region(Path(5.0), None, tgt, tgt_type),)
+    settings = FleetSettings("m", "127.0.0.1", 4506, 100, tmp_path, network=network)
+    if not refused:
+        settings.check()
+        return
+    with pytest.raises(UsageError, match="of a network is one by pillar"):
+        settings.check()
+
+
 class Note:
     """A reader that counts what it hears."""
 

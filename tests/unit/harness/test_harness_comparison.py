@@ -90,9 +90,18 @@ def test_what_became_worse(now: Path, before: Path) -> None:
         ("publications_per_job", 0.2, 1.0, 0.0, False),
         ("publications_per_job", 0.2, 0.9, 0.0, False),
         ("publications_per_job", 2.0, 1.0, 0.0, False),
+        # nobody can tell what became of what is not measured any more
+        ("master_cpu_ms_per_return", 3.0, None, 0.2, True),
+        ("minions", 100.0, None, 0.2, False),
     ],
 )
-def test_bound(name: str, earlier: float | None, later: float, bound: float, expected: bool) -> None:  # noqa: FBT001
+def test_bound(
+    name: str,
+    earlier: float | None,
+    later: float | None,
+    bound: float,
+    expected: bool,  # noqa: FBT001
+) -> None:
     """Worse is more or less by the figure's own direction, and anything where there was nothing."""
     assert Line("stock", name, earlier, later, None, None).worse_than(bound) is expected
 

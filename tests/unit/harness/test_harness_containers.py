@@ -21,6 +21,7 @@ from harness import samples
 from harness.containers import engine, files, fleet, inside, roles
 from harness.containers.fleet import Fleets, Share
 from harness.errors import RunError
+from harness.load import plan
 from harness.processes.owner import Place
 from harness.samples import ProcessSample, SampleFile
 
@@ -199,6 +200,10 @@ def test_a_clock_that_is_off_is_corrected(tmp_path: Path) -> None:
     asked.write_text('number,scheduled,started,finished,error\n0,1200,1200.1,1201,"a, b"\n')
     files.set_back(asked, tmp_path / "corrected.csv", 200.0)
     assert (tmp_path / "corrected.csv").read_text().splitlines()[1] == '0,1000.000000,1000.100000,1001.000000,"a, b"'
+    # the moment that all requests are due from is one of the same clock
+    plan.write_zero(tmp_path / "one", 1200.25)
+    files.set_back(tmp_path / "one" / "zero", tmp_path / "zero", 200.0)
+    assert plan.read_zero(tmp_path) == 1000.25
 
 
 def test_the_program_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:

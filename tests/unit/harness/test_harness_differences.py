@@ -128,6 +128,16 @@ def test_counts_of_repeats() -> None:
     assert _change("client_errors", none, [{"client_errors": 15}] * 3) == Change("bad", "up from none")
 
 
+def test_a_repeat_without_a_figure_counts_on_neither_side() -> None:
+    """Where no return was sent there is no share of those acknowledged; the other repeats are compared."""
+    all_of_them: list[dict[str, Any]] = [{"acknowledged_ratio": 1.0, "publications": 20}] * 2
+    few: list[dict[str, Any]] = [
+        {"acknowledged_ratio": 0.2, "publications": 20},
+        {"acknowledged_ratio": None, "publications": 20},
+    ]
+    assert _change("acknowledged_ratio", all_of_them, few) == Change("bad", "-80.0 points, worse")
+
+
 def test_every_count_can_be_judged() -> None:
     """A count that is better or worse has a rule of what it is of; a new one needs a line in SHARES or RATES."""
     judged = [figure for figure in figures.FIGURES if figure.better and figure.name not in differences.OF_BED]

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness.errors import MasterError, RunError, ScenarioError, StartError
+from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load import run
 from harness.load.stage import Job
 from harness.processes.deadline import Deadline, Patience
 from harness.progress import Progress
 from harness.scenarios import scenario
+from harness.scenarios.fleet import network_targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.load.stage import Stage
+    from harness.load.stage import Fleet, Stage
 
 QUICK = scenario.load(scenario.find("quick"))
 
@@ -76,6 +77,20 @@ def test_unknown_function_that_is_meant(tmp_path: Path) -> None:
 def test_known_functions(tmp_path: Path) -> None:
     """Nothing is said of functions that the fleet knows."""
     run._check_functions(_job(tmp_path, QUICK), _fleet({}))
+
+
+def test_network_of_nobody(tmp_path: Path) -> None:
+    """A network that no minion is behind would leave the run without it, and nobody would say so."""
+    text = 'network = { rtt_ms = 250, tgt = "G@site:nrth", tgt_type = "compound" }'
+    file = tmp_path / "mine.toml"
+    file.write_text(scenario.find("quick").read_text() + f"[fleet]\n{text}\n")
+    job = _job(tmp_path, replace(scenario.load(file), clients=()))
+    assert network_targets(job.scenario.fleet) == [("G@site:nrth", "compound")]
+    nobody = cast("Fleet", SimpleNamespace(match=lambda *asked: 0 if asked == ("G@site:nrth", "compound") else 1))
+    with pytest.raises(SettingsError, match="The network of `G@site:nrth` is that of none of the 100 minions"):
+        run._expected(job, nobody)
+    assert run._expected(job, cast("Fleet", SimpleNamespace(match=lambda *_: 1))) == {}
+    assert network_targets(["--network=rtt_ms=250", "--states=20"]) == []
 
 
 def test_clients_that_never_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

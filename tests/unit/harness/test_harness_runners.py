@@ -101,6 +101,14 @@ def test_orchestration_that_fails() -> None:
     assert (found.answered, found.error[:37]) == (0, "step `later` failed (0 of 3 minions d")
 
 
+def test_orchestration_that_allows_failures() -> None:
+    """With `allow_fail` a minion whose states failed stands among the others, and in no comment."""
+    ret = {"m1": STATES, "m2": {"a": {"result": False}}, "m3": {"a": {"result": None}}}
+    high = _step(0, "high", "state", comment="States ran successfully. Updating m1, m2, m3.", changes={"ret": ret})
+    found = runners.read("state.orchestrate", _orchestrated(high), THREE)
+    assert (found.answered, found.error) == (2, "step `high`: 2 of 3 minions answered")
+
+
 def test_orchestration_that_does_not_render() -> None:
     """An orchestration that is a list of errors is an error."""
     value = {"data": {"vm_master": ["No matching sls found for 'x' in env 'base'"]}, "retcode": 1}

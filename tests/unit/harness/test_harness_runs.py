@@ -23,7 +23,7 @@ QUICK = scenario.find("quick")
 
 
 def _create(parent: Path) -> Path:
-    changed = scenario.load(QUICK).changed(minions=5)
+    changed = scenario.load(QUICK).changed(minions=5, transport="tcp")
     return runs.create(parent, WHEN, changed, QUICK, ("stock",), "python -m harness load")
 
 
@@ -33,7 +33,12 @@ def test_a_run_is_what_was_created(tmp_path: Path) -> None:
     assert folder == tmp_path / "20260102T030405Z-quick"
     run = runs.read(folder)
     assert (run.started, run.trees, run.status) == ("2026-01-02T03:04:05+00:00", ("stock",), "running")
-    assert run.scenario(folder) == scenario.load(QUICK).changed(minions=5)
+    assert run.scenario(folder) == scenario.load(QUICK).changed(minions=5, transport="tcp")
+    # a run of before did not say over which transport it went
+    values = json.loads((folder / "run.json").read_text())
+    del values["transport"]
+    (folder / "run.json").write_text(json.dumps(values))
+    assert runs.read(folder).scenario(folder).transport == "zeromq"
 
 
 def test_two_runs_in_a_second(tmp_path: Path) -> None:

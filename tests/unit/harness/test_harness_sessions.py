@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from harness.load.sessions import LoginError, Sessions
+from harness.processes.deadline import Deadline, until
 from harness.scenarios.clients import Arrival, Clients
 from harness.scenarios.users import Group
 
@@ -33,11 +34,32 @@ class Api(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[dict[str, str]] = []
         self.refused = ""
+        self.may_answer = threading.Event()
+        self.may_answer.set()
 
     @property
     def url(self) -> str:
         """Return its address."""
         return f"http://127.0.0.1:{self.server_port}"
+
+
+class Line:
+    """A lock that counts who came to it."""
+
+    def __init__(self) -> None:
+        """Be free."""
+        self.came = 0
+        self._count, self._lock = threading.Lock(), threading.Lock()
+
+    def __enter__(self) -> None:
+        """Take it."""
+        with self._count:
+            self.came += 1
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        """Give it back."""
+        self._lock.release()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -49,6 +71,7 @@ class Handler(BaseHTTPRequestHandler):
         """Give a token, or none to the user who is refused."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(asked)
+        self.server.may_answer.wait(20)
         content = json.dumps({"return": [{"token": f"{asked['username']} {len(self.server.asked)}"}]}).encode()
         self.send_response(401 if asked["username"] == self.server.refused else 200)
         self.send_header("Content-Length", str(len(content)))
@@ -87,13 +110,20 @@ def test_own_user(apis: list[Api], noted: list[LoginSample]) -> None:
     """The bed's own user logs in at every process before the load, so that is no sample; requests go round."""
     sessions = _sessions(apis, noted)
     tokens = sessions.begin()
-    assert tokens == {apis[0].url: "saltbed 1", apis[1].url: "saltbed 1"}
+    assert tokens == ["saltbed 1", "saltbed 1"]
     assert apis[0].asked == [{"username": "saltbed", "password": "secret", "eauth": "sharedsecret"}]
     assert [sessions.of(OURS, number).url for number in range(3)] == [apis[0].url, apis[1].url, apis[0].url]
     another = _sessions(apis, noted)
     another.take(tokens)
     assert another.of(OURS, 1).token == "saltbed 1"
+    # a worker on another host knows the same processes by other addresses
+    urls = [api.url.replace("127.0.0.1", "localhost") for api in apis]
+    elsewhere = Sessions(urls, "saltbed", "secret", "sharedsecret", GROUPS, noted.append)
+    elsewhere.take(tokens)
+    assert [elsewhere.of(OURS, number).url for number in range(2)] == urls
     assert (len(apis[0].asked), len(apis[1].asked), noted) == (1, 1, [])
+    # nobody logged in before a load that has no request of the bed's own user
+    elsewhere.take([])
 
 
 def test_users_take_turns(apis: list[Api], noted: list[LoginSample]) -> None:
@@ -134,6 +164,35 @@ def test_token_that_is_over(apis: list[Api], noted: list[LoginSample]) -> None:
     assert new.token != old.token
     assert sessions.again(old) == sessions.of(OPS, 0) == new
     assert [sample.why for sample in noted] == ["start", "expired"]
+
+
+def test_who_waits_for_a_log_in_that_fails_has_failed_with_it(apis: list[Api], noted: list[LoginSample]) -> None:
+    """Ten requests of a user whose log-in is refused slowly are one attempt, not ten one after the other."""
+    apis[0].refused = "ops-001"
+    apis[0].may_answer.clear()
+    sessions = _sessions(apis, noted)
+    line = Line()
+    sessions._locks["ops-001", apis[0].url] = cast("threading.Lock", line)
+    errors: list[str] = []
+
+    def ask() -> None:
+        with pytest.raises(LoginError) as caught:
+            sessions.of(OPS, 0)
+        errors.append(str(caught.value)[:33])
+
+    threads = [threading.Thread(target=ask) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    until(lambda: line.came == 10, Deadline(20), lambda: f"{line.came} of 10 came")
+    apis[0].may_answer.set()
+    for thread in threads:
+        thread.join()
+    assert errors == ["the log-in of ops-001 failed: 401"] * 10
+    assert len(noted) == 1
+    # whoever comes later tries again
+    with pytest.raises(LoginError):
+        sessions.of(OPS, 0)
+    assert len(noted) == 2
 
 
 def test_refused_user(apis: list[Api], noted: list[LoginSample]) -> None:

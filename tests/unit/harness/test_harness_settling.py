@@ -76,6 +76,20 @@ def test_jobs_in_the_masters_queue_are_waited_for() -> None:
     assert Run(lambda _: REST).settle(10, lambda: False) == (10.0, False)
 
 
+def test_what_was_published_while_nobody_looked_is_waited_for() -> None:
+    """To find out that nothing waits takes a while; the job that left the queue meanwhile is at work then."""
+    empty = iter([True, True])
+    run = Run(lambda now: replace(REST, publications=3 + (now > 3), executing=20 if 3 < now < 12 else 0))
+
+    def look() -> bool:
+        run.now += 2
+        return next(empty)
+
+    settled, in_time = run.settle(60, look)
+    assert in_time
+    assert settled >= 12
+
+
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     """Return a job with a folder for samples."""

@@ -160,6 +160,22 @@ def test_a_busy_machine(run: Path) -> None:
     assert third.endswith("MB were swapped out during the load.")
 
 
+def test_one_container_of_two_that_was_not_sampled(run: Path) -> None:
+    """The samples of a container can't stand for those of another, and the figures of both are worked out so."""
+    start = json.loads((run / "stock" / "samples" / "timeline.json").read_text())["load_start"]
+
+    def blind(lines: list[str]) -> list[str]:
+        pid = lines[1].split(",")[2]
+        rows = [line.split(",") for line in lines[1:] if line.split(",")[2] == pid]
+        seen = [row for row in rows if not start + 1 < float(row[0]) < start + 9]
+        return [*lines, *(",".join([row[0], "locust", str(int(row[2]) + 10_000_000), *row[3:]]) for row in seen)]
+
+    change(run / "stock" / "samples" / "processes.csv", blind)
+    found = again(run)
+    assert found.agrees, found.why
+    assert any(text.startswith("stock: processes.csv of container 1 has 1 gaps") for text in found.why), found.why
+
+
 def test_a_clock_that_was_set(run: Path) -> None:
     """A wall clock that jumps beside the monotonic one is named with the jump and when it was."""
 

@@ -18,7 +18,7 @@ from harness.processes.deadline import Deadline, until
 from harness.processes.process import Command, Process, Processes
 from harness.processes.watch import SILENT_S, Watch
 from harness.results import gaps, result
-from harness.samples import Timeline
+from harness.samples import APART, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,6 +191,22 @@ def test_figures_of_a_monitor_that_died(tmp_path: Path) -> None:
     assert (cut["master_cpu_ms_per_return"], cut["cpu_s"], cut["peak_memory_mb"]) == (None, {}, {})
     assert cut["gaps"] == ("CPU and memory were not sampled for 7.0 s, from 3.0 s after the load's start",)
     assert cut["returns_kept"] == whole["returns_kept"]
+
+
+def test_the_hole_of_one_monitor_of_several(tmp_path: Path) -> None:
+    """Each container's processes are sampled by itself: what one did not see nobody else saw."""
+    run = Path(shutil.copytree(RUN, tmp_path / "run"))
+    _only_until(run, 1025.0)
+    path = run / "stock" / "samples" / "processes.csv"
+    lines = path.read_text().splitlines()
+    other = [f"{1000 + second}.5,fleet,{APART + 1},{second / 10},51200" for second in range(26)]
+    path.write_text("\n".join([*lines, *other]) + "\n")
+    assert result.compute(run).trees["stock"]["gaps"] == ()
+    blind = [line for line in lines[1:] if not 1008 < float(line.split(",")[0]) < 1016]
+    path.write_text("\n".join([lines[0], *blind, *other]) + "\n")
+    found = result.compute(run).trees["stock"]
+    assert len(found["gaps"]) == 1
+    assert (found["master_cpu_ms_per_return"], found["peak_memory_mb"]) == (None, {})
 
 
 def test_a_timeline_whose_samples_cannot_be_written(tmp_path: Path) -> None:
