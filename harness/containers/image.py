@@ -13,6 +13,8 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from packaging.requirements import Requirement
+
 from harness.containers import engine, files
 from harness.errors import DockerError, SettingsError
 from harness.processes.process import PACKAGES
@@ -37,8 +39,8 @@ FROM {{base}}
 COPY wheels {HOME}/wheels
 COPY requirements.lock {HOME}/requirements.lock
 RUN python3 -m venv {HOME}/venv && {PYTHON} -m pip install --quiet --no-index --find-links {HOME}/wheels \
---require-hashes --no-deps --no-compile -r {HOME}/requirements.lock \
-&& PYTHONPYCACHEPREFIX={HOME}/build/pycache {PYTHON} -m compileall -q -j 0 {HOME}/venv/lib || true
+--require-hashes --no-deps --no-compile -r {HOME}/requirements.lock
+RUN PYTHONPYCACHEPREFIX={HOME}/build/pycache {PYTHON} -m compileall -q -j 0 {HOME}/venv/lib || true
 RUN {PYTHON} -c "import zmq, psycopg2, locust"
 """
 CODE = f"""\
@@ -157,15 +159,35 @@ def _python(client: DockerClient, base: str) -> str:
     return str(output.decode().strip())
 
 
+def locked(text: str, version: str) -> str:
+    """Return the requirements of a lock for Python `version` on Linux, with their hashes and without markers.
+
+    pip takes the wheels of another version when it is told so, and evaluates markers for the Python that it runs on.
+    """
+    target = {"python_version": version, "python_full_version": f"{version}.0", "sys_platform": "linux"}
+    found = []
+    for line in text.replace("\\\n", " ").splitlines():
+        words, *hashes = line.partition("#")[0].split("--hash=")
+        if words.strip():
+            requirement = Requirement(words)
+            if requirement.marker is None or requirement.marker.evaluate(target):
+                pinned = [f"{requirement.name}{requirement.specifier}", *(f"--hash={one.strip()}" for one in hashes)]
+                found.append(" ".join(pinned) + "\n")
+    return "".join(found)
+
+
 def _wheels(version: str) -> Path:
     """Return the folder with a wheel of every requirement for Python `version`, downloaded unless they are there."""
-    digest = hashlib.sha256(LOCK.read_bytes()).hexdigest()[:12]
+    wanted = locked(LOCK.read_text(encoding="utf-8"), version)
+    digest = hashlib.sha256(wanted.encode()).hexdigest()[:12]
     folder = WHEELS / f"wheels-{version}-{digest}"
     if not (folder / ".complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
+        requirements = folder / LOCK.name
+        requirements.write_text(wanted, encoding="utf-8")
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         command += ["--require-hashes", "--only-binary=:all:", "--python-version", version]
-        command += ["--requirement", str(LOCK), "--dest", str(folder)]
+        command += ["--requirement", str(requirements), "--dest", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             last = done.stderr.strip().splitlines()[-1:]

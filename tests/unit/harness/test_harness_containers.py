@@ -18,7 +18,7 @@ import pytest
 
 from harness import __main__ as cli
 from harness import samples
-from harness.containers import engine, files, fleet, inside, roles
+from harness.containers import engine, files, fleet, image, inside, roles
 from harness.containers.fleet import Fleets, Share
 from harness.errors import RunError
 from harness.load import plan
@@ -204,6 +204,37 @@ def test_a_clock_that_is_off_is_corrected(tmp_path: Path) -> None:
     plan.write_zero(tmp_path / "one", 1200.25)
     files.set_back(tmp_path / "one" / "zero", tmp_path / "zero", 200.0)
     assert plan.read_zero(tmp_path) == 1000.25
+
+
+LOCKED = """\
+# for a newcomer
+numpy==2.4.6 ; python_full_version < '3.12' \\
+    --hash=sha256:aa \\
+    --hash=sha256:bb
+numpy==2.5.5 ; python_full_version >= '3.12' \\
+    --hash=sha256:cc
+pywin32==311 ; sys_platform == 'win32' \\
+    --hash=sha256:dd
+zipp==3.0 \\
+    --hash=sha256:ee
+"""
+
+
+def test_requirements_of_another_python() -> None:
+    """A base has what its own Python needs, whichever Python downloads it."""
+    assert (
+        image.locked(LOCKED, "3.11") == "numpy==2.4.6 --hash=sha256:aa --hash=sha256:bb\nzipp==3.0 --hash=sha256:ee\n"
+    )
+    assert image.locked(LOCKED, "3.12") == "numpy==2.5.5 --hash=sha256:cc\nzipp==3.0 --hash=sha256:ee\n"
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_requirements_of_every_python(version: str) -> None:
+    """The lock gives each package once to each Python, and every line has hashes."""
+    lines = image.locked(image.LOCK.read_text(), version).splitlines()
+    names = [line.partition("==")[0] for line in lines]
+    assert len(names) == len(set(names)) > 50
+    assert all("--hash=sha256:" in line for line in lines)
 
 
 def test_the_program_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
