@@ -212,19 +212,23 @@ class Context:
         """Write the sample of a publication, and give its job its place in what minions draw if that is new.
 
         The place is that of the n-th job with this function: how many find_jobs a slow master caused changes nothing.
+        What reaches a minion late, as when its network heals, was counted when the others got it.
         """
-        if not publication.nth:
+        tally = publication.tally
+        new = not tally.nth
+        if new:
             self._funs[publication.fun] += 1
-            publication.nth = self._funs[publication.fun]
-            publication.lot = lot(self.settings.seed, "job", publication.fun, publication.nth)
-        meant = [index for index, chosen in enumerate(publication.chosen) if chosen]
+            tally.nth = self._funs[publication.fun]
+            tally.lot = lot(self.settings.seed, "job", publication.fun, tally.nth)
+        publication.lot, publication.nth = tally.lot, tally.nth
+        meant = [index for index, chosen in enumerate(publication.chosen) if chosen and not tally.asked >> index & 1]
+        if not new and not meant:
+            return
         targeted = sum(1 for index in meant if self.subscribed(index))
         self.sample(self.jobs, JobRow(time.time(), publication.jid, publication.fun, targeted))
-        tally = publication.tally
         for index in meant:
-            if not tally.asked[index] and self.known(index):
-                tally.asked[index] = 1
-                tally.targeted += 1
+            if self.known(index):
+                tally.asks(index)
         self.tallies.changed(tally)
 
     def sample(self, writer: SampleWriter, row: AnyRow) -> None:

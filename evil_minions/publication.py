@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakValueDictionary
 
 import salt.crypt
 import salt.exceptions
@@ -36,6 +35,8 @@ _FRAME_BYTES: Final = 1024 * 1024
 _JOBS: Final = 100
 _MOST_JOBS: Final = 1000
 _JOB_BYTES: Final = 256 * 1024
+# those whose counts go on when one of them reaches a minion late
+_COUNTED_JOBS: Final = 5000
 _NEEDED: Final = ("tgt", "jid", "fun", "arg")
 
 
@@ -51,13 +52,13 @@ class Publication:
         """Keep the load, with what a minion adds before it starts a job."""
         self.load: Load = {**load, "resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
         self.serial = serial
-        # what chance goes by for this job, see evil_minions.chance: it is the nth one of its function
+        # those of the tally
         self.lot = self.nth = 0
         self.jid: str = load["jid"]
         self.fun: str = load["fun"] if isinstance(load["fun"], str) else ";".join(load["fun"])
         self.chosen = chosen
         self.seen = bytearray(len(chosen))
-        self.tally = Tally(0, self.jid, self.fun, len(chosen))
+        self.tally = Tally(0, self.jid, self.fun)
 
 
 def decrypt(frame: bytes, aes: str, master: MasterKey) -> Load:
@@ -117,8 +118,7 @@ class Publications:
         self._frames: OrderedDict[tuple[bytes, str], Publication | None] = OrderedDict()
         self._frame_bytes = 0
         self._jobs: OrderedDict[str, Publication] = OrderedDict()
-        # of a job that still runs somewhere, too, when it is none of the latest any more
-        self._tallies: WeakValueDictionary[str, Tally] = WeakValueDictionary()
+        self._tallies: OrderedDict[str, Tally] = OrderedDict()
         self._numbers = count()
 
     def open(self, frame: bytes, aes: str) -> Publication | None:
@@ -159,27 +159,31 @@ class Publications:
         if known is not None:
             # a part of a job, as batches publish them, or the same one again
             publication.seen = known.seen
-            publication.lot, publication.nth = known.lot, known.nth
         else:
             self._jobs[publication.jid] = publication
             room = min(_MOST_JOBS, max(_JOBS, _JOB_BYTES // max(1, len(publication.seen))))
             while len(self._jobs) > room:
                 self._jobs.popitem(last=False)
-            self._counters.publications += 1
-        tally = self._tallies.get(publication.jid)
-        if tally is None:
-            tally = Tally(next(self._numbers), publication.jid, publication.fun, len(publication.seen))
-            self._tallies[publication.jid] = tally
-        publication.tally = tally
+        publication.tally = self._tally(publication)
         self._on_new(publication)
         return publication
+
+    def _tally(self, publication: Publication) -> Tally:
+        """Return the counts of the publication's job; one that has none yet is counted as a new one."""
+        tally = self._tallies.get(publication.jid)
+        if tally is None:
+            tally = Tally(next(self._numbers), publication.jid, publication.fun)
+            self._tallies[publication.jid] = tally
+            if len(self._tallies) > _COUNTED_JOBS:
+                self._tallies.popitem(last=False)
+            self._counters.publications += 1
+        return tally
 
     def grow(self, more: int) -> None:
         """Have the jobs so far be for nobody of `more` more minions."""
         known = [publication for publication in self._frames.values() if publication is not None]
         every = (*known, *self._jobs.values())
-        shared = [*(publication.seen for publication in every), *(tally.asked for tally in self._tallies.values())]
-        for marks in {id(marks): marks for marks in shared}.values():
+        for marks in {id(publication.seen): publication.seen for publication in every}.values():
             marks.extend(bytes(more))
         for publication in {id(found): found for found in every}.values():
             publication.chosen += bytes(more)

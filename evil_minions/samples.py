@@ -36,7 +36,7 @@ class JobRow:
 class TallyRow:
     """What has become of a job on the minions of one worker, up to `time`: of the rows of a `number` the last counts.
 
-    A worker that had forgotten a job counts what comes of it later under another number.
+    A worker that had forgotten a job, after some thousand others, counts what comes of it later under another number.
 
     `targeted` are the minions that the job is for and that have ever signed in, dead ones and such as are cut off
     included: the master counts on these. `reached` are those that took it, at once or when they could. `returns` have

@@ -1,6 +1,7 @@
 """What has become of a job on the minions of a worker: the counts behind `TallyRow`.
 
-A job that nobody follows any more costs nothing: a tally lives as long as its publication and what runs of it.
+A worker keeps those of its latest jobs, some hundred bytes each: a job may reach a minion long after the others, when
+its network heals.
 """
 
 from __future__ import annotations
@@ -17,21 +18,31 @@ if TYPE_CHECKING:
 class Tally:
     """The counts of one job, see `evil_minions.samples.TallyRow`.
 
-    `asked` holds one byte for each minion of the worker: whether the job was for it, and the master knows it.
+    `asked` holds one bit for each minion of the worker, the first one's is the lowest: whether the job was for it, and
+    the master knows it. `lot` and `nth` are what chance goes by for this job, see `evil_minions.chance`: it is the nth
+    one of its function.
     """
 
     __slots__ = (
-        "__weakref__", "acknowledged", "asked", "ended", "fun", "given_up", "jid", "number", "reached", "returns",
+        "acknowledged", "asked", "ended", "fun", "given_up", "jid", "lot", "nth", "number", "reached", "returns",
         "targeted",
     )  # fmt: skip
 
-    def __init__(self, number: int, jid: str, fun: str, minions: int) -> None:
+    def __init__(self, number: int, jid: str, fun: str) -> None:
         """Begin with nothing."""
         self.number = number
         self.jid = jid
         self.fun = fun
-        self.asked = bytearray(minions)
+        self.asked = self.lot = self.nth = 0
         self.targeted = self.reached = self.returns = self.acknowledged = self.given_up = self.ended = 0
+
+    def asks(self, index: int) -> bool:
+        """Count a minion that the job is for; return whether it was not counted yet."""
+        if self.asked >> index & 1:
+            return False
+        self.asked |= 1 << index
+        self.targeted += 1
+        return True
 
     def row(self) -> TallyRow:
         """Return the counts as of now."""
@@ -59,9 +70,7 @@ class Tallies:
 
     def reached(self, tally: Tally, index: int) -> None:
         """Count a minion that took a job; one that the master came to know only now was meant all the same."""
-        if not tally.asked[index]:
-            tally.asked[index] = 1
-            tally.targeted += 1
+        tally.asks(index)
         tally.reached += 1
         self.changed(tally)
 

@@ -118,9 +118,8 @@ def settle(
         elif quiet.passed() and empty():
             # to find that out takes a while: what the master has published meanwhile is at work now
             after = recorder.sample("settling")
-            if _moved(sample, after) or at_work(after):
-                quiet, sample = Deadline(QUIET_S, clock), after
-            else:
-                return sample.time, True
+            if not _moved(sample, after) and not at_work(after):
+                return after.time, True
+            quiet, sample = Deadline(QUIET_S, clock), after
         before = sample
     return before.time, False
