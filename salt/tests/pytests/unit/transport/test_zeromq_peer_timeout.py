@@ -135,3 +135,23 @@ def test_the_publish_socket_is_looked_after(master_opts):
     ) as looked_after:
         _, pub_sock, _ = server._get_sockets(context, MagicMock())
     looked_after.assert_called_once_with(pub_sock, master_opts)
+
+
+def test_the_request_socket_is_looked_after(master_opts):
+    """
+    The socket that minions send their requests to is made with it
+    """
+
+    class Enough(Exception):
+        """What comes after it is not run"""
+
+    server = salt.transport.zeromq.RequestServer(master_opts)
+    with patch.object(salt.transport.zeromq.zmq, "Context"), patch.object(
+        server, "_RequestServer__setup_signals"
+    ), patch.object(
+        salt.transport.zeromq, "_set_peer_timeout", side_effect=Enough
+    ) as looked_after, pytest.raises(
+        Enough
+    ):
+        server.zmq_device_pooled({"default": {"worker_count": 1}})
+    looked_after.assert_called_once_with(server.clients, master_opts)
