@@ -215,6 +215,12 @@ def bump(session: nox.Session) -> None:
 
 
 @nox.session
+def fits(session: nox.Session) -> None:
+    """Try the topics on other releases of Salt: nox -s fits -- 3007.17 3006.30."""
+    _module(session, "patches", "fits")
+
+
+@nox.session
 def drop(session: nox.Session) -> None:
     """Take a topic out of the patch set, with its new files: nox -s drop -- TOPIC."""
     _module(session, "patches", "drop")

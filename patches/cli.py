@@ -84,6 +84,12 @@ def parser() -> argparse.ArgumentParser:
     choice.add_argument("--continue", dest="resume", action="store_true", help="go on after resolving a conflict")
     choice.add_argument("--abort", action="store_true", help="give up a bump that stopped")
 
+    one = add("fits", "try the topics on other releases of Salt", "fits 3007.17 3006.30")
+    one.add_argument("releases", nargs="+", metavar="VERSION", help="releases, as on the package index")
+    one.add_argument("--topic", action="append", default=[], metavar="NAME", help="only this topic; may be repeated")
+    one.add_argument("--output", type=Path, metavar="DIR", help="folder for what applies (default: build/fits)")
+    one.add_argument("--markdown", action="store_true", help="print a table for a page")
+
     one = add("drop", "take a topic out of the patch set, with its new files", "drop load-all")
     one.add_argument("topic", metavar="TOPIC", help="a topic of patches/series that no other one requires")
 

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from patches import apply, bump, check, checkout, drop, mail, prove, save, style, suite
+from patches import apply, bump, check, checkout, drop, fits, mail, prove, save, style, suite
 from patches.base import read_base
 from patches.errors import UsageError
 from patches.patch import trailers_of
@@ -126,6 +126,17 @@ def run_bump(repository: Repository, options: argparse.Namespace) -> Outcome:
     return Outcome(tuple(lines), asdict(bumped))
 
 
+def run_fits(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Try the topics on other releases."""
+    output = options.output or repository.layout.build / "fits"
+    found = fits.fits(repository, options.releases, options.topic, output.resolve())
+    lines = [f"{one.release} {one.topic}: {one.verdict} ({one.there:.0%} of the lines are there)" for one in found]
+    if options.markdown:
+        lines = fits.table(found)
+    data = {"fits": [{**asdict(one), "verdict": one.verdict} for one in found]}
+    return Outcome(tuple(lines), data)
+
+
 def run_drop(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Drop a topic."""
     dropped = drop.drop(repository, options.topic)
@@ -234,6 +245,7 @@ LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
     "submit": run_submit,
     "bump": run_bump,
     "drop": run_drop,
+    "fits": run_fits,
 }
 # these change nothing, and a test run may take minutes
 UNLOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {

@@ -8,10 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 
 
-def test_each_topic_is_in_the_table_once() -> None:
-    """No topic is missing, and none is there that has gone."""
+def _topics(chapter: str) -> list[str]:
+    """Return the topics that begin the rows of a chapter's table."""
     page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
-    chapter = page.partition("## The topics\n")[2].partition("\n## ")[0]
-    named = re.findall(r"^\| `([\w-]+)` \|", chapter, re.MULTILINE)
+    text = page.partition(f"\n{chapter}\n")[2].partition("\n##")[0]
+    return re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)
+
+
+def test_each_topic_is_in_the_tables_once() -> None:
+    """No topic is missing, and none is there that has gone."""
     series = (ROOT / "patches" / "series").read_text(encoding="utf-8").split()
-    assert sorted(named) == sorted(series)
+    assert sorted(_topics("## The topics")) == sorted(series)
+    assert _topics("### On other releases") == series

@@ -1,0 +1,100 @@
+"""`fits`: which topics another release of Salt could take."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from patches import sdist
+from tests.unit.patches.conftest import LINES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.patches.conftest import Project
+
+
+def tried(project: Project, *words: str) -> dict[str, dict[str, Any]]:
+    """Try topics; return what was found by topic. The project stays as it is."""
+    before = project.git("status", "--porcelain"), project.ids()
+    ended = project.run("fits", *words, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    assert (project.git("status", "--porcelain"), project.ids()) == before
+    return {one["topic"]: one for one in ended.data["fits"]}
+
+
+def test_a_release_with_the_same_code(patched: Project, tmp_path: Path) -> None:
+    """A topic that applies is written as one patch that git takes, with the topic's new files."""
+    base = patched.release("0.9", {"salt/one.py": f"older\n{LINES}"})
+    found = tried(patched, "0.9")
+    assert {topic: (one["verdict"], one["there"]) for topic, one in found.items()} == {
+        "first": ("applies", 1.0),
+        "second": ("applies", 1.0),
+    }
+    folder = tmp_path / "salt"
+    sdist.unpack(patched.layout, base, folder)
+    for command in (["git", "init", "--quiet"], ["git", "apply", found["first"]["written"]]):
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    assert (folder / "salt/one.py").read_text().splitlines()[6] == "changed by first"
+    assert (folder / "tests/pytests/unit/test_first.py").is_file()
+
+
+def test_a_release_with_other_code(patched: Project) -> None:
+    """What stands in the way is named; where the code is not there at all, nothing is to be changed."""
+    patched.release("0.8", {"salt/one.py": LINES.replace("line 5\n", "other\n"), "salt/two.py": None})
+    found = tried(patched, "0.8")
+    assert found["first"]["verdict"] == "does not apply: salt/one.py"
+    assert found["second"]["verdict"] == "there is no such code"
+    assert (found["first"]["there"], found["second"]["there"]) == (pytest.approx(6 / 7), 0.0)
+    assert (found["first"]["written"], found["second"]["written"]) == ("", "")
+    assert not list((patched.layout.build / "fits").glob("*/*.patch"))
+
+
+def test_what_a_user_of_the_code_does_without(patched: Project) -> None:
+    """Docs that differ and files that the release lacks are left out, and told."""
+    patched.edit("salt/one.py", 20, "third")
+    patched.edit("salt/two.py", 20, "third")
+    patched.edit("doc/we*ird [x].txt", 0, "documented")
+    assert patched.run("save", "--new", "third").code == 0
+    patched.release("0.8", {"salt/two.py": None, "doc/we*ird [x].txt": "otherwise\n"})
+    found = tried(patched, "0.8", "--topic", "third")["third"]
+    assert (found["left_out"], found["conflicts"]) == (["doc/we*ird [x].txt", "salt/two.py"], [])
+    assert found["verdict"] == "applies without doc/we*ird [x].txt, salt/two.py"
+    ended = patched.run("fits", "0.8", "--topic", "third", "--markdown")
+    assert ended.out.splitlines()[0] == "| topic | 0.8 |"
+    assert ended.out.splitlines()[2].startswith("| `third` | ")
+
+
+def test_what_a_topic_requires(patched: Project) -> None:
+    """A topic whose ground does not apply says which one that is."""
+    patched.edit("salt/one.py", 20, "third")
+    message = patched.root / "message.txt"
+    message.write_text("Change third\n\nBecause.\n\nRequires: first\nUpstream-PR: none yet\nRemove-When: merged\n")
+    assert patched.run("save", "--new", "third", "--message", str(message)).code == 0
+    message.unlink()
+    patched.release("0.8", {"salt/one.py": LINES.replace("line 5\n", "other\n")})
+    found = tried(patched, "0.8", "--topic", "third")["third"]
+    assert found["verdict"] == "does not apply: first, which it requires: salt/one.py"
+    assert found["requires"] == ["first"]
+
+
+def test_names_that_a_release_lacks(patched: Project) -> None:
+    """A patch that applies is no patch that works: what it uses of Salt's has to be there."""
+    patched.edit("salt/two.py", 30, "def known(): pass")
+    assert patched.run("save", "--topic", "second", "salt/two.py").code == 0
+    patched.edit("salt/one.py", 20, "salt.two.known(), salt.two.unknown(), salt.three.x, salt.one  # salt.four.x")
+    assert patched.run("save", "--new", "third").code == 0
+    patched.release("0.8", {"salt/two.py": LINES.replace("line 30\n", "def known(): pass\n")})
+    found = tried(patched, "0.8", "--topic", "third")["third"]
+    assert found["lacking"] == ["salt.three.x", "salt.two.unknown"]
+    assert found["verdict"] == "applies, and lacks salt.three.x, salt.two.unknown"
+
+
+def test_wrong_use(patched: Project) -> None:
+    """Names of nothing are refused, and so is a tree that is not what the patches say."""
+    assert patched.run("fits", "1.0", "--topic", "none").code == 2
+    (patched.layout.git_dir / "saltbed.json").unlink(missing_ok=True)
+    ended = patched.run("fits", "1.0")
+    assert (ended.code, "run 'nox -s apply' first" in ended.err) == (2, True)
