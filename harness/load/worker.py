@@ -41,7 +41,7 @@ def work(address: str, key: str, loads: int | None, say: Callable[[str], None]) 
     Raises SettingsError if the desk refuses, RunError if the clients here fail.
     """
     where = address_of(address)
-    done = 0
+    done, told = 0, ""
     say(f"Waiting for a load at {where[0]}:{where[1]}; Ctrl-C ends it.")
     while loads is None or done < loads:
         try:
@@ -51,8 +51,11 @@ def work(address: str, key: str, loads: int | None, say: Callable[[str], None]) 
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_S)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_S)
                 done += _join(Line(connection), key, say)
-        except OSError:
-            # no bed is there yet, or not any more
+        except OSError as error:
+            # no bed is there yet, or not any more; what else it may be, such as a mistyped name, is for people to see
+            if str(error) != told:
+                told = str(error)
+                say(f"Nobody there ({told}); trying again every {AGAIN_S:g} s.")
             time.sleep(AGAIN_S)
 
 

@@ -1,4 +1,4 @@
-"""The master's log against what the run did: which jobs it published, how often it ended, what it complained of."""
+"""The logs against what the run did: what the master published, how often it ended, what it and the fleet said."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ SEVERE = re.compile(r"\[(?:ERROR|CRITICAL) *\]")
 # what makes every figure doubtful, whoever is at fault
 EXHAUSTED = ("Too many open files", "No space left on device", "MemoryError", "Cannot allocate memory")
 RESTART = "restart-master"
+TRACEBACK = "Traceback (most recent call last):"
 LONGEST = 160
 # a log of the most talkative level has this many lines only in a run of hours
 MOST_LINES = 50_000_000
@@ -52,6 +53,23 @@ def findings(store: Store, scenario: Scenario, logs: Path) -> Iterator[Finding]:
     if stops > restarts + 1:
         yield Finding(store.tree, WRONG, f"the master was stopped {stops:,} times; the run knows {restarts + 1:,}.")
     yield from _publications(store, scenario, published)
+
+
+def fleet_findings(store: Store, logs: Path) -> Iterator[Finding]:
+    """Yield what the fleet complained of in the folder `logs`: its minions did what no real one would have done."""
+    paths = sorted({*logs.glob("fleet*.out"), *logs.glob("fleet-*/*.out"), *logs.glob("fleet-*/*.log")})
+    count, last = 0, ""
+    for path in paths:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            inside = False
+            for _, line in zip(range(MOST_LINES), file, strict=False):
+                if line.startswith(TRACEBACK):
+                    count, inside = count + 1, True
+                elif inside and not line.startswith(" "):
+                    last, inside = line.strip()[:LONGEST], False
+    if count:
+        text = f"simulated minions failed in {count:,} places or more, as no real one would have: {last}"
+        yield Finding(store.tree, DOUBT, f"{text}. Their figures are not to be trusted; the log of the fleet has more.")
 
 
 def _publications(store: Store, scenario: Scenario, published: dict[str, str]) -> Iterator[Finding]:

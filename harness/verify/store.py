@@ -29,7 +29,7 @@ KINDS: dict[str, tuple[type, str, bool]] = {
     "fleet": (kinds.FleetSample, "fleet.csv", True),
     "machine": (kinds.MachineSample, "machine.csv", False),
     "accepted": (kinds.AcceptedJob, "accepted.csv", True),
-    "clocks": (kinds.ClockSample, "clocks.csv", False),
+    "clocks": (kinds.ClockSample, "clocks*.csv", False),
     "kept": (kinds.KeptReturn, "kept.csv", True),
     "runners": (kinds.RunnerSample, "runners.csv", False),
     "logins": (kinds.LoginSample, "logins*.csv", False),

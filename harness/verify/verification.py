@@ -113,6 +113,7 @@ def _look(store: Store, scenario: Scenario, place: Path, told: dict[str, Any], c
     for check in (requests.findings, jobs.findings, returns.findings, phases.findings, silence.findings):
         found += check(store, scenario)
     found += log.findings(store, scenario, place / "logs")
+    found += log.fleet_findings(store, place / "logs")
     found += conditions.findings(store, cores)
     if store.timeline:
         numbers = figures.of_tree(store, scenario)

@@ -205,6 +205,19 @@ def test_errors_in_the_masters_log(run: Path) -> None:
     assert doubt.text == "the master ran out of something: Too many open files."
 
 
+def test_exceptions_in_the_fleets_log(run: Path) -> None:
+    """A simulated minion that failed where no real one would have makes the run doubtful."""
+    path = run / "stock" / "logs" / "fleet.out"
+    path.write_text("evil_minions: The master is busy. Trying again.\n")
+    assert again(run).trustworthy
+    with path.open("a") as file:
+        file.write('Traceback (most recent call last):\n  File "x.py", line 1, in x\nKeyError: 7\nready\n')
+    (doubt,) = again(run).of(DOUBT)
+    assert doubt.text.startswith(
+        "simulated minions failed in 1 places or more, as no real one would have: KeyError: 7."
+    )
+
+
 def test_publications_in_the_masters_log(run: Path) -> None:
     """With the log's level at info, jobs that minions saw and the master did not publish are named."""
     log = run / "stock" / "logs" / "master.log"
