@@ -139,25 +139,34 @@ def test_delays_of_presets(bed: Bed, bus: Bus, fleet: Fleet, ready: Iterator[str
     """Returns reach the master in the order of the delays that were drawn, where these are well apart."""
     names = {kind: take(ready, fleet.control, kind, 3) for kind in ("fast", "realistic", "slow-tail")}
     everybody = [name for group in names.values() for name in group]
-    jids = [bus.publish(everybody, "test.ping") for _ in range(6)]
-    for jid in jids:
-        bus.returned(jid, 8)
-    fleet.control.flush()
-    planned: dict[str, list[tuple[float, str]]] = {}
-    for row in read_decisions(bed.samples / "fleet"):
-        if row.minion in everybody and row.what.startswith("test.ping#"):
-            planned.setdefault(row.what, []).append((row.seconds, row.minion))
-    jobs = sorted(planned.items(), key=lambda job: int(job[0].partition("#")[2]))[-6:]
-    assert {seconds for _, draws in jobs for seconds, name in draws if name in names["fast"]} == {0.0}
     compared = 0
-    for jid, (_, draws) in zip(jids, jobs, strict=True):
-        late = [name for seconds, name in draws if 1.5 < seconds < 15]
-        bus.returned(jid, sum(seconds < 15 for seconds, _ in draws))
-        arrived = [name for name, _ in bus.returns(jid)]
-        for name in late:
-            compared += 1
-            assert max(arrived.index(fast) for fast in names["fast"]) < arrived.index(name)
+    # who is late by how much depends on which minions and which jobs these are: not every six jobs have somebody late
+    for _ in range(10):
+        jids = [bus.publish(everybody, "test.ping") for _ in range(6)]
+        for jid in jids:
+            bus.returned(jid, 8)
+        fleet.control.flush()
+        jobs = _planned(bed, everybody)[-6:]
+        assert {seconds for draws in jobs for seconds, name in draws if name in names["fast"]} == {0.0}
+        for jid, draws in zip(jids, jobs, strict=True):
+            late = [name for seconds, name in draws if 1.5 < seconds < 15]
+            bus.returned(jid, sum(seconds < 15 for seconds, _ in draws))
+            arrived = [name for name, _ in bus.returns(jid)]
+            for name in late:
+                compared += 1
+                assert max(arrived.index(fast) for fast in names["fast"]) < arrived.index(name)
+        if compared:
+            break
     assert compared > 0
+
+
+def _planned(bed: Bed, minions: list[str]) -> list[list[tuple[float, str]]]:
+    """Return the delays that minions have drawn for each ping, in the order of the jobs."""
+    planned: dict[int, list[tuple[float, str]]] = {}
+    for row in read_decisions(bed.samples / "fleet"):
+        if row.minion in minions and row.what.startswith("test.ping#"):
+            planned.setdefault(int(row.what.partition("#")[2]), []).append((row.seconds, row.minion))
+    return [draws for _, draws in sorted(planned.items())]
 
 
 def test_hyperactive(bus: Bus, fleet: Fleet, ready: Iterator[str]) -> None:
