@@ -36,6 +36,8 @@ def _goes_on(state: dict[str, Any]) -> bool:
 def _read(path: Path, nothing: _Held) -> _Held:
     """Return what a file of Salt's holds, `nothing` if there is none (any more) or Salt can't read it either."""
     try:
-        return cast("_Held", msgpack.unpackb(path.read_bytes()))
+        # arguments may be anything that YAML has, and returns any bytes
+        held = msgpack.unpackb(path.read_bytes(), strict_map_key=False, unicode_errors="surrogateescape")
+        return cast("_Held", held)
     except (FileNotFoundError, ValueError):
         return nothing

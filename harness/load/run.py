@@ -138,7 +138,9 @@ def _expected(job: Job, fleet: Fleet) -> dict[str, int]:
             raise SettingsError(
                 f"The clients `{name}` target none of the {job.scenario.minions:,} minions: change `tgt` or `minions`."
             )
-    for tgt, tgt_type in network_targets(job.scenario.fleet):
+    # whom a moment of the timeline brings is not there yet
+    grows = job.scenario.largest > job.scenario.minions
+    for tgt, tgt_type in () if grows else network_targets(job.scenario.fleet):
         if not fleet.match(tgt, tgt_type):
             raise SettingsError(
                 f"The network of `{tgt}` is that of none of the {job.scenario.minions:,} minions: change its `tgt`, or "

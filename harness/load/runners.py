@@ -115,7 +115,8 @@ def _orchestrated(value: object, expected: Expected, length: int) -> Answer | No
             # as if every step had the block's own target, so that the one with the largest gap decides
             answered.append(max(0, expected.minions - max(0, wanted - done)))
             if done < wanted and step.get("result") is not False:
-                errors.append(f"step `{name}`: {done} of {wanted} minions answered")
+                what = "answered" if kind == _FUNCTION else "did it without a failed state"
+                errors.append(f"step `{name}`: {done} of {wanted} minions {what}")
         if step.get("result") is False:
             counts = f" ({done} of {wanted} minions did it)" if asks else ""
             errors.append(f"step `{name}` failed{counts}: {_short(step.get('comment'))}")

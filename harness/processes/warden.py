@@ -30,7 +30,7 @@ import socket
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -53,7 +53,8 @@ class Child:
     """A process that the warden started.
 
     `code` is its exit code, or minus the signal that ended it, `ended` when that was noticed, in seconds since the
-    epoch; `patience` is how many seconds it may take to stop.
+    epoch; `patience` is how many seconds it may take to stop. `family` are its descendants when it was sent a signal:
+    who outlives it is found by them.
     """
 
     pid: int
@@ -62,6 +63,7 @@ class Child:
     patience: float
     code: int | None = None
     ended: float | None = None
+    family: set[int] = field(default_factory=set)
 
 
 def prctl(option: int, value: int) -> None:
@@ -206,6 +208,7 @@ class Warden:
             case action:
                 child = self.children[request["pid"]]
                 if action == "signal" and child.code is None:
+                    child.family |= descendants(child.pid)
                     os.kill(child.pid, request["signal"])
                 elif action == "stop":
                     self.stop([child], time.monotonic() + request["seconds"])
@@ -231,6 +234,7 @@ class Warden:
     def stop(self, children: Sequence[Child], end: float) -> None:
         """Ask processes to stop, wait until they and their descendants are gone, and kill what is left at `end`."""
         family = {pid for child in children if child.code is None for pid in descendants(child.pid)}
+        family |= {pid for child in children for pid in child.family}
         # the leaders alone are asked: Salt and PostgreSQL stop their own children, in their own order
         for child in children:
             if child.code is None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 GOOD, BAD = "good", "bad"
+# times of which there may be fewer in a better run: polls that were answered, log-ins that were needed
+FEWER = ("acknowledgement_s", "login_s")
 # of environment.json's section `machine`: what makes another machine of it
 MACHINE = ("processor", "cores", "memory_gb", "system")
 
@@ -56,13 +58,14 @@ class Line:
     def worse_than(self, bound: float) -> bool:
         """Return whether the figure became worse by more than `bound`, a share of its earlier value.
 
-        One that is not measured any more is worse: nobody can tell what became of it.
+        One that is not measured any more is worse: nobody can tell what became of it. Percentiles of times whose number
+        is itself an outcome, and which fewer may be none of, are not.
         """
         better = figures.BY_NAME[self.name].better
         if not better or self.before is None or self.now == self.before:
             return False
         if self.now is None:
-            return True
+            return self.name.partition(".")[0] not in FEWER
         floor = figures.BY_NAME[self.name].floor
         if floor is not None and min(self.now, self.before) < floor:
             return self.now < min(self.before, floor)

@@ -19,7 +19,7 @@ def _state(master: Master, jid: str, **changes: object) -> None:
     folder = master.job_cache / jid[-2:] / jid
     folder.mkdir(parents=True, exist_ok=True)
     state: dict[str, Any] = {"jid": jid, "driver": "master", "halted": False, "pending": ["a"], "active": {}}
-    (folder / ".batch.p").write_bytes(msgpack.packb(state | changes))
+    (folder / ".batch.p").write_bytes(msgpack.packb(state | changes, unicode_errors="surrogateescape"))
 
 
 def _list(master: Master, *jids: str) -> None:
@@ -32,7 +32,7 @@ def test_batches_are_at_work_until_they_are_over(tmp_path: Path) -> None:
     master = Master(tmp_path, tmp_path / "log", 1, 2)
     assert master.running() == []
     waiting, over, halted, client, spoilt, unlisted = JIDS
-    _state(master, waiting)
+    _state(master, waiting, arg=[{80: "x"}], done={"b": {"ret": "\udcff"}})
     _state(master, over, pending=[])
     _state(master, halted, halted=True)
     _state(master, client, driver="cli")

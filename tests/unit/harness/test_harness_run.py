@@ -91,6 +91,9 @@ def test_network_of_nobody(tmp_path: Path) -> None:
         run._expected(job, nobody)
     assert run._expected(job, cast("Fleet", SimpleNamespace(match=lambda *_: 1))) == {}
     assert network_targets(["--network=rtt_ms=250", "--states=20"]) == []
+    # those may be whom a moment brings
+    file.write_text(file.read_text() + '[[timeline]]\nat_s = 1\ndo = "scale"\nminions = 200\n')
+    assert run._expected(_job(tmp_path, replace(scenario.load(file), clients=())), nobody) == {}
 
 
 def test_clients_that_never_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

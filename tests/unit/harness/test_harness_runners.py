@@ -106,7 +106,7 @@ def test_orchestration_that_allows_failures() -> None:
     ret = {"m1": STATES, "m2": {"a": {"result": False}}, "m3": {"a": {"result": None}}}
     high = _step(0, "high", "state", comment="States ran successfully. Updating m1, m2, m3.", changes={"ret": ret})
     found = runners.read("state.orchestrate", _orchestrated(high), THREE)
-    assert (found.answered, found.error) == (2, "step `high`: 2 of 3 minions answered")
+    assert (found.answered, found.error) == (2, "step `high`: 2 of 3 minions did it without a failed state")
 
 
 def test_orchestration_that_does_not_render() -> None:

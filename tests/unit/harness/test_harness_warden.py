@@ -167,6 +167,17 @@ def test_stop_takes_descendants_along(processes: Processes) -> None:
     assert psutil.Process(processes.warden).children(recursive=True) == []
 
 
+def test_stop_takes_along_who_outlived_its_leader(processes: Processes) -> None:
+    """A process that ended by a signal may leave descendants behind, which a later stop ends."""
+    process = processes.start("x", command(processes.folder, "setsid sleep 1000 & sleep 1000; true"))
+    family(process.pid, 2)
+    process.signal(signal.SIGKILL)
+    assert process.wait(10) == -signal.SIGKILL
+    assert len(psutil.Process(processes.warden).children(recursive=True)) == 2
+    process.stop(5)
+    assert psutil.Process(processes.warden).children(recursive=True) == []
+
+
 def test_stubborn_process_is_killed(processes: Processes) -> None:
     """A process that does not stop when asked to is killed."""
     process = processes.start("x", command(processes.folder, STUBBORN))
