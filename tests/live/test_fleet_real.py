@@ -333,6 +333,13 @@ def test_beacons_are_a_real_minions(bed: Bed) -> None:
 def test_killed_jobs_return_nothing(bed: Bed, twin: Fleet) -> None:
     """A job that is killed ends without a return, and the kill says so in Salt's words."""
     assert twin.minions == 1
+
+    def idle() -> bool:
+        found = loads(bed, [REAL, TWIN], "saltutil.running")
+        return not any(found[minion]["return"] for minion in (REAL, TWIN))
+
+    # a test before this one may have left a job at work, which would be killed too
+    until(idle, Deadline(90), lambda: "jobs of an earlier test still run")
     job = {"tgt": [REAL, TWIN], "tgt_type": "list", "fun": "test.sleep", "arg": [33]}
     found = loads(bed, [REAL, TWIN], "test.sleep", arg=[33], after={"fun": "saltutil.kill_all_jobs", "arg": []})
     texts = {minion: [re.sub(r"\d{2,}", "<n>", text) for text in found[minion]["return"]] for minion in (REAL, TWIN)}
