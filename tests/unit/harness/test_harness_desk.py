@@ -320,6 +320,25 @@ def test_a_worker_without_a_right(remote: Remote) -> None:
         worker.work(f"{HOST}:{remote.port}", "wrong", 1, lambda _: None)
 
 
+def test_a_worker_before_its_bed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that finds nobody says so once, tries again, and says what else is wrong when that changes."""
+    errors = iter([ConnectionRefusedError(111, "Connection refused")] * 3 + [OSError(113, "No route to host")])
+
+    def connect(*_: object) -> socket.socket:
+        raise next(errors, KeyboardInterrupt)
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setattr(worker, "AGAIN_S", 0.0)
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        worker.work(f"{HOST}:4700", "word", None, said.append)
+    assert said == [
+        f"Waiting for a load at {HOST}:4700; Ctrl-C ends it.",
+        "Nobody there ([Errno 111] Connection refused); trying again every 0 s.",
+        "Nobody there ([Errno 113] No route to host); trying again every 0 s.",
+    ]
+
+
 def test_messages_that_are_none() -> None:
     """Whoever speaks another protocol is hung up on."""
     ours, theirs = socket.socketpair()

@@ -243,6 +243,33 @@ def test_runs_of_before_are_doubted(run: Path) -> None:
     ]
 
 
+def test_a_bed_on_several_machines(run: Path) -> None:
+    """Of several machines nobody knows what they did besides: no figure is made of one's samples."""
+    change(run / "stock" / "samples" / "machine.csv", lambda lines: lines[:1])
+    found = again(run)
+    assert found.agrees, found.why
+    assert [text.partition(",")[0] for text in found.why] == ["stock: there are no samples of the machine"]
+    figures_of = json.loads((run / "result.json").read_text())["trees"]["stock"]
+    assert figures_of["others_cores"] is None
+
+
+def test_clocks_of_other_hosts(run: Path) -> None:
+    """The clock of each worker of another host is a figure, and a hand in it is named."""
+    path = run / "stock" / "samples" / "clocks.1.csv"
+    path.write_text("name,offset_s,error_s,drift_s\r\nlocust-1,200.500000,0.002000,0.000000\r\n")
+    change(path, list)
+    found = again(run)
+    assert found.agrees, found.why
+    clocks = json.loads((run / "result.json").read_text())["trees"]["stock"]["clocks"]
+    assert clocks == {"locust-1": {"offset_s": 200.5, "error_s": 0.002, "drift_s": 0.0}}
+    path.write_text(path.read_text().replace("200.5", "100.5"))
+    # the manifest names the changed file, and the figure does not agree any more
+    later = verification.verify(run)
+    assert not later.agrees
+    assert any("clocks.locust-1.offset_s" in text for text in later.why), later.why
+    assert any("clocks.1.csv" in text for text in later.why), later.why
+
+
 def test_a_run_without_a_result(run: Path) -> None:
     """Where there is nothing to verify a sentence says what to do."""
     (run / "result.json").unlink()
