@@ -80,10 +80,10 @@ def test_events_of_others_are_read_past_without_blocking(bus):
     """
     others = [_raw(f"salt/job/2/ret/m{number}") for number in range(OTHERS)]
     bus.subscriber = Subscriber([*others, _raw("salt/job/1/ret/a")], others)
-    found = bus.get_event(wait=0.01, tag="salt/job/1/", full=True, no_block=True)
+    found = bus.get_event(wait=30, tag="salt/job/1/", full=True, no_block=True)
     assert found["tag"] == "salt/job/1/ret/a"
     # and none when there is none, after one read
-    assert bus.get_event(wait=0.01, tag="salt/job/1/", no_block=True) is None
+    assert bus.get_event(wait=30, tag="salt/job/1/", no_block=True) is None
     assert not bus.subscriber.reads and not bus.subscriber.buffered
 
 
