@@ -10,10 +10,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+import salt.channel.server
 import salt.transport
 import salt.transport.frame
 import salt.transport.tcp
+import salt.utils.asynchronous
 from tests.support.mock import AsyncMock, MagicMock, patch
+
+pytestmark = [
+    pytest.mark.skip_on_windows(reason="Unix sockets"),
+]
 
 # rounds of the event loop, or hundredths of a second, until something has come
 PATIENCE = 3000
@@ -173,7 +179,7 @@ async def test_before_the_connection_and_after_the_next(master_opts, tmp_path):
         made.close()
 
 
-@pytest.mark.parametrize("wish", [1, [1], "", {"a": None}, [None]])
+@pytest.mark.parametrize("wish", [1, [1], "", {"a": None}, [None], ["b"] * 101])
 async def test_a_wish_that_is_none(master_opts, tmp_path, wish):
     """
     Whoever asks for something else receives everything, and may ask again
@@ -208,6 +214,29 @@ async def test_a_connection_that_has_just_been_closed(master_opts, tmp_path):
         made.client._stream.close()
         await made.client.receive_only(["a/"])
         assert made.client._prefixes == ["a/"]
+
+
+def test_the_event_bus_of_a_cluster_has_it(master_opts):
+    opts = {**master_opts, "cluster_id": "blue", "cluster_pool_port": 0}
+    with patch("salt.transport.tcp.PublishServer") as server, patch.object(
+        salt.channel.server.MasterPubServerChannel, "__init__", return_value=None
+    ):
+        salt.channel.server.MasterPubServerChannel.factory(opts)
+    assert server.call_args.kwargs["prefixes"] is True
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ws", "zeromq"])
+def test_every_client_can_be_asked(minion_opts, transport):
+    """
+    A transport without wishes receives everything, also in a SyncWrapper
+    """
+    with salt.utils.asynchronous.SyncWrapper(
+        salt.transport.publish_client,
+        args=({**minion_opts, "transport": transport},),
+        kwargs={"host": "127.0.0.1", "port": 4505},
+        loop_kwarg="io_loop",
+    ) as client:
+        assert client.receive_only(["a/"]) is None
 
 
 @pytest.mark.parametrize("ipc_mode", ["ipc", "tcp"])

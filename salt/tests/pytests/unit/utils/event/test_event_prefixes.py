@@ -18,6 +18,10 @@ from salt.utils.batch_manager import SECOND_LOOK_AFTER, BatchManager
 from salt.utils.process import Process, clean_proc
 from tests.support.mock import MagicMock, patch
 
+pytestmark = [
+    pytest.mark.skip_on_windows(reason="Unix sockets"),
+]
+
 JID = "20261122000000000000"
 # tries until the bus has heard of a wish, 0.1 s each
 TRIES = 300
@@ -147,7 +151,7 @@ def test_event_monitor(master_opts, cluster_id):
         assert not bus.receive_only.called
     else:
         (prefixes,) = bus.receive_only.call_args.args
-        # every event that it acts on without a cluster begins so
+        # what else it looks at has no sender without a cluster
         assert monitor._wanted("rotate_cluster_aes_key")
         assert "rotate_cluster_aes_key".startswith(tuple(prefixes))
         assert not "salt/job/1/ret/m".startswith(tuple(prefixes))
@@ -204,6 +208,26 @@ def _batch(opts, **overrides):
     assert salt.utils.batch_state.write_batch_state(JID, state, opts)
 
 
+def test_nothing_is_said_unasked(tmp_path):
+    """
+    A listener that wants everything costs what it did
+    """
+    with salt.utils.event.MasterEvent(str(tmp_path), listen=False) as event:
+        with patch.object(event, "_tell_prefixes") as tell, patch(
+            "salt.utils.asynchronous.SyncWrapper"
+        ):
+            event.connect_pub()
+            assert not tell.called
+            event.cpub, event.subscriber = False, None
+            event.receive_only(["a/"])
+            assert not tell.called
+            event.connect_pub()
+            assert tell.call_count == 1
+            event.receive_only(None)
+            assert tell.call_count == 2
+            event.cpub, event.subscriber = False, None
+
+
 IDLE = ["salt/batch/"]
 BUSY = ["salt/batch/", "salt/job/"]
 
@@ -246,6 +270,17 @@ def test_batch_manager_wishes_before_it_looks(manager, opts, how):
     assert manager.active_batches == {JID}
     assert seen == [BUSY]
     assert manager.event.wishes == [IDLE, BUSY]
+
+
+def test_batch_manager_of_a_master_with_a_rate_limiter(manager, opts):
+    """
+    That a job was queued, or left minions out, is said once, and may be said
+    before its batch is adopted
+    """
+    opts["rate_limiting"] = {"criteria": "capacity"}
+    manager.opts = opts
+    manager._listen()
+    assert manager.event.wishes == [BUSY]
 
 
 def test_batch_manager_waits_no_longer_than_for_its_second_look(manager, opts):
