@@ -287,12 +287,13 @@ def test_pending_key(town: Callable[..., None]) -> None:
     town(scenario)
 
 
-def test_refreshed_pillar(town: Callable[..., None]) -> None:
+def test_refreshed_pillar(town: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """saltutil.refresh_pillar fetches what targets see, and registers resources again."""
 
     async def scenario(place: Town) -> None:
         await place.start()
-        place.master.pillar = {"new": True}
+        # the master is that of all tests
+        monkeypatch.setattr(place.master, "pillar", {"new": True})
         place.publish(1, fun="saltutil.refresh_pillar", arg=[{"__kwarg__": True, "wait": True}])
         await place.until(lambda: place.context.counters.returns_acked == 1)
         await place.until(lambda: len(place.loads("_register_resources")) == 2)
