@@ -272,13 +272,15 @@ def test_batch_manager_wishes_before_it_looks(manager, opts, how):
     assert manager.event.wishes == [IDLE, BUSY]
 
 
-def test_batch_manager_of_a_master_with_a_rate_limiter(manager, opts):
+@pytest.mark.parametrize(
+    "option", [{"rate_limiting": {"criteria": "capacity"}}, {"job_cache": False}]
+)
+def test_batch_manager_that_could_not_look_it_up(manager, opts, option):
     """
     That a job was queued, or left minions out, is said once, and may be said
-    before its batch is adopted
+    before its batch is adopted; so may returns that no cache keeps
     """
-    opts["rate_limiting"] = {"criteria": "capacity"}
-    manager.opts = opts
+    manager.opts = {**opts, **option}
     manager._listen()
     assert manager.event.wishes == [BUSY]
 
