@@ -24,7 +24,7 @@ try:
     from evil_minions import pipe
     from harness import campaign, figures, serve
     from harness.bed import capacity
-    from harness.bed.settings import BedSettings
+    from harness.bed.settings import WITHOUT_API, BedSettings
     from harness.containers import options as containers
     from harness.errors import HarnessError, SettingsError
     from harness.load import remote
@@ -154,7 +154,9 @@ def up(options: argparse.Namespace) -> int:
     """Start a bed that stays until Ctrl-C."""
     _, tree = campaign.find(options.tree)
     folder = options.folder / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    settings = BedSettings(tree, folder, minions=options.minions, transport=options.transport)
+    settings = BedSettings(
+        tree, folder, minions=options.minions, transport=options.transport, api=options.transport not in WITHOUT_API
+    )
     capacity.check(settings.minions, pillars=settings.pillar == "sql")
     serve.serve(settings, as_json=options.json)
     return OK

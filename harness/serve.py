@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.bed import Bed
+from harness.bed.settings import WITHOUT_API
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ def describe(bed: Bed) -> Iterator[str]:
     yield f"master     requests {bed.master.request_port}, publications {bed.master.publish_port}, log {bed.master.log}"
     if bed.settings.api:
         yield f"salt-api   {bed.api.url} user {bed.api.user} password {bed.api.password} eauth {bed.api.eauth}"
+    elif bed.settings.transport in WITHOUT_API:
+        yield f"salt-api   none, as it does not work over {bed.settings.transport}"
     if bed.settings.postgres != "none":
         yield f"PostgreSQL psql {shlex.quote(bed.postgres.dsn)}"
     # a Salt with an environment of its own needs no path

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Pillar = Literal["sql", "none"]
 Transport = Literal["zeromq", "tcp", "ws"]
+# salt-api takes the master for dead: it looks for a socket that no master of these makes
+WITHOUT_API = frozenset({"ws"})
 Source = Literal["auto", "dsn", "docker", "local", "wheel", "none"]
 
 # A Unix socket's path has room for 107 bytes; Salt's longest name below the temporary folder takes about 60 of them.
@@ -106,8 +108,7 @@ def check(settings: BedSettings) -> None:
         raise SettingsError("The fleet has to know the transport too: set `transport` itself, not the master's option.")
     if settings.pillar == "sql" and settings.postgres == "none":
         raise SettingsError('Pillars from SQL need a PostgreSQL: set postgres to "auto", or pillar to "none".')
-    if settings.apis < 1:
-        raise SettingsError("At least one process of salt-api is needed: set `apis` to 1, or `api` to False.")
+    _check_api(settings)
     if settings.acl and os.geteuid():
         raise SettingsError(
             "Salt asks `publisher_acl` about users who became root: run the bed as root, or have these users ask over "
@@ -121,6 +122,13 @@ def check(settings: BedSettings) -> None:
         raise SettingsError(f"{settings.id_format!r} is no format for minion ids, minion-{{:05d}} is one.") from error
     check_files(settings.minions)
     check_temporary(settings)
+
+
+def _check_api(settings: BedSettings) -> None:
+    if settings.api and settings.transport in WITHOUT_API:
+        raise SettingsError(f"salt-api does not work over {settings.transport}: set `api` to False, or take another.")
+    if settings.apis < 1:
+        raise SettingsError("At least one process of salt-api is needed: set `apis` to 1, or `api` to False.")
 
 
 def check_files(minions: int, limit: int | None = None) -> None:

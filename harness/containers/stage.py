@@ -175,9 +175,11 @@ class Containers:
             "transport": scenario.transport,
         }
         self._facts = self._be(MASTER, {**values, "options": {**options, **scenario.master_options(job.name)}})
-        self._facts |= {"user": login.user, "password": login.password, "apis": scenario.salt_api}
-        self._launch("api", beside_master=True)
-        self._facts |= self._be("api", self._facts)
+        apis = scenario.salt_api if scenario.asks_api else 0
+        self._facts |= {"user": login.user, "password": login.password, "apis": apis, "urls": [], "eauth": login.eauth}
+        if apis:
+            self._launch("api", beside_master=True)
+            self._facts |= self._be("api", self._facts)
 
     def _launch(
         self,

@@ -12,6 +12,7 @@ its own: Salt is imported from the tree under test, never into the harness.
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     GetJid = Callable[[str], dict[str, dict[str, Any]]]
 
+# how often a job is read that can't be, and the seconds in between
+TRIES, PAUSE_S = 10, 0.2
 KINDS: dict[str, type] = {"kept": KeptReturn, "accepted": AcceptedJob, "runners": RunnerSample}
 
 
@@ -58,10 +61,30 @@ class JobCache:
     def accepted(self, functions: Asked) -> Iterator[AcceptedJob]:
         """Yield every job of `functions` that it holds, in the order of their ids."""
         jobs = self._returners[f"{self._name}.get_jids"]()
-        get_load = self._returners[f"{self._name}.get_load"]
-        for jid, job in sorted(jobs.items()):
-            if job.get("Function") in functions:
-                yield AcceptedJob(jid, job["Function"], len(get_load(jid).get("Minions", ())))
+        wanted = [(jid, job["Function"]) for jid, job in sorted(jobs.items()) if job.get("Function") in functions]
+        return saved(self._returners[f"{self._name}.get_load"], wanted)
+
+
+def saved(
+    get_load: Callable[[str], dict[str, Any]],
+    jobs: Iterable[tuple[str, str]],
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[AcceptedJob]:
+    """Yield every job, of (job id, function), that was saved with its minions.
+
+    A master saves a job in two steps, before it gives out the id or publishes anything. Between the two the job can't
+    be read; one whose master was stopped there stays so, and nobody was ever told its id.
+    """
+    for jid, function in jobs:
+        for left in reversed(range(TRIES)):
+            try:
+                load = get_load(jid)
+            except Exception:  # noqa: BLE001  # a returner is somebody else's, and so is what it raises
+                if left:
+                    sleep(PAUSE_S)
+            else:
+                yield AcceptedJob(jid, function, len(load.get("Minions", ())))
+                break
 
 
 def answered(get_jid: GetJid, jobs: Iterable[RunnerJob]) -> Iterator[RunnerSample]:

@@ -198,7 +198,7 @@ def _sentences(result: Mapping[str, Any]) -> list[str]:
         said.append(f"{result['returns_unfinished']:,} times a minion got its job and had sent no return at the end.")
     if result["jobs_unpublished"]:
         unpublished = f"{result['jobs_unpublished']:,} of {result['jobs_accepted']:,}"
-        said.append(f"{unpublished} accepted jobs were never published.")
+        said.append(f"{unpublished} accepted jobs reached nobody: they were published to nobody, or not at all.")
     if not result["settled_in_time"]:
-        said.append("Jobs or returns were still on their way when the scenario's limit ended the run.")
+        said.append("As far as can be told, jobs or returns were on their way when the scenario's limit ended the run.")
     return said

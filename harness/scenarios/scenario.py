@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from harness.bed.settings import WITHOUT_API
 from harness.errors import ScenarioError
 from harness.scenarios import labels
 from harness.scenarios.asked import Asked
-from harness.scenarios.clients import Clients, read_clients
+from harness.scenarios.clients import OVER_API, Clients, read_clients
 from harness.scenarios.fleet import read_fleet
 from harness.scenarios.table import Table, nearest
 from harness.scenarios.thresholds import Threshold, read_thresholds
@@ -65,6 +66,11 @@ class Scenario:
         return {**self.master, **self.tree_master.get(labels.kind(tree), {})}
 
     @property
+    def asks_api(self) -> bool:
+        """Return whether any clients go through salt-api."""
+        return any(clients.kind in OVER_API for clients in self.clients)
+
+    @property
     def functions(self) -> frozenset[str]:
         """Return the functions that clients ask minions for, as far as the scenario tells."""
         return frozenset().union(*(clients.publishes or () for clients in self.clients))
@@ -103,10 +109,15 @@ class Scenario:
         return max([self.minions, *(moment.minions for moment in self.timeline)])
 
     def changed(self, *, minions: int | None = None, seed: int | None = None, transport: str | None = None) -> Scenario:
-        """Return the scenario with another number of minions, another seed or another transport."""
+        """Return the scenario with another number of minions, another seed or another transport.
+
+        Raises ScenarioError for a transport over which its clients can't ask.
+        """
         given = {"minions": minions, "seed": seed, "transport": transport}
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        return dataclasses.replace(self, **changes)
+        found = dataclasses.replace(self, **changes)
+        _check_transport(found)
+        return found
 
 
 def names() -> list[str]:
@@ -144,7 +155,18 @@ def load(path: Path) -> Scenario:
         raise ScenarioError(f"{path} can't be read: {error}.") from error
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{path.name} is not TOML: {error}.") from error
-    return _scenario(Table(values, path.name), path.stem)
+    found = _scenario(Table(values, path.name), path.stem)
+    _check_transport(found)
+    return found
+
+
+def _check_transport(scenario: Scenario) -> None:
+    if scenario.transport in WITHOUT_API and scenario.asks_api:
+        names = ", ".join(repr(clients.name) for clients in scenario.clients if clients.kind in OVER_API)
+        raise ScenarioError(
+            f"{scenario.name}: salt-api does not work over {scenario.transport}, as it looks for a socket that no such "
+            f"master has: give the clients {names} the kind 'cli' or 'salt-run', or take zeromq or tcp."
+        )
 
 
 def dump(scenario: Scenario) -> dict[str, object]:

@@ -28,6 +28,7 @@ class Oracle:
     returns_kept: int
     never_reached: int
     returns_lost: int
+    settled_in_time: bool
 
 
 def of_run(cache: Path, log: Path, fleet: Path, functions: Collection[str], settled: float) -> Oracle:
@@ -38,8 +39,9 @@ def of_run(cache: Path, log: Path, fleet: Path, functions: Collection[str], sett
     targeted, kept = dict[str, int](), set[tuple[str, str]]()
     for jid, folder in _jobs(cache):
         load = msgpack.unpackb((folder / ".load.p").read_bytes(), strict_map_key=False)
-        if load["fun"] in functions:
-            files = [*folder.glob(".minions*.p")]
+        files = [*folder.glob(".minions*.p")]
+        # a master that is stopped between the two files has published nothing, and told nobody the id
+        if load["fun"] in functions and files:
             named = {name for path in files for name in msgpack.unpackb(path.read_bytes(), strict_map_key=False)}
             targeted[jid] = len(named)
             kept |= {(jid, path.parent.name) for path in folder.glob("*/return.p")}
@@ -57,6 +59,8 @@ def of_run(cache: Path, log: Path, fleet: Path, functions: Collection[str], sett
         returns_kept=len(kept),
         never_reached=sum(targeted.values()) - _reached(fleet, targeted.keys()),
         returns_lost=len(over - kept),
+        # a job that no minion has heard of may wait in the master, for all that anybody outside of it can tell
+        settled_in_time=targeted.keys() <= {row["jid"] for row in _rows(fleet, "jobs")},
     )
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TRANSPORTS = ("zeromq", "tcp", "ws")
+# salt-api does not work over ws
+KINDS = {"zeromq": ("api", "api", "api", "cli"), "tcp": ("api", "api", "api", "cli"), "ws": ("cli",)}
 # name, arguments: what fleets are asked, quick and slow
 FUNCTIONS: tuple[tuple[str, list[int | str]], ...] = (
     ("test.ping", []),
@@ -22,11 +28,12 @@ def scenario(seed: int) -> str:
     """Return the text of a scenario's file; transports take turns, so that three scenarios have all."""
     rng = random.Random(seed)  # noqa: S311 - a repeatable test is no secret
     minions = rng.randint(20, 50)
+    transport = TRANSPORTS[seed % len(TRANSPORTS)]
     lines = [
         f'description = "Drawn from seed {seed}"',
         f"minions = {minions}",
         'pillar = "none"',
-        f'transport = "{TRANSPORTS[seed % len(TRANSPORTS)]}"',
+        f'transport = "{transport}"',
         "settle_s = 90",
         f"seed = {seed + 1}",
         # every publication is a line of the log
@@ -38,14 +45,14 @@ def scenario(seed: int) -> str:
         queue["sync_wait"] = rng.choice(["extend", "timeout"])
         lines += ["[trees.patched.master]", f"rate_limiting = {_table(queue)}"]
     for number in range(rng.randint(1, 3)):
-        lines += _clients(number, minions, rng)
+        lines += _clients(number, minions, KINDS[transport], rng)
     lines += _timeline(rng)
     return "\n".join(lines) + "\n"
 
 
-def _clients(number: int, minions: int, rng: random.Random) -> list[str]:
+def _clients(number: int, minions: int, kinds: Sequence[str], rng: random.Random) -> list[str]:
     function, args = rng.choice(FUNCTIONS)
-    kind = rng.choice(("api", "api", "api", "cli"))
+    kind = rng.choice(kinds)
     targets = [f'tgt = "minion-{rng.randrange(minions):05d}"', 'tgt = "minion-0000*"', *['tgt = "*"'] * 3]
     names = ",".join(f"minion-{minion:05d}" for minion in sorted(rng.sample(range(minions), 5)))
     targets.append(f'tgt = "{names}"\ntgt_type = "list"')

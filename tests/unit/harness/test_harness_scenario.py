@@ -238,9 +238,20 @@ def test_missing_file() -> None:
 
 def test_transport(tmp_path: Path) -> None:
     """A scenario names a transport of Salt's; a command may name another one."""
-    found = _load(tmp_path, 'transport = "ws"\n' + SMALL)
+    typed = SMALL.replace('"api"', '"cli"')
+    found = _load(tmp_path, 'transport = "ws"\n' + typed)
     assert (found.transport, found.changed(transport="tcp").transport) == ("ws", "tcp")
     assert "transport" in _problem(tmp_path, 'transport = "udp"\n' + SMALL)
+
+
+def test_no_salt_api_over_ws(tmp_path: Path) -> None:
+    """salt-api takes a master of ws for dead, so nobody waits for it: neither from a file nor from an option."""
+    sentence = "give the clients 'api test.ping' the kind 'cli' or 'salt-run', or take zeromq or tcp."
+    assert _problem(tmp_path, 'transport = "ws"\n' + SMALL).endswith(sentence)
+    with pytest.raises(SettingsError, match="salt-api does not work over ws"):
+        _load(tmp_path, SMALL).changed(transport="ws")
+    found = _load(tmp_path, SMALL.replace('"api"', '"salt-run"').replace("test.ping", "manage.up"))
+    assert (found.asks_api, found.changed(transport="ws").asks_api) == (False, False)
 
 
 NETWORK = """

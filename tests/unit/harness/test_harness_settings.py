@@ -37,6 +37,7 @@ def test_good_settings_pass(good: BedSettings) -> None:
             {"master_options": {"transport": "tcp"}},
             r"^The fleet has to know the transport too: set `transport` itself, ",
         ),
+        ({"transport": "ws"}, r"^salt-api does not work over ws: set `api` to False, or take another\.$"),
         ({"tree": Path("/nowhere")}, r"^/nowhere holds no Salt: make the trees first with `nox -s apply`\.$"),
         ({"pillar": "files"}, r"^'files' is no choice for pillar: take one of sql, none\.$"),
         (
