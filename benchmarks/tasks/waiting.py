@@ -1,10 +1,14 @@
-"""A process that waits on the event bus while the bus brings what is for others: what each of those events costs it.
+"""A process that waits on the event bus while events for others are fired: what each of those events costs it.
 
-The bus is a socket with Salt's own frames on it, fed by a thread, so that nothing but the waiting thread is timed.
+For a process that takes all that there is, the bus is a socket with Salt's own frames on it. For a command it is Salt's
+own bus, a process of its own, which may leave out what the command does not want. A thread feeds either, and nothing
+but the waiting thread is timed.
 """
 
 from __future__ import annotations
 
+import atexit
+import logging
 import socket
 import threading
 import time
@@ -13,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import salt.client
 import salt.config
+import salt.transport
 import salt.transport.frame
 import salt.utils.event
+import salt.utils.process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MINE, OTHERS = "salt/job/20260101000000000001", "salt/job/20260101000000000002"
-WAIT_S = 60.0
-# what `LocalClient` sleeps between two looks at the bus
-PAUSE_S = 0.01
+JID = "20260101000000000001"
+MINE, OTHERS = f"salt/job/{JID}", "salt/job/20260101000000000002"
+MINION = "minion-00000"
+WAIT_S = 60
 
 
 def prepare(settings: dict[str, Any]) -> Callable[[str, int, float], float]:
@@ -31,66 +37,112 @@ def prepare(settings: dict[str, Any]) -> Callable[[str, int, float], float]:
     Its first argument is "event" for `SaltEvent.get_event` and "client" for what `LocalClient` does; the last one is
     how many events come in a second, 0 for all at once.
     """
-    opts: dict[str, Any] = salt.config.master_config(None)
-    opts.update({"sock_dir": settings["folder"], "ipc_mode": "ipc"})
+    # as the commands do, which set up their logs
+    logging.getLogger().setLevel(logging.WARNING)
     folder = Path(settings["folder"])
-    folder.mkdir(parents=True)
-    bus = socket.socket(socket.AF_UNIX)
-    bus.bind(str(folder / "master_event_pub.ipc"))
-    bus.listen()
+    opts: dict[str, Any] = salt.config.master_config(None)
+    forms: dict[str, Callable[[int, float], float]] = {
+        "event": _Subscriber({**opts, "sock_dir": str(folder), "ipc_mode": "ipc"}, settings["bytes"]),
+        "client": _Command({**opts, "sock_dir": str(folder / "bus"), "ipc_mode": "ipc"}, settings["bytes"]),
+    }
+    return lambda form, events, rate: forms[form](events, rate)
 
-    def frame(jid: str, minion: str) -> bytes:
+
+class _Feeder:
+    """Events on their way to whoever waits."""
+
+    def __init__(self, length: int, framed: Callable[[bytes], bytes]) -> None:
+        self._length = length
+        self._framed = framed
+
+    def _frame(self, job: str, minion: str) -> bytes:
         data = {
             "cmd": "_return",
             "id": minion,
             "success": True,
-            "return": "x" * settings["bytes"],
+            "return": "x" * self._length,
             "retcode": 0,
-            "jid": jid.rpartition("/")[2],
+            "jid": job.rpartition("/")[2],
             "fun": "cmd.run",
             "fun_args": ["uptime"],
             "_stamp": "2026-01-01T00:00:00.000000",
         }
-        packed: bytes = salt.transport.frame.frame_msg(salt.utils.event.SaltEvent.pack(f"{jid}/ret/{minion}", data))
-        return packed
+        return self._framed(salt.utils.event.SaltEvent.pack(f"{job}/ret/{minion}", data))
 
-    def feed(connection: socket.socket, events: int, rate: float) -> None:
+    def feed(self, connection: socket.socket, events: int, rate: float, done: threading.Event) -> None:
+        """Send `events` events of others, `rate` a second or as fast as it goes, then the one that is waited for."""
         with connection:
             began = time.monotonic()
             for number in range(events):
-                if rate and (early := began + number / rate - time.monotonic()) > 0:
+                connection.sendall(self._frame(OTHERS, f"minion-{number:05d}"))
+                if rate and (early := began + (number + 1) / rate - time.monotonic()) > 0:
                     time.sleep(early)
-                connection.sendall(frame(OTHERS, f"minion-{number:05d}"))
-            connection.sendall(frame(MINE, "minion-00000"))
-            # closed when the waiting side has what it waits for
-            connection.recv(1)
+            connection.sendall(self._frame(MINE, MINION))
+            done.wait(WAIT_S)
 
-    def cost(form: str, events: int, rate: float) -> float:
-        with salt.utils.event.SaltEvent("master", opts=opts, listen=True) as event:
-            event.connect_pub()
-            feeder = threading.Thread(target=feed, args=(bus.accept()[0], events, rate))
+
+class _Subscriber:
+    """A process that waits for one event, as any does."""
+
+    def __init__(self, opts: dict[str, Any], length: int) -> None:
+        self._opts = opts
+        self._feeder = _Feeder(length, salt.transport.frame.frame_msg)
+        folder = Path(opts["sock_dir"])
+        folder.mkdir(parents=True)
+        self._bus = socket.socket(socket.AF_UNIX)
+        self._bus.bind(str(folder / "master_event_pub.ipc"))
+        self._bus.listen()
+
+    def __call__(self, events: int, rate: float) -> float:
+        done = threading.Event()
+        with salt.utils.event.SaltEvent("master", opts=self._opts, listen=True) as subscriber:
+            subscriber.connect_pub()
+            feeder = threading.Thread(target=self._feeder.feed, args=(self._bus.accept()[0], events, rate, done))
             feeder.start()
             before = time.thread_time()
-            found = _by_client(event, opts) if form == "client" else event.get_event(wait=WAIT_S, tag=MINE)
+            found = subscriber.get_event(wait=WAIT_S, tag=MINE)
             used = time.thread_time() - before
+            done.set()
         feeder.join()
-        if not found or found["id"] != "minion-00000":
-            raise RuntimeError(f"The event that was waited for did not come within {WAIT_S:.0f} s.")
+        if not found or found["id"] != MINION:
+            raise RuntimeError(f"The event that was waited for did not come within {WAIT_S} s.")
         return used
 
-    return cost
 
+class _Command:
+    """A command that waits for the answer of its job's only minion; what the master says to it is given."""
 
-def _by_client(event: salt.utils.event.SaltEvent, opts: dict[str, Any]) -> dict[str, Any] | None:
-    """Wait as `LocalClient.get_iter_returns` does: look without blocking, and sleep when there is nothing."""
-    client = salt.client.LocalClient.__new__(salt.client.LocalClient)
-    client.opts, client.event, client.auto_reconnect = opts, event, False
-    end = time.monotonic() + WAIT_S
-    events = client.get_returns_no_block(MINE)
-    while time.monotonic() < end:
-        found = next(events)
-        if found is not None:
-            data: dict[str, Any] = found["data"]
-            return data
-        time.sleep(PAUSE_S)
-    return None
+    def __init__(self, opts: dict[str, Any], length: int) -> None:
+        self._opts = opts
+        # who sends to the bus frames in another way than the bus itself
+        self._feeder = _Feeder(length, salt.transport.frame.frame_msg_ipc)
+        Path(opts["sock_dir"]).mkdir(parents=True)
+        server = salt.transport.ipc_publish_server("master", opts)
+        publisher = salt.utils.process.Process(target=server.publish_daemon, args=[server.publish_payload])
+        publisher.start()
+        # salt.utils.process.Process takes no `daemon`
+        atexit.register(publisher.kill)
+        if not server.started.wait(WAIT_S):
+            raise RuntimeError(f"The event bus did not start within {WAIT_S} s.")
+
+    def __call__(self, events: int, rate: float) -> float:
+        done = threading.Event()
+        pull = socket.socket(socket.AF_UNIX)
+        pull.connect(str(Path(self._opts["sock_dir"]) / "master_event_pull.ipc"))
+        feeder = threading.Thread(target=self._feeder.feed, args=(pull, events, rate, done))
+        with salt.client.LocalClient(mopts=self._opts) as local:
+
+            def pub(*_: object, **__: object) -> dict[str, Any]:
+                local.event.connect_pub()
+                feeder.start()
+                return {"jid": JID, "minions": [MINION]}
+
+            local.pub, local.returns_for_job = pub, lambda _: {"jid": JID}
+            before = time.thread_time()
+            found = local.cmd("*", "cmd.run", timeout=WAIT_S)
+            used = time.thread_time() - before
+            done.set()
+        feeder.join()
+        if not found.get(MINION):
+            raise RuntimeError(f"The answer that was waited for did not come within {WAIT_S} s.")
+        return used

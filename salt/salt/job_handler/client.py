@@ -89,8 +89,10 @@ def events(event, tag, match_type=None):
             yield ret
             mine = time.monotonic()
             continue
+        # whom the bus sends but its own events takes those that there are
+        own = getattr(event, "prefixes", None) is not None
         until = time.monotonic() + _READ_SECONDS
-        if until - _READ_SECONDS - mine > _ALERT_SECONDS:
+        if until - _READ_SECONDS - mine > _ALERT_SECONDS and not own:
             time.sleep(_PAUSE_SECONDS)
         heard = event.cpub or event.connect_pub(timeout=_WAIT_SECONDS)
         while heard and time.monotonic() < until:
@@ -103,6 +105,8 @@ def events(event, tag, match_type=None):
                     mine = time.monotonic()
                 elif any(pending(name, it) for it, pending in event.pending_tags):
                     event.pending_events.extend(_unpacked(event, raw))
+            if own:
+                break
         yield None
 
 

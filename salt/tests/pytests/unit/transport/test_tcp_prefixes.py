@@ -194,6 +194,39 @@ async def test_a_wish_that_is_none(master_opts, tmp_path, wish):
         assert await made.received() == [b"a/1"]
 
 
+async def test_a_wish_is_confirmed(master_opts, tmp_path):
+    """
+    What is sent after the confirmation is what has been asked for
+    """
+    async with bus(master_opts, tmp_path) as made:
+        await made.client.receive_only(["a/"], b"confirmed")
+        assert await asyncio.wait_for(made.client.recv(), 30) == b"confirmed"
+        assert made.known == [(b"a/",)]
+        await made.publish(b"b/1", b"a/1")
+        # who does not ask for it is not told, and neither is a new connection
+        await made.only("b/")
+        await made.publish(b"a/2", b"b/2")
+        assert await made.received() == [b"a/1", b"b/2"]
+
+
+async def test_a_confirmation_to_nobody(master_opts, tmp_path):
+    """
+    Who is gone or does not read gets none, and the publisher goes on
+    """
+    async with bus(master_opts, tmp_path) as made:
+        (client,) = made.server.clients
+        with patch.object(client.stream, "write") as write:
+            for error in (
+                salt.transport.tcp.tornado.iostream.StreamClosedError,
+                salt.transport.tcp.tornado.iostream.StreamBufferFullError,
+            ):
+                write.side_effect = error
+                made.server._confirm_prefixes(client, b"confirmed")
+        assert write.call_count == 2
+        await made.publish(b"a/1")
+        assert await made.received() == [b"a/1"]
+
+
 async def test_minions_have_no_wish(master_opts, tmp_path):
     """
     The publisher that minions are connected to hears who they are, as ever

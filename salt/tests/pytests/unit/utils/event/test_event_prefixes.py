@@ -88,6 +88,73 @@ def test_on_a_real_bus(tmp_path):
             raise AssertionError("The bus still leaves events out")
 
 
+def test_confirmed_by_a_real_bus(tmp_path):
+    """
+    From the confirmation on everything else is left out, or comes again
+    """
+    sock_dir = tmp_path / "s"
+    sock_dir.mkdir()
+    with _bus(sock_dir), salt.utils.event.MasterEvent(
+        str(sock_dir), listen=True
+    ) as event:
+        event.subscribe("b/kept")
+        event.fire_event({"number": 1}, "b/kept")
+        assert event.receive_only(["a/"], wait=30)
+        event.fire_event({}, "b/1")
+        event.fire_event({}, "a/1")
+        assert event.get_event(wait=30, tag="", full=True)["tag"] == "b/kept"
+        assert event.get_event(wait=30, tag="", full=True)["tag"] == "a/1"
+        assert event.receive_only(None, wait=30)
+        event.fire_event({}, "b/2")
+        assert event.get_event(wait=30, tag="", full=True)["tag"] == "b/2"
+
+
+def test_confirmed_by_nobody(tmp_path):
+    """
+    Not connected there is nothing to wait for, and an older bus says nothing
+    """
+    sock_dir = tmp_path / "s"
+    sock_dir.mkdir()
+    with salt.utils.event.MasterEvent(str(sock_dir), listen=False) as event:
+        with patch.object(event, "get_event") as get_event:
+            assert not event.receive_only(["a/"], wait=30)
+        assert not get_event.called
+    with patch.object(
+        salt.transport.tcp.PubServer, "_confirm_prefixes"
+    ), _bus(sock_dir), salt.utils.event.MasterEvent(
+        str(sock_dir), listen=True
+    ) as event:
+        assert not event.receive_only(["a/"], wait=0.1)
+        event.fire_event({}, "a/1")
+        assert event.get_event(wait=30, tag="", full=True)["tag"] == "a/1"
+
+
+def test_what_is_subscribed_to(minion_opts):
+    """
+    Where the beginning of a tag does not tell it, everything is received
+    """
+    with salt.utils.event.SaltEvent("master", opts=minion_opts, listen=False) as event:
+        event.receive_subscribed()
+        assert event.prefixes == []
+        event.subscribe("a/")
+        event.subscribe("b/", "startswith")
+        event.receive_subscribed()
+        assert event.prefixes == ["a/", "b/"]
+        with patch.object(event, "receive_only") as receive_only:
+            event.receive_subscribed()
+        assert not receive_only.called
+        event.subscribe("c/.*", "regex")
+        event.receive_subscribed()
+        assert event.prefixes is None
+        event.unsubscribe("c/.*", "regex")
+        event.receive_subscribed()
+        assert event.prefixes == ["a/", "b/"]
+        for number in range(salt.utils.event.MAX_PREFIXES - 1):
+            event.subscribe(f"d/{number}")
+        event.receive_subscribed()
+        assert event.prefixes is None
+
+
 def test_on_a_real_bus_with_an_event_handler(tmp_path):
     sock_dir = tmp_path / "s"
     sock_dir.mkdir()
