@@ -15,6 +15,7 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
+from tests.live import event_bus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,6 @@ SENDERS = 16
 FEW, MANY = 250, 6_250
 # as many as outlast a restart of the bus, at this pace
 LASTING, PAUSE_S = 800, 0.05
-BUS = "EventPublisher"
 QUIET_S = 15
 SEND_S = 1200
 
@@ -98,10 +98,10 @@ def test_the_bus_is_restarted_meanwhile(root: Path, bed: Bed) -> None:
     with ExitStack() as stack:
         traffic = Traffic(bed, root, stack)
         traffic.send(LASTING, PAUSE_S)
-        (pid,) = _buses(bed)
+        (pid,) = event_bus.buses(bed)
         until(lambda: psutil.Process(pid).cpu_times().user > 0.5, Deadline(30), lambda: "the bus has nothing to do")
         os.kill(pid, signal.SIGKILL)
-        until(lambda: _buses(bed) not in ([], [pid]), Deadline(60), lambda: "the bus was not started again")
+        until(lambda: event_bus.buses(bed) not in ([], [pid]), Deadline(60), lambda: "the bus was not started again")
         failed = traffic.failed()
         found = traffic.heard()
     assert found["torn"] == 0
@@ -111,16 +111,3 @@ def test_the_bus_is_restarted_meanwhile(root: Path, bed: Bed) -> None:
         assert numbers[-1] == LASTING - 1, sender
         # beside those that failed, what was on its way
         assert len(numbers) + failed[int(sender)] <= LASTING, sender
-
-
-def _buses(bed: Bed) -> list[int]:
-    """Return the processes that are the master's bus."""
-    return [one.pid for one in psutil.Process(bed.master_pid).children(recursive=True) if _is_bus(one)]
-
-
-def _is_bus(process: psutil.Process) -> bool:
-    try:
-        return BUS in " ".join(process.cmdline())
-    except psutil.Error:
-        # it has just ended
-        return False
