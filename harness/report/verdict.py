@@ -93,6 +93,8 @@ def compared(pair: Pair) -> str:
     base, other = " and ".join(pair.base), " and ".join(pair.other)
     one, two = pair.runs
     runs = f"{one} run{'s' if one > 1 else ''} each" if one == two else f"{two} runs against {one}"
+    if pair.blind:
+        return f"Whether {other} differs from {base} can't be told: {runs}, and others used the machine meanwhile."
     found = pair.different
     count = f"{len(found)} of {len(pair.lines)} figures"
     named = f": {_labels(found)}" if found else ""
