@@ -8,10 +8,12 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from pytestshellutils.utils.ports import get_unused_localhost_port
 
 import salt.client
 import salt.transport
 import salt.utils.event
+from salt.exceptions import SaltClientError
 from salt.utils.process import Process, clean_proc
 from tests.support.mock import patch
 
@@ -38,12 +40,13 @@ def client(master_opts, sock_dir):
 
 
 @contextmanager
-def _bus(sock_dir):
+def _bus(sock_dir, opts=None):
     """
     The event bus of a master, as a process of its own
     """
     server = salt.transport.ipc_publish_server(
-        "master", {"sock_dir": str(sock_dir), "ipc_mode": "ipc", "ipv6": None}
+        "master",
+        opts or {"sock_dir": str(sock_dir), "ipc_mode": "ipc", "ipv6": None},
     )
     process = Process(target=server.publish_daemon, args=[server.publish_payload])
     process.start()
@@ -111,6 +114,8 @@ def test_a_command_hears_its_own_job(client, sock_dir, how):
         return {} if how == "cmd_full_return" else iter(())
 
     waits = "get_cli_static_event_returns" if how == "cmd_full_return" else ""
+    # as the salt command does
+    client.exclusive = True
     with _bus(sock_dir), _master(client) as asked, patch.object(
         client, waits or "get_cli_event_returns", wait
     ):
@@ -175,6 +180,8 @@ def test_whether_a_job_still_runs(client, sock_dir):
         "salt.utils.minions.CkMinions._pki_minions", return_value={"minion"}
     ), patch(
         "salt.client.time", clock
+    ), patch.object(
+        client.event, "wait_for_events"
     ):
         assert client.cmd("*", "test.ping", timeout=5) == {"minion": True}
     assert asked == [("test.ping", None)] + [("saltutil.find_job", None)] * 3
@@ -188,20 +195,70 @@ def test_a_connection_that_was_there_before(client, sock_dir):
     """
     Somebody else may read it: it hears what it did
     """
+    seen = []
+
+    def wait(jid, *args, **kwargs):
+        seen.append(client.hears_own)
+        return iter(())
+
     with _bus(sock_dir), _master(client), patch.object(
-        client, "get_cli_event_returns", return_value=iter(())
+        client, "get_cli_event_returns", wait
     ):
         assert client.event.connect_pub(timeout=30)
         with patch.object(client.event, "receive_only") as receive_only:
             client.cmd("*", "test.ping")
         assert not receive_only.called
         assert client.event.cpub
+    assert seen == [False]
+
+
+def test_answers_one_by_one(client, sock_dir):
+    """
+    Whoever takes them may ask something else on the same connection meanwhile,
+    and hears the answers
+    """
+    seen = []
+
+    def wait(jid, *args, **kwargs):
+        seen.append(client.event.prefixes)
+        return iter(())
+
+    with _bus(sock_dir), _master(client), patch.object(
+        client, "get_cli_event_returns", wait
+    ):
+        list(client.cmd_cli("*", "test.ping"))
+    assert seen == [None]
+
+
+def test_closed_early(client, sock_dir):
+    """
+    The connection is given back whatever becomes of the command
+    """
+    client.exclusive = True
+    with _bus(sock_dir), _master(client), patch.object(
+        client, "get_cli_event_returns", return_value=iter([{"minion": {"ret": 1}}] * 2)
+    ):
+        answers = client.cmd_cli("*", "test.ping")
+        assert next(answers) == {"minion": {"ret": 1}}
+        assert client.event.prefixes == [MINE]
+        answers.close()
+    assert (client.hears_own, client.event.prefixes, client.event.cpub) == (
+        False,
+        None,
+        False,
+    )
+    with patch.object(client, "pub", side_effect=SaltClientError), pytest.raises(
+        SaltClientError
+    ):
+        client.cmd("*", "test.ping")
+    assert not client.hears_own
 
 
 def test_a_command_within_a_command(client, sock_dir):
     """
     Whoever asks something else on the same connection hears the answers
     """
+    client.exclusive = True
     seen = []
 
     def wait(jid, *args, **kwargs):
@@ -228,6 +285,10 @@ def test_a_master_of_masters_hears_everything(client, sock_dir):
 
     def wait(jid, *args, **kwargs):
         found.append(client.event.prefixes)
+        # nor does it sleep past what it has to do for its syndics
+        with patch.object(client.event, "wait_for_events") as wait_for_events:
+            client._pause(5)
+        assert not wait_for_events.called
         return iter(())
 
     with _bus(sock_dir), _master(client), patch.object(
@@ -245,9 +306,64 @@ def test_a_bus_that_does_not_confirm(client, sock_dir):
         client.event, "get_event", return_value=None
     ):
         client.event.connect_pub(timeout=30)
+        client.hears_own = True
         client.event.receive_only([MINE])
         assert client.run_job("*", "test.ping", listen=True)["jid"] == JIDS[0]
     assert asked == [("test.ping", None)]
+    # it is not waited for again
+    assert client.event.prefixes is None
+
+
+@pytest.mark.parametrize("ipc_mode", ["ipc", "tcp"])
+def test_the_bus_has_gone(master_opts, sock_dir, ipc_mode):
+    """
+    A question without a bus is no reason to wait without end
+    """
+    opts = {
+        **master_opts,
+        "sock_dir": str(sock_dir),
+        "ipc_mode": ipc_mode,
+        "tcp_master_pub_port": get_unused_localhost_port(),
+        "tcp_master_pull_port": get_unused_localhost_port(),
+    }
+    with salt.client.LocalClient(mopts=opts) as client, _master(client) as asked:
+        with _bus(sock_dir, opts):
+            assert client.event.connect_pub(timeout=30)
+            client.hears_own = True
+            assert client.event.receive_only([MINE], wait=30)
+        with patch.object(client.event, "connect_pub", return_value=True):
+            assert client.run_job("*", "test.ping", listen=True)["jid"] == JIDS[0]
+        assert asked == [("test.ping", None)]
+        assert client.event.prefixes is None
+
+
+def test_another_bus_meanwhile(client, sock_dir):
+    """
+    It is told what is wanted, and confirms it too
+    """
+    with _master(client) as asked:
+        with _bus(sock_dir):
+            assert client.event.connect_pub(timeout=30)
+            client.hears_own = True
+            client.event.subscribe(MINE)
+            client.event.receive_subscribed()
+        with _bus(sock_dir):
+            for _ in range(300):
+                client.event.wait_for_events(0.1)
+                if client.event.subscriber.obj._stream is not None:
+                    break
+            # what was told to the one before holds for this one
+            assert client.event.receive_only([MINE], wait=30)
+            _return(client, 1)
+            _return(client, 0)
+            got = client.event.get_event(wait=30, tag="", full=True)
+            assert got["tag"] == f"{MINE}/ret/minion"
+        with _bus(sock_dir):
+            client._hear_all()
+            assert client.hears_own
+            _return(client, 1)
+            assert client.event.get_event(wait=30, tag=f"salt/job/{JIDS[1]}")
+    assert not asked
 
 
 def test_who_does_not_listen(client):
@@ -275,6 +391,7 @@ def test_pause(client, patience, seconds):
         client._pause(patience)
         assert not wait_for_events.called
         client.hears_own = True
+        client.event.prefixes = [MINE]
         client._pause(patience)
     assert [call.args for call in sleep.call_args_list] == [(0.01,)] * 2
     assert [call.args for call in wait_for_events.call_args_list] == [(seconds,)]
@@ -287,6 +404,7 @@ def test_what_came_together_is_taken_together(client, sock_dir, hears_own):
     """
     minions = [f"minion-{number}" for number in range(3)]
     client.hears_own = hears_own
+    client.event.prefixes = [MINE] if hears_own else None
     calls, found = [], []
     get_event = client.event.get_event
 

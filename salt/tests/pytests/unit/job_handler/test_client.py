@@ -1,9 +1,12 @@
+import itertools
+
 import pytest
 
 import salt.client
 import salt.job_handler.client
 import salt.utils.event
 from salt.exceptions import JobQueueFullError
+from tests.support.mock import patch
 
 
 class Client:
@@ -242,10 +245,78 @@ def test_local_client_reads_past_others_when_jobs_are_limited(bus, limits, turns
         bus,
         False,
     )
+    client.hears_own = False
     events = client.get_returns_no_block("salt/job/1")
     for _ in range(turns):
         assert next(events) is None
     assert next(events)["tag"] == "salt/job/1/ret/a"
+
+
+class FastClock:
+    """
+    A second goes by with each look at the event bus.
+    """
+
+    now = 1000.0
+
+    def time(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += 1
+
+
+def test_answers_to_a_question_are_no_answers_to_the_job(master_opts):
+    """
+    Who has answered find_job has not answered the job: that is looked up under its
+    own id.
+    """
+    answers = {
+        "salt/job/2": [
+            {
+                "tag": "salt/job/2/ret/b",
+                "data": {"id": "b", "return": {}, "retcode": 0, "jid": "2"},
+            }
+        ]
+    }
+    cache = {"1": {"a": {"ret": True}}, "2": {"b": {"ret": {}}}}
+    with salt.client.LocalClient(mopts=master_opts) as client:
+        client.queued_jobs["1"] = salt.job_handler.client.QueuedJob(
+            "1", {"publication": 7, "waiting": 0}
+        )
+        with patch.object(
+            client,
+            "get_returns_no_block",
+            lambda tag, *_: iter([*answers.get(tag, []), *[None] * 99]),
+        ), patch.object(client, "returns_for_job", return_value={"1": 1}), patch.object(
+            client, "gather_job_info", return_value={"jid": "2"}
+        ), patch.object(
+            client, "get_cache_returns", cache.get
+        ), patch(
+            "salt.utils.minions.CkMinions._pki_minions", return_value={"a", "b"}
+        ), patch(
+            "salt.client.time", FastClock()
+        ):
+            found = list(client.get_iter_returns("1", {"a", "b"}, timeout=3))
+    assert found == [{"a": {"ret": True}}]
+
+
+def test_who_is_sent_its_own_events_takes_those_that_there_are(bus):
+    """
+    It does not go on reading, and it does not pause when nothing comes
+    """
+    bus.prefixes = ["salt/job/1"]
+    bus.subscriber = Subscriber(
+        [_raw("salt/job/1/ret/a"), _raw("salt/job/1/ret/b")],
+        [_raw("salt/job/1/ret/c")],
+    )
+    events = salt.job_handler.client.events(bus, "salt/job/1")
+    with patch("time.sleep") as sleep, patch(
+        "salt.job_handler.client._ALERT_SECONDS", -1
+    ):
+        tags = [event and event["tag"][-1] for event in itertools.islice(events, 6)]
+    assert tags == ["a", "b", None, "c", None, None]
+    assert not sleep.called
 
 
 def test_answers_that_keep_coming_are_progress(queued, clock):

@@ -19,7 +19,7 @@ import salt.config
 import salt.transport.tcp
 import salt.utils.event
 import salt.utils.msgpack
-from tests.support.mock import patch
+from tests.support.mock import MagicMock, patch
 
 pytestmark = [
     pytest.mark.skip_on_windows(reason="Unix sockets"),
@@ -114,19 +114,51 @@ def test_tcp():
 
 def test_connects_again(bus, publisher):
     """
-    The event that finds the bus gone is lost, with the error of a stream; the
-    next one makes a new connection
+    The event that finds its connection gone goes out over a new one
     """
     publisher.send(b"one")
     stream = bus.accept()
     assert bus.frame(stream) == b"one"
     stream.close()
     bus.streams.pop().close()
+    publisher.send(b"two")
+    assert bus.frame(bus.accept()) == b"two"
+
+
+def test_the_bus_is_gone(bus, publisher, path):
+    """
+    Without a bus the event is lost, with the error of a stream; the next one
+    that finds one gets through
+    """
+    publisher.send(b"one")
+    bus.accept().close()
+    bus.close()
+    os.unlink(path)
     with pytest.raises(tornado.iostream.StreamClosedError) as error:
         publisher.send(b"two")
     assert isinstance(error.value.real_error, OSError)
+    other = Bus(socket.AF_UNIX, path)
     publisher.send(b"three")
-    assert bus.frame(bus.accept()) == b"three"
+    assert other.frame(other.accept()) == b"three"
+    other.close()
+
+
+def test_a_bus_that_takes_nothing(publisher):
+    """
+    It is tried once more, not for ever
+    """
+    sock = MagicMock()
+    sock.sendall.side_effect = BrokenPipeError
+    with patch("socket.socket", return_value=sock):
+        publisher.connect()
+        with pytest.raises(tornado.iostream.StreamClosedError):
+            publisher.send(b"one")
+        assert sock.sendall.call_count == 2
+        # this one has no connection of before
+        with pytest.raises(tornado.iostream.StreamClosedError):
+            publisher.send(b"two")
+    assert sock.sendall.call_count == 3
+    assert not publisher.connected()
 
 
 def test_nobody_there(publisher):
@@ -319,17 +351,20 @@ def test_fire_event_without_a_thread(event, running):
 
 def test_fire_event_when_the_bus_has_gone(event):
     """
-    The error comes out, as it always did, and the next event gets through
+    Another one gets the event; without any the error comes out, as it always did
     """
     assert event.fire_event({"number": 1}, "one")
     event.bus.accept().close()
     event.bus.streams.pop().close()
+    assert event.fire_event({"number": 2}, "two")
+    stream = event.bus.accept()
+    assert _unpacked(event, stream)[0] == "two"
+    stream.close()
+    event.bus.close()
     with pytest.raises(tornado.iostream.StreamClosedError):
         # the first one may still fit into the kernel's buffer
         for _ in range(10):
-            event.fire_event({"number": 2}, "two")
-    assert event.fire_event({"number": 3}, "three")
-    assert _unpacked(event, event.bus.accept())[0] == "three"
+            event.fire_event({"number": 3}, "three")
 
 
 def test_fire_event_async(event):
