@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +26,6 @@ READY_S = 90.0
 # a job that lasts longer than its command waits before it asks after it
 SLOW = ["*", "test.sleep", "12", "--timeout=4"]
 QUICK = ["*", "test.ping", "--timeout=40"]
-JSON = ["--out=json", "--static"]
 
 
 @pytest.fixture(scope="module", params=["stock", "patched"])
@@ -60,17 +58,16 @@ def fleet(bed: Bed) -> Iterator[Fleet]:
     fleet.stop()
 
 
-def answers(bed: Bed, words: list[str]) -> dict[str, object]:
-    """Return what `salt` says of each minion."""
-    said = bed.salt([*words, *JSON])
-    assert said.returncode == 0, said.stderr
-    found: dict[str, object] = json.loads(said.stdout)
-    return found
+def answers(bed: Bed, words: list[str]) -> list[str]:
+    """Return what `salt` says of each minion, sorted."""
+    said = bed.salt([*words, "--out=txt"])
+    assert said.returncode == 0, said.stdout + said.stderr
+    return sorted(said.stdout.splitlines())
 
 
-def everybody(bed: Bed) -> dict[str, object]:
-    """Return the answer of a job that all minions have done."""
-    return dict.fromkeys(bed.settings.minion_ids(), True)
+def everybody(bed: Bed) -> list[str]:
+    """Return what `salt` says of a job that all minions have done."""
+    return [f"{minion}: True" for minion in bed.settings.minion_ids()]
 
 
 def test_slow_jobs_while_others_ask(bed: Bed, fleet: Fleet) -> None:
