@@ -89,9 +89,13 @@ class Accounts:
     def samples(self, now: float, readings: Iterable[Reading], roster: Mapping[int, str]) -> list[ProcessSample]:
         """Return a sample of each process; `roster` has the roles of those that the warden started."""
         current = {reading.pid: reading for reading in readings}
-        for pid, account in list(self._accounts.items()):
-            if pid not in current or current[pid].created != account.reading.created:
-                self._close(pid, account.reading)
+        self._close(
+            {
+                pid: account.reading
+                for pid, account in self._accounts.items()
+                if pid not in current or current[pid].created != account.reading.created
+            }
+        )
         roles: dict[int, str] = {}
         for reading in current.values():
             role = self._role(reading, current, roster, roles)
@@ -103,11 +107,22 @@ class Accounts:
             for pid, account in self._accounts.items()
         ]
 
-    def _close(self, pid: int, last: Reading) -> None:
-        """Drop a process that ended: its parent's children now include what stands in its samples."""
-        del self._accounts[pid]
-        if last.parent in self._accounts:
-            self._accounts[last.parent].sampled_s += last.own_s + last.children_s
+    def _close(self, ended: Mapping[int, Reading]) -> None:
+        """Drop processes that ended: the children of their parents now include what stands in their samples.
+
+        A parent that ended as well has handed that on to its own.
+        """
+        for pid in ended:
+            del self._accounts[pid]
+        for last in ended.values():
+            parent = last.parent
+            # a parent's id may have gone to one of its descendants
+            for _ in ended:
+                if parent not in ended:
+                    break
+                parent = ended[parent].parent
+            if parent in self._accounts:
+                self._accounts[parent].sampled_s += last.own_s + last.children_s
 
     def _role(
         self, reading: Reading, current: Mapping[int, Reading], roster: Mapping[int, str], roles: dict[int, str]

@@ -27,6 +27,8 @@ RESTART = "restart-master"
 APART = 10_000_000
 # CPU that the fleet counts itself against what the kernel says of its processes, the supervisor among them
 FLEET_SHARE = 0.2
+# for how long a process may have lived between two samples
+HANDED_S = 2.0
 FLEET_S = 2.0
 
 
@@ -198,6 +200,22 @@ def _fleet_cpu(store: Store, start: float, end: float) -> Iterator[Finding]:
     if kernel is not None and edges[2] > kernel * (1 + FLEET_SHARE) + FLEET_S:
         text = f"the fleet counted {edges[2]:.1f} s of CPU in the load, the kernel {kernel:.1f} s"
         yield Finding(store.tree, WRONG, f"{text}: samples of it are missing, or a clock is off.")
+
+
+def impossible(store: Store, cores: int) -> Iterator[Finding]:
+    """Yield processes that used more CPU between two samples than a machine of so many `cores` has."""
+    found = []
+    for pid, rows in _lives(store).items():
+        if pid >= APART:
+            # containers may be on other machines
+            continue
+        for before, after in itertools.pairwise(rows):
+            used, seconds = after.cpu_s - before.cpu_s, after.time - before.time
+            # with what its children used that ended within a second of their start
+            if after.tick - before.tick == 1 and used > cores * (seconds + HANDED_S):
+                found.append(f"{after.role} {pid} {used:.1f} s of CPU in {seconds:.1f} s")
+    if found:
+        yield Finding(store.tree, WRONG, f"processes used more than the machine has: {some(found)}.")
 
 
 def _jumps(store: Store) -> Iterator[Finding]:

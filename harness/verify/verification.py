@@ -114,6 +114,7 @@ def _look(store: Store, scenario: Scenario, place: Path, told: dict[str, Any], c
         found += check(store, scenario)
     found += log.findings(store, scenario, place / "logs")
     found += log.fleet_findings(store, place / "logs")
+    found += silence.impossible(store, cores)
     found += conditions.findings(store, cores)
     if store.timeline:
         numbers = figures.of_tree(store, scenario)

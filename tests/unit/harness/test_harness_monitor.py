@@ -123,6 +123,28 @@ def test_sum_is_exact_over_generations() -> None:
     assert sum(last.values()) == 7.75
 
 
+def test_generations_that_end_together_count_once() -> None:
+    """A master that is stopped takes its workers' parent along: what all of them used stands in their own samples."""
+    accounts = Accounts(WARDEN)
+    tree = [reading(1, WARDEN, own=1.0), reading(4, 1, own=0.5), reading(2, 1, own=2.0), reading(3, 2, own=4.0)]
+    # in whatever order they were seen first
+    for number, order in enumerate((tree, tree[::-1])):
+        accounts = Accounts(WARDEN)
+        last = {sample.pid: sample.cpu_s for sample in accounts.samples(0.0, order, {1: "master"})}
+        after = accounts.samples(1.0, [reading(1, WARDEN, own=1.25, children=6.75)], {1: "master"})
+        last |= {sample.pid: sample.cpu_s for sample in after}
+        assert last == {1: 1.5, 2: 2.0, 3: 4.0, 4: 0.5}, number
+
+
+def test_generations_end_while_an_id_is_reused() -> None:
+    """A parent that ended, whose number another process has by now, has handed on what its children used."""
+    accounts = Accounts(WARDEN)
+    tree = [reading(1, WARDEN, own=1.0), reading(2, 1, own=2.0), reading(3, 2, own=4.0)]
+    accounts.samples(0.0, tree, {1: "master"})
+    now = [reading(1, WARDEN, own=1.0, children=6.0), reading(2, 1, own=0.25, created=9.0)]
+    assert {sample.pid: sample.cpu_s for sample in accounts.samples(1.0, now, {1: "master"})} == {1: 1.0, 2: 0.25}
+
+
 def test_reused_process_id_starts_anew() -> None:
     """Another process with the id of an ended one is not taken for it."""
     accounts = Accounts(WARDEN)

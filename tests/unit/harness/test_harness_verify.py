@@ -193,6 +193,21 @@ def test_a_clock_that_was_set(run: Path) -> None:
     ]
 
 
+def test_more_than_the_machine_has(run: Path) -> None:
+    """A process that used more between two samples than all cores give was counted twice."""
+
+    def jump(lines: list[str]) -> list[str]:
+        cells = [line.split(",") for line in lines]
+        rows = [number for number, row in enumerate(cells) if row[1] == "MWorker"]
+        for number in rows[len(rows) // 2 :]:
+            cells[number][3] = f"{float(cells[number][3]) + 2000:.6f}"
+        return [",".join(row) for row in cells]
+
+    change(run / "stock" / "samples" / "processes.csv", jump)
+    told = [finding.text for finding in again(run).of(WRONG)]
+    assert any(text.startswith("processes used more than the machine has: MWorker ") for text in told), told
+
+
 def test_errors_in_the_masters_log(run: Path) -> None:
     """What the master complains of is noted; that it ran out of something makes its figures doubtful."""
     log = run / "stock" / "logs" / "master.log"
