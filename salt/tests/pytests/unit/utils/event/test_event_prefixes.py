@@ -120,11 +120,9 @@ def test_confirmed_by_nobody(tmp_path):
         with patch.object(event, "get_event") as get_event:
             assert not event.receive_only(["a/"], wait=30)
         assert not get_event.called
-    with patch.object(
-        salt.transport.tcp.PubServer, "_confirm_prefixes"
-    ), _bus(sock_dir), salt.utils.event.MasterEvent(
-        str(sock_dir), listen=True
-    ) as event:
+    with patch.object(salt.transport.tcp.PubServer, "_confirm_prefixes"), _bus(
+        sock_dir
+    ), salt.utils.event.MasterEvent(str(sock_dir), listen=True) as event:
         assert not event.receive_only(["a/"], wait=0.1)
         event.fire_event({}, "a/1")
         assert event.get_event(wait=30, tag="", full=True)["tag"] == "a/1"
