@@ -6,7 +6,7 @@ used (see `harness.processes.monitor`).
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
@@ -73,10 +73,19 @@ def seconds(processes: Iterable[ProcessSample], start: float, end: float) -> dic
 
 
 def rates(processes: Iterable[ProcessSample], edges: Sequence[float]) -> dict[str, list[float]]:
-    """Return how many cores each role kept busy between each two of `edges`, moments in order."""
+    """Return how many cores each role kept busy between each two of `edges`, moments in order.
+
+    What a process had used at its first sample, it used since the sampling before it.
+    """
+    samples = list(processes)
+    ticks = sorted({sample.time for sample in samples})
     spans = [end - start for start, end in pairwise(edges)]
     busy: dict[str, list[float]] = {}
-    for counter in counters(processes):
+    for counter in counters(samples):
+        first = bisect_left(ticks, counter.times[0])
+        if first:
+            counter.times.insert(0, ticks[first - 1])
+            counter.values.insert(0, 0.0)
         of_role = busy.setdefault(counter.role, [0.0] * len(spans))
         for number, (used, span) in enumerate(zip(counter.used(edges), spans, strict=True)):
             of_role[number] += used / span

@@ -207,11 +207,14 @@ def test_cpu_of_two_processes_with_the_same_id() -> None:
 
 
 def test_cpu_between_samples() -> None:
-    """Between two samples the CPU time is interpolated; a process that starts in between used nothing before."""
+    """Between two samples the CPU time is interpolated; a process that starts in between used nothing before.
+
+    In a curve what it had used at its first sample is spread over the time since the sampling before.
+    """
     rows = [
         ProcessSample(0.0, "a", 1, 0.0, 0),
         ProcessSample(10.0, "a", 1, 5.0, 0),
         ProcessSample(10.0, "b", 2, 1.0, 0),
     ]
     assert cpu.seconds(rows, 2.0, 12.0) == {"a": 4.0, "b": 1.0}
-    assert cpu.rates(rows, [0.0, 5.0, 10.0]) == {"a": [0.5, 0.5], "b": [0.0, 0.2]}
+    assert cpu.rates(rows, [0.0, 5.0, 10.0]) == {"a": [0.5, 0.5], "b": [0.1, 0.1]}
