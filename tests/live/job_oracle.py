@@ -38,9 +38,11 @@ def of_run(cache: Path, log: Path, fleet: Path, functions: Collection[str], sett
     """
     targeted, kept = dict[str, int](), set[tuple[str, str]]()
     for jid, folder in _jobs(cache):
+        # a master that is stopped between the files of a job has published nothing, and told nobody the id
+        if not (folder / ".load.p").exists():
+            continue
         load = msgpack.unpackb((folder / ".load.p").read_bytes(), strict_map_key=False)
         files = [*folder.glob(".minions*.p")]
-        # a master that is stopped between the two files has published nothing, and told nobody the id
         if load["fun"] in functions and files:
             named = {name for path in files for name in msgpack.unpackb(path.read_bytes(), strict_map_key=False)}
             targeted[jid] = len(named)
@@ -60,8 +62,16 @@ def of_run(cache: Path, log: Path, fleet: Path, functions: Collection[str], sett
         never_reached=sum(targeted.values()) - _reached(fleet, targeted.keys()),
         returns_lost=len(over - kept),
         # a job that no minion has heard of may wait in the master, for all that anybody outside of it can tell
-        settled_in_time=targeted.keys() <= {row["jid"] for row in _rows(fleet, "jobs")},
+        settled_in_time=targeted.keys() <= {row["jid"] for row in _rows(fleet, "jobs")} and _idle(fleet),
     )
+
+
+def _idle(fleet: Path) -> bool:
+    """Return whether the fleet's last sample has nothing to do and nothing to send."""
+    with (fleet.parent / "fleet.csv").open(newline="") as file:
+        *_, last = csv.DictReader(file)
+    over = int(last["returns_acked"]) + int(last["returns_given_up"])
+    return last["executing"] == "0" and int(last["returns"]) == over
 
 
 def _jobs(cache: Path) -> Iterator[tuple[str, Path]]:
