@@ -25,6 +25,8 @@ MINIONS = 20
 READY_S = 90.0
 # a job that lasts longer than its command waits before it asks after it
 SLOW = ["*", "test.sleep", "12", "--timeout=4"]
+# one that asks nothing while there is no bus, when a publication would be refused
+LASTING = ["*", "test.sleep", "15", "--timeout=60"]
 QUICK = ["*", "test.ping", "--timeout=40"]
 
 
@@ -87,7 +89,7 @@ def test_the_bus_is_restarted_while_a_command_waits(bed: Bed, fleet: Fleet) -> N
     """The command is connected again, tells the new bus what it wants, and hears the answers of after that."""
     published = fleet.status().counters.publications
     with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(answers, bed, SLOW)
+        slow = pool.submit(answers, bed, LASTING)
         until(lambda: fleet.status().counters.publications > published, Deadline(60), lambda: "nothing was published")
         (pid,) = event_bus.buses(bed)
         os.kill(pid, signal.SIGKILL)
