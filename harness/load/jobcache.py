@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # how often a job is read that can't be, and the seconds in between
 TRIES, PAUSE_S = 10, 0.2
+# how Salt ends the sentence about a file of the job cache that is not there
+MISSING = " does not exist"
 KINDS: dict[str, type] = {"kept": KeptReturn, "accepted": AcceptedJob, "runners": RunnerSample}
 
 
@@ -73,15 +75,18 @@ def saved(
     """Yield every job, of (job id, function), that was saved with its minions.
 
     A master saves a job in two steps, before it gives out the id or publishes anything. Between the two the job can't
-    be read; one whose master was stopped there stays so, and nobody was ever told its id.
+    be read; one whose master was stopped there stays so, and nobody was ever told its id. Whatever else a returner
+    raises, and does not stop raising, is no such job, and raised.
     """
     for jid, function in jobs:
         for left in reversed(range(TRIES)):
             try:
                 load = get_load(jid)
-            except Exception:  # noqa: BLE001  # a returner is somebody else's, and so is what it raises
+            except Exception as error:
                 if left:
                     sleep(PAUSE_S)
+                elif not str(error).endswith(MISSING):
+                    raise
             else:
                 yield AcceptedJob(jid, function, len(load.get("Minions", ())))
                 break

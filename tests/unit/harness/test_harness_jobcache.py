@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from harness.load import jobcache
 from harness.samples import AcceptedJob
 
@@ -36,3 +38,15 @@ def test_job_whose_master_was_stopped() -> None:
     found = list(jobcache.saved(get_load, [(jid, "test.ping") for jid in JIDS[:2]], slept.append))
     assert found == [AcceptedJob(JIDS[1], "test.ping", 1)]
     assert slept == [jobcache.PAUSE_S] * (jobcache.TRIES - 1)
+
+
+def test_job_cache_that_does_not_answer() -> None:
+    """A job cache that is broken is no reason to count fewer jobs: what it raises comes out."""
+    slept: list[float] = []
+
+    def get_load(jid: str) -> dict[str, Any]:
+        raise ConnectionError(f"no database to look {jid} up in")
+
+    with pytest.raises(ConnectionError):
+        list(jobcache.saved(get_load, [(JIDS[0], "test.ping")], slept.append))
+    assert len(slept) == jobcache.TRIES - 1
