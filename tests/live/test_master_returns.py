@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-import subprocess
-import sys
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-import msgpack
 import pytest
 
-from benchmarks.contender import ROOT
 from harness.bed import Bed, BedSettings
+from tests.live.returning import Pump, folder, kept, name, publish, pumping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 MINIONS = 3
+MANY = 1000
+READY_S = 90.0
 UNKNOWN = "20200101000000000000"
+# the job that both masters get in a test that compares them
+JID = "20300101000000000000"
+RETURNER = Path(__file__).with_name("noted_returner.py")
 OPTIONS: dict[str, dict[str, Any]] = {
     "default": {},
     "endtime": {"job_cache_store_endtime": True},
@@ -39,51 +40,6 @@ WORDS = (
     "An inconsistency occurred",
     "Error in function",
 )
-
-
-def name(number: int) -> str:
-    """Return the id of a minion."""
-    return f"pump-{number:05d}"
-
-
-class Pump:
-    """The minions of `benchmarks.return_pump`, in a process of their own, as Salt changes the one it is in."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        """Take the process and wait until it is ready."""
-        self._process = process
-        self._answer()
-
-    def _answer(self) -> None:
-        assert self._process.stdout
-        assert self._process.stdout.readline(), "the pump has ended; its traceback stands above"
-
-    def _ask(self, question: dict[str, Any]) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        self._answer()
-
-    def returns(self, jid: str) -> None:
-        """Let all return a ping."""
-        self._ask({"jid": jid})
-
-    def ask(self, number: int, jid: str, **load: object) -> None:
-        """Let one return a ping, or what the load says else."""
-        self._ask({"minion": number, "load": {"jid": jid, **load}})
-
-
-@contextmanager
-def pumping(bed: Bed, minions: int, folder: Path) -> Iterator[Pump]:
-    """Start so many minions of a bed's master."""
-    place = bed.master
-    argv = [place.request_port, minions, folder, place.pki_dir, place.cache_dir]
-    command = [sys.executable, "-m", "benchmarks.return_pump", *map(str, argv)]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Pump(process)
-        finally:
-            process.kill()
 
 
 @pytest.fixture(params=["stock", "salt"])
@@ -108,29 +64,6 @@ def pump(bed: Bed, tmp_path: Path) -> Iterator[Pump]:
     """Yield minions that return what they are told to."""
     with pumping(bed, MINIONS, tmp_path / "pump") as found:
         yield found
-
-
-def folder(bed: Bed, jid: str) -> Path:
-    """Return the folder of a job."""
-    digest = hashlib.sha256(jid.encode()).hexdigest()
-    return bed.master.job_cache / digest[:2] / digest[2:]
-
-
-def kept(bed: Bed, jid: str) -> dict[str, object]:
-    """Return all files of a job by name, with what is in them."""
-    place = folder(bed, jid)
-    files = [path for path in place.rglob("*") if path.is_file()]
-    return {
-        str(path.relative_to(place)): (
-            msgpack.unpackb(path.read_bytes()) if path.suffix == ".p" else len(path.read_bytes())
-        )
-        for path in files
-    }
-
-
-def publish(bed: Bed) -> str:
-    """Publish a ping to all and return the job's id."""
-    return bed.salt(["--async", "*", "test.ping"]).stdout.strip().rpartition(" ")[2]
 
 
 def said(bed: Bed) -> dict[str, int]:
@@ -229,3 +162,114 @@ def test_second_try_after_a_worker_was_killed(tree: Path, stock: Path, tmp_path:
         there = f"{name(0)}/return.p" in kept(bed, jid)
         words = said(bed)
     assert (there, words["could not be read for comparison"]) == ((False, 1) if tree == stock else (True, 0))
+
+
+@pytest.mark.parametrize("option", ["master_job_cache", "ext_job_cache"])
+def test_other_job_caches(tree: Path, tmp_path: Path, option: str) -> None:
+    """A returner that is the job cache, or an external one, is called as often and with the same as by stock."""
+    modules = tmp_path / "modules"
+    (modules / "returners").mkdir(parents=True)
+    shutil.copy(RETURNER, modules / "returners" / "noted.py")
+    options = {option: "noted", "extension_modules": str(modules), "job_cache_store_endtime": True}
+    settings = BedSettings(
+        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=False
+    )
+    with Bed(settings) as bed, pumping(bed, MINIONS, tmp_path / "pump") as pump:
+        assert publish(bed, f"--jid={JID}") == JID
+        pump.returns(JID)
+        pump.ask(0, JID)
+        pump.ask(1, UNKNOWN, **{"return": "late"})
+        lines = (bed.master.cache_dir / "noted.jsonl").read_text(encoding="utf-8").splitlines()
+        files = kept(bed, JID)
+    calls = Counter(tuple(map(str, json.loads(line))) for line in lines)
+    minions = str([name(number) for number in range(MINIONS)])
+    returns = Counter([("returner", JID, name(number), "True") for number in (0, *range(MINIONS))])
+    returns[("returner", UNKNOWN, name(1), "late")] += 1
+    saved = Counter([("save_load", JID, "test.ping", minions)])
+    if option == "ext_job_cache":
+        # it is the minions that return to that one, and the master's own keeps a job's name alone
+        assert calls == saved
+        assert set(files) == {"jid", ".load.p", ".minions.p"}
+    else:
+        prepared = Counter({("prep_jid", JID, "False"): 1 + MINIONS + 1, ("prep_jid", UNKNOWN, "False"): 1})
+        ended = Counter({("update_endtime", JID): MINIONS + 1, ("update_endtime", UNKNOWN): 1})
+        # each return saves the load again, as nobody knows whether this returner has it
+        again = Counter({("save_load", JID, "test.ping", "None"): MINIONS + 1})
+        again[("save_load", UNKNOWN, "test.ping", "None")] += 1
+        assert calls == saved + prepared + ended + again + returns
+        assert not files
+
+
+def test_a_thousand_returns_leave_the_same_files(root: Path, stock: Path, tmp_path: Path) -> None:
+    """The folder of a job holds the same names with the same content as on stock, with five workers at it."""
+    found = []
+    for number, tree in enumerate((stock, root / "salt")):
+        settings = BedSettings(tree, tmp_path / f"bed-{number}", pillar="none", postgres="none", api=False)
+        with Bed(settings) as bed, pumping(bed, MANY, tmp_path / "pump") as pump:
+            assert publish(bed, f"--jid={JID}") == JID
+            pump.returns(JID)
+            found.append((kept(bed, JID), sorted(str(one.name) for one in folder(bed, JID).iterdir())))
+    assert found[0] == found[1]
+    assert len(found[1][0]) == MANY + len(["jid", ".load.p", ".minions.p"])
+
+
+def test_readers_meanwhile(tree: Path, tmp_path: Path) -> None:
+    """While returns come, `lookup_jid`, `list_job` and `active` tell whole answers, never fewer than before."""
+    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=False)
+    with Bed(settings) as bed, pumping(bed, MANY, tmp_path / "pump") as pump:
+        jid, done = publish(bed), threading.Event()
+
+        def pump_all() -> None:
+            pump.returns(jid)
+            done.set()
+
+        def ask(*words: str) -> dict[str, Any]:
+            asked = bed.salt_run([*words, "--out=json"])
+            assert asked.returncode == 0, asked.stderr
+            assert "Traceback" not in asked.stderr
+            answer: dict[str, Any] = json.loads(asked.stdout)
+            return answer
+
+        pumping_all = threading.Thread(target=pump_all)
+        pumping_all.start()
+        seen = [0]
+        over = False
+        while not over:
+            over = done.is_set()
+            found = ask("jobs.lookup_jid", jid)
+            assert set(found.values()) <= {True}
+            seen.append(len(found))
+            result = ask("jobs.list_job", jid)["Result"]
+            assert all(one == {"return": True, "retcode": 0, "success": True} for one in result.values())
+            seen.append(len(result))
+            # of minions that are not there nobody says that he runs it
+            assert ask("jobs.active") == {}
+        pumping_all.join()
+        words = said(bed)
+    assert seen == sorted(seen)
+    assert seen[-1] == MANY
+    assert words["Error in function"] == 0
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ws"])
+def test_other_transports(tree: Path, tmp_path: Path, transport: Literal["tcp", "ws"]) -> None:
+    """Over tcp and ws a job of simulated minions leaves the same files."""
+    settings = BedSettings(
+        tree=tree,
+        folder=tmp_path / "bed",
+        transport=transport,
+        minions=MINIONS,
+        pillar="none",
+        postgres="none",
+        api=False,
+    )
+    with Bed(settings) as bed:
+        fleet = bed.start_fleet()
+        fleet.wait_ready(READY_S)
+        ping = bed.salt([f"--jid={JID}", "--timeout=60", "--out=txt", "*", "test.ping"])
+        assert sorted(ping.stdout.splitlines()) == [f"{one}: True" for one in settings.minion_ids()]
+        found = kept(bed, JID)
+        fleet.stop()
+    returns = {f"{one}/return.p" for one in settings.minion_ids()}
+    assert set(found) == {"jid", ".load.p", ".minions.p"} | returns
+    assert all(found[one] == {"return": True, "retcode": 0, "success": True} for one in returns)

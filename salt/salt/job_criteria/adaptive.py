@@ -24,7 +24,8 @@ is fast is used, and one whose database has a bad hour is spared.
     they take and some more if most of your jobs do.
 
 The limit is looked at once a second while jobs wait for it. It is at most what came back
-in the last seconds would fill in ``return_seconds``, or else it grows by a tenth.
+in the last seconds would fill in ``return_seconds``, or else it grows by a tenth. At
+first, until it has come so far, it is doubled.
 
 .. versionadded:: 3008.6
 """
@@ -55,7 +56,11 @@ class Adaptive(salt.job_criteria.capacity.Capacity):
         self.most = settings.get("max_master_jobs", 2000)
         self.seconds = settings.get("return_seconds", 4)
         self.limit = self.least
+        # until the rate of returns has said where the limit is, it is doubled
+        self.seeking = True
         self.looked = None
+        # since when it has been looked at once a second
+        self.began = None
         # whether a job has had to wait for the limit since then
         self.pressed = False
         # [second, returns in it]
@@ -113,19 +118,25 @@ class Adaptive(salt.job_criteria.capacity.Capacity):
         self.looked = now
         while self.returns and self.returns[0][0] < int(now) - _WINDOW:
             self.returns.popleft()
+        if rested:
+            self.began = int(now)
         if rested or not pressed:
             # nothing is known of a limit that nobody has come near to
             return
-        # the second that isn't over yet does not count
-        rate = sum(count for then, count in self.returns if then < int(now)) / _WINDOW
-        bound = max(self.least, int(rate * self.seconds))
-        grown = self.limit + max(1, self.limit // 10)
-        self.limit = min(self.most, max(self.least, min(grown, bound)))
+        # the second that isn't over yet does not count, nor do those before anything
+        # was sent
+        seconds = min(_WINDOW, max(1, int(now) - self.began))
+        returns = sum(count for then, count in self.returns if then < int(now))
+        bound = max(self.least, int(returns / seconds * self.seconds))
+        grown = self.limit * 2 if self.seeking else self.limit + self.limit // 10
+        self.seeking = self.seeking and grown <= bound
+        self.limit = min(self.most, max(self.least, min(grown + 1, bound)))
 
     def snapshot(self):
         return {"limit": self.limit}
 
     def restore(self, snapshot, now):
+        self.seeking = "limit" not in snapshot
         limit = snapshot.get("limit", self.least)
         self.limit = min(self.most, max(self.least, limit))
 

@@ -10,6 +10,7 @@ is silent for two rounds gets nothing back before it is heard of again, and owes
 """
 
 import collections
+import itertools
 
 import salt.job_handler.manager
 
@@ -35,16 +36,26 @@ class _Suspect:
     A minion with old charges.
     """
 
-    __slots__ = ("jids", "missing", "asked", "silent")
+    __slots__ = ("jids", "missing", "open", "asked", "silent")
 
     def __init__(self, jids):
         #: job ids that are in doubt
         self.jids = jids
         #: those that the minion doesn't run, as it said
         self.missing = set()
+        #: those of them that it has been asked for and has not answered
+        self.open = set()
         #: when it was asked, None if it is to be asked
         self.asked = None
         self.silent = 0
+
+    def drop(self, jid):
+        """
+        Nothing is in doubt about a job any more.
+        """
+        self.jids.discard(jid)
+        self.missing.discard(jid)
+        self.open.discard(jid)
 
 
 class Rounds:
@@ -116,6 +127,9 @@ class Rounds:
             suspect.asked = None
         elif wanted in suspect.jids:
             self._settle(minion, suspect, wanted, bool(answer), now)
+            if not suspect.open:
+                # it has answered everything, and may be asked for the rest
+                suspect.asked = None
 
     def forget(self, minion):
         """
@@ -125,8 +139,7 @@ class Rounds:
 
     def _settle(self, minion, suspect, jid, running, now):
         self.criteria.reconcile(minion, jid, running, now)
-        suspect.jids.discard(jid)
-        suspect.missing.discard(jid)
+        suspect.drop(jid)
         if not suspect.jids:
             self._suspects.pop(minion, None)
 
@@ -139,6 +152,7 @@ class Rounds:
                 continue
             suspect.silent += 1
             suspect.asked = None
+            suspect.open.clear()
             if suspect.silent >= SILENT_ROUNDS:
                 del self._suspects[minion]
                 self.criteria.on_silent(minion, now)
@@ -154,8 +168,7 @@ class Rounds:
         ledger = self.criteria.ledger
         for minion, suspect in list(self._suspects.items()):
             for jid in [jid for jid in suspect.jids if (jid, minion) not in ledger]:
-                suspect.jids.discard(jid)
-                suspect.missing.discard(jid)
+                suspect.drop(jid)
             if not suspect.jids:
                 del self._suspects[minion]
         for minion, jids in self.criteria.stale(before).items():
@@ -190,17 +203,24 @@ class Rounds:
         return [Ask(RUNNING, [], sorted(minions))] if minions else []
 
     def _ask_jobs(self, now):
-        wanted, room = {}, self._room(now)
-        for minion, suspect in self._suspects.items():
-            if room <= 0:
-                break
-            if suspect.asked is not None or not suspect.missing:
-                continue
-            new = [jid for jid in suspect.missing if jid not in wanted]
-            if len(wanted) + len(new) > ASK_JOBS and wanted:
-                continue
-            suspect.asked = now
-            room -= 1
-            for jid in suspect.missing:
-                wanted.setdefault(jid, []).append(minion)
+        """
+        Ask for the jobs that most minions miss: each is one question to all of these.
+        What a minion misses besides, it is asked for when it has answered.
+        """
+        ready = (
+            (minion, suspect)
+            for minion, suspect in self._suspects.items()
+            if suspect.asked is None and suspect.missing
+        )
+        ready = list(itertools.islice(ready, max(0, self._room(now))))
+        missed = collections.Counter(
+            jid for _, suspect in ready for jid in suspect.missing
+        )
+        wanted = {jid: [] for jid, _ in missed.most_common(ASK_JOBS)}
+        for minion, suspect in ready:
+            suspect.open = suspect.missing.intersection(wanted)
+            if suspect.open:
+                suspect.asked = now
+            for jid in suspect.open:
+                wanted[jid].append(minion)
         return [Ask(FIND_JOB, [jid], sorted(wanted[jid])) for jid in sorted(wanted)]

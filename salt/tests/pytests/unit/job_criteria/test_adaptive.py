@@ -40,6 +40,24 @@ def test_grows_to_what_the_master_serves(bench):
     assert all(750 <= limit <= 850 for limit in limits[-20:])
 
 
+def test_doubles_until_the_rate_is_known(bench):
+    """
+    800 is six doublings from 10 on, and takes few waves.
+    """
+    setup = bench(criteria=_criteria())
+    limits = _simulate(setup, rate=200, seconds=20)
+    assert limits[1] >= 2 * limits[0]
+    assert 700 <= limits[9] <= 850
+    assert setup.manager.counters["waves"] < 50
+
+
+def test_a_restart_does_not_double_again(bench):
+    setup = bench(criteria=_criteria())
+    setup.criteria.restore({"limit": 300}, 0)
+    limits = _simulate(setup, rate=200, seconds=5)
+    assert max(limits) <= 300 * 1.1**5 + 5
+
+
 def test_is_cut_when_returns_stop_coming(bench):
     setup = bench(criteria=_criteria())
     before = _simulate(setup, rate=200, seconds=60)[-1]

@@ -139,6 +139,38 @@ def test_a_batch_of_the_master_goes_on_without_whom_it_cannot_reach(manager):
     assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "failed"}
 
 
+def test_a_batch_of_the_master_knows_what_was_said_before_it_was_adopted(manager):
+    """
+    The first part is published by the command that starts the batch
+    """
+    state = read_batch_state(JID, manager.opts)
+    state["job_handler"] = {
+        "state": "dispatched",
+        "publication": 1,
+        "waiting": 0,
+        "excluded": {"web1": "the minion is at 10 of 10 points"},
+    }
+    write_batch_state(JID, state, manager.opts)
+    # pylint: disable-next=protected-access
+    manager._tick(now=1)
+    assert sent(manager) == [["web2"]]
+    assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "failed"}
+
+
+def test_a_first_part_that_waits_is_not_late(manager):
+    state = read_batch_state(JID, manager.opts)
+    state["job_handler"] = {"state": "queued", "publication": 1, "waiting": 1}
+    write_batch_state(JID, state, manager.opts)
+    for now in (20, 40):
+        # pylint: disable-next=protected-access
+        manager._tick(now=now)
+    assert sent(manager) == []
+    tell(manager, "dispatched", publication=1, waiting=0, targets=["web1"])
+    # pylint: disable-next=protected-access
+    manager._tick(now=53)
+    assert sent(manager) == [["web2"]]
+
+
 def test_a_batch_of_the_master_hears_of_its_part_in_the_queue(manager):
     jid = next(iter(manager.active_batches))
     # pylint: disable=protected-access

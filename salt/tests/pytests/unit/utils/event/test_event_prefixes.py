@@ -338,17 +338,22 @@ def test_batch_manager_wishes_before_it_looks(manager, opts, how):
     assert manager.event.wishes == [IDLE, BUSY]
 
 
-@pytest.mark.parametrize(
-    "option", [{"rate_limiting": {"criteria": "capacity"}}, {"job_cache": False}]
-)
-def test_batch_manager_that_could_not_look_it_up(manager, opts, option):
+def test_batch_manager_that_could_not_look_it_up(manager, opts):
     """
-    That a job was queued, or left minions out, is said once, and may be said
-    before its batch is adopted; so may returns that no cache keeps
+    Returns that no cache keeps may come before their batch is adopted
     """
-    manager.opts = {**opts, **option}
+    manager.opts = {**opts, "job_cache": False}
     manager._listen()
     assert manager.event.wishes == [BUSY]
+
+
+def test_batch_manager_beside_the_job_handler(manager, opts):
+    """
+    What that says of a batch's first part stands in the batch
+    """
+    manager.opts = {**opts, "rate_limiting": {"criteria": "capacity"}}
+    manager._listen()
+    assert manager.event.wishes == [IDLE]
 
 
 def test_batch_manager_waits_no_longer_than_for_its_second_look(manager, opts):

@@ -1,0 +1,61 @@
+"""
+One loader of outputters prints everything that a command has to print.
+"""
+
+import pytest
+
+import salt.loader
+import salt.output
+from tests.support.mock import patch
+
+
+@pytest.fixture
+def opts(minion_opts):
+    minion_opts["color"] = False
+    minion_opts["extension_modules"] = ""
+    return minion_opts
+
+
+@pytest.fixture
+def loads():
+    outputters = salt.loader.outputters
+    with patch("salt.output._kept", None, create=True), patch(
+        "salt.loader.outputters", side_effect=outputters
+    ) as mock:
+        yield mock
+
+
+def test_one_loader_for_many_returns(opts, loads, capsys):
+    for number in range(10):
+        salt.output.display_output({f"minion-{number}": True}, "nested", opts)
+    assert loads.call_count == 1
+    assert capsys.readouterr().out.split() == [
+        word for number in range(10) for word in (f"minion-{number}:", "True")
+    ]
+
+
+def test_another_outputter_of_the_same_loader(opts, loads):
+    assert salt.output.out_format({"a": 1}, "json", opts) == '{\n    "a": 1\n}'
+    assert salt.output.out_format({"a": 1}, "txt", opts) == "a: 1"
+    assert loads.call_count == 1
+
+
+def test_changed_options_count(opts, loads):
+    assert salt.output.out_format({"a": 1}, "json", opts) == '{\n    "a": 1\n}'
+    opts["output_indent"] = -1
+    assert salt.output.out_format({"a": 1}, "json", opts) == '{"a": 1}'
+    assert loads.call_count == 2
+
+
+def test_other_options_count(opts, loads):
+    other = {**opts, "output_indent": -1}
+    assert salt.output.out_format({"a": 1}, "json", opts) == '{\n    "a": 1\n}'
+    assert salt.output.out_format({"a": 1}, "json", other) == '{"a": 1}'
+    assert salt.output.out_format({"a": 1}, "json", opts) == '{\n    "a": 1\n}'
+    assert loads.call_count == 3
+
+
+def test_options_that_are_used_by_nobody_else(loads):
+    # as string_format and html_format are called by others
+    assert salt.output.out_format({"a": 1}, "raw", {"color": False}) == "{'a': 1}"
+    assert salt.output.out_format({"a": 1}, "raw", {"color": False}) == "{'a': 1}"
