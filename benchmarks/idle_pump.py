@@ -1,7 +1,7 @@
 """Minions that are connected and do nothing: the load of the benchmark `idle`, in a process of its own.
 
 Each connection greets as a minion's socket does and answers heartbeats, and nothing else. When all are established
-one line says so; they close when standard input does.
+one line says so; they close when standard input does, and another line tells how many the master closed before.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def establish(port: int, kind: str, count: int, poller: select.epoll) -> dict[in
 
 
 def main(argv: Sequence[str]) -> int:
-    """Stay connected until standard input closes; return 1 if the master closed a connection."""
+    """Stay connected until standard input closes; tell how many connections the master closed until then."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.idle_pump", description=__doc__)
     parser.add_argument("port", type=int, help="the master's port")
     parser.add_argument("kind", choices=TYPES, help="what the port is for")
@@ -78,11 +78,17 @@ def main(argv: Sequence[str]) -> int:
     peers = establish(options.port, options.kind, options.connections, poller)
     print(json.dumps({"connections": len(peers)}), flush=True)
     poller.register(sys.stdin, select.EPOLLIN)
+    closed = 0
     while True:
         for descriptor, _ in poller.poll():
             if descriptor == sys.stdin.fileno():
+                print(json.dumps({"closed": closed}), flush=True)
                 return 0
-            peers[descriptor].handle()
+            try:
+                peers[descriptor].handle()
+            except ConnectionError:
+                peers.pop(descriptor).socket.close()
+                closed += 1
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ def _ordered(queries: Sequence[str], groups: str) -> tuple[str, ...]:
 FORMS = {
     form.name: form
     for form in (
-        Form("rfc", schema.SCHEMA, FUNCTION, FUNCTION),
-        Form("four", schema.SCHEMA, FOUR, _ordered(FOUR, BY_GROUP)),
+        Form("rfc", schema.RFC, FUNCTION, FUNCTION),
+        Form("four", schema.RFC, FOUR, _ordered(FOUR, BY_GROUP)),
         Form("target", ("uyuni.sql", "pillar_target.sql"), TARGET, _ordered(KNOWN_TARGET, BY_TARGET)),
         Form("improved", ("uyuni.sql", "pillar.sql"), FUNCTION, FUNCTION),
     )

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection  # noqa: N812 - a class, whatever its name
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
-SCHEMA = ("uyuni.sql", "pillar_rfc.sql")
+SCHEMA = ("uyuni.sql", "pillar.sql")
+# the tables and the function as the RFC writes them
+RFC = ("uyuni.sql", "pillar_rfc.sql")
 PILLAR = ("server_id", "group_id", "org_id", "category", "pillar")
 
 

@@ -198,7 +198,7 @@ def test_killed_minions(setup: HandlerBed) -> None:
     )
     assert setup.ask("status")["silent_minions"] == len(dead)
     assert setup.ask("show", jid=lasting)["running_on"] == ["minion-00001", "minion-00002"]
-    # the whole capacity is there for others, and the dead ones take none of it
+    # the whole capacity is there for others, and the dead ones take none of it and are named
     (jid,) = setup.submit([*dead, *(f"minion-{number:05d}" for number in range(10, 28))], "test.echo", ["x"])
     assert len(setup.complete([jid], 18)) == 18
 

@@ -75,7 +75,11 @@ def test_capacities_are_whole_again(setup: HandlerBed) -> None:
         def whole() -> bool:
             return bool(setup.ask("status")["capacity"]["used"] <= len(kept))
 
-        until(whole, Deadline(WHOLE_S + BUSY_S), lambda: f"capacities are not whole: {setup.ask('status')}")
+        until(
+            whole,
+            Deadline(WHOLE_S + 2 * THRESHOLD_S + BUSY_S),
+            lambda: f"capacities are not whole: {setup.ask('status')}",
+        )
         assert proxy.lost >= len(ids) // ONE_IN
         # not once more or less, for as long as it would take to find that they leaked
         rounds = setup.fleet.control.status().counters.executions

@@ -22,8 +22,8 @@ class Criteria:
 
     :ivar dict settings: the section :conf_master:`rate_limiting`
     :ivar ledger: a :class:`salt.job_handler.ledger.Ledger` of what is charged
-    :ivar dict silent: the minions that did not answer the maintenance, of which
-        nothing is expected until they are heard of again
+    :ivar dict silent: the minions that did not answer the maintenance, and since when.
+        What is published to them may reach them when they are back, all at once
     """
 
     #: The names of the settings that this module understands
@@ -84,7 +84,7 @@ class Criteria:
         Take a decision back: the job was not published to these minions.
         """
         for minion in minions:
-            self.ledger.release(job.jid, minion)
+            self.ledger.release(job.jid, minion, settled=False)
 
     def on_return(self, jid, minion, now):
         """
@@ -92,9 +92,15 @@ class Criteria:
 
         :return: whether that gave anything back
         """
+        self.heard(minion)
+        return self.ledger.release(jid, minion)
+
+    def heard(self, minion):
+        """
+        Something came from a minion.
+        """
         if self.silent:
             self.silent.pop(minion, None)
-        return self.ledger.release(jid, minion)
 
     def on_minion_start(self, minion, now):
         """
@@ -102,15 +108,15 @@ class Criteria:
 
         :return: the ids of the jobs that it was charged for
         """
-        self.silent.pop(minion, None)
+        self.heard(minion)
         return self.ledger.release_minion(minion)
 
     def on_silent(self, minion, now):
         """
-        A minion has not answered the maintenance twice. Until it is heard of again
-        it costs nothing: what is published does not reach it.
+        A minion has not answered the maintenance twice. It is asked again from time to
+        time, until it is heard of.
         """
-        self.silent[minion] = now
+        self.silent.setdefault(minion, now)
         return self.ledger.release_minion(minion)
 
     def stale(self, before):
@@ -124,7 +130,7 @@ class Criteria:
         The maintenance has learned whether a minion runs a job, or has it waiting in
         its own queue.
         """
-        self.silent.pop(minion, None)
+        self.heard(minion)
         if running:
             self.ledger.renew(jid, minion, now)
         else:

@@ -17,7 +17,8 @@ back when the minion returns.
 When the master's capacity is used up, the job waits. A job with more minions than the
 master has capacity left goes out in *waves* under its one job id: to as many minions
 as there is room for, and to the rest as returns make room. Minions whose own capacity
-is used up are left out of the job, as if they could not be reached.
+is used up are left out of the job, as if they could not be reached, and so are those
+that have not answered when they were asked what they run, until they are heard of.
 
 ``max_master_jobs``
     The master's capacity. Without it the master has no limit.
@@ -59,6 +60,11 @@ class Capacity(salt.job_criteria.Criteria):
         self.max_minion_jobs = settings.get("max_minion_jobs")
         self.waves = settings.get("waves", True)
         self.patience = settings.get("wave_patience", 2)
+        # for so long a silent minion is charged for what it was sent
+        self.hold = 2 * settings.get("long_running", 60)
+        # what silent minions are charged, and when that was summed up
+        self._held = 0
+        self._held_at = None
 
     @classmethod
     def validate(cls, settings):
@@ -99,7 +105,11 @@ class Capacity(salt.job_criteria.Criteria):
         if limit is not None and (not self.waves or job.fixed):
             # nothing runs, so it runs alone, however wide it is
             room = max(room, job.count)
-        minions, excluded = self._split(job, max(room, 1), cost)
+        minions, excluded, doubted = self._split(job, max(room, 1), cost, now)
+        if doubted and not minions and not excluded:
+            return salt.job_handler.job.requeue(
+                f"{doubted} minions are asked whether they still run what they were sent"
+            )
         self.charge(job, minions, now)
         return salt.job_handler.job.publish(minions, excluded)
 
@@ -114,17 +124,24 @@ class Capacity(salt.job_criteria.Criteria):
         least = self.settings.get("min_wave") or int(limit // 2)
         return max(1, min(job.count, least, int(limit // cost)))
 
-    def _split(self, job, room, cost):
+    def _split(self, job, room, cost, now):
         """
-        Return whom to publish to now, and who is left out and why.
+        Return whom to publish to now, who is left out and why, and how many wait for the
+        answer to whether they still run what they were sent before.
         """
         if job.fixed:
-            return job.minions, {}
-        minions, excluded = [], {}
-        points, silent = self.ledger.points, self.silent
+            return job.minions, {}, 0
+        minions, excluded, doubted = [], {}, 0
+        points, unsure, silent = self.ledger.points, self.ledger.unsure, self.silent
         for minion in job.minions:
             if room <= 0:
                 break
+            if minion in silent:
+                # or all that waits would reach a fleet at once when it is back
+                excluded[minion] = (
+                    f"the minion has not answered for {now - silent[minion]:.0f} s"
+                )
+                continue
             used = points.get(minion)
             if used:
                 limit = self.minion_limit(minion)
@@ -133,12 +150,36 @@ class Capacity(salt.job_criteria.Criteria):
                     and used + cost > limit
                     and (job.jid, minion) not in self.ledger
                 ):
-                    excluded[minion] = f"the minion is at {used:g} of {limit:g} points"
+                    if used + cost - unsure.get(minion, 0) > limit:
+                        excluded[minion] = (
+                            f"the minion is at {used:g} of {limit:g} points"
+                        )
+                    else:
+                        doubted += 1
                     continue
             minions.append(minion)
-            if minion not in silent:
-                room -= 1
-        return minions, excluded
+            room -= 1
+        return minions, excluded, doubted
+
+    def on_silent(self, minion, now):
+        """
+        What a minion was sent may run when it is back, so it goes on being charged for
+        it for a while, as long as such minions do not take more than half of the
+        master's capacity.
+        """
+        limit, points = self.master_limit(now), self.ledger.of_minion(minion)
+        if self._held_at != now:
+            # a whole fleet may fall silent, and each of it comes here
+            self._held_at = now
+            self._held = sum(map(self.ledger.of_minion, self.silent))
+        if minion not in self.silent:
+            self._held += points
+        since = self.silent.setdefault(minion, now)
+        if limit is not None and now - since < self.hold:
+            if self._held <= limit / 2:
+                return []
+        self._held -= points
+        return self.ledger.release_minion(minion)
 
     def stats(self, now):
         full = 0

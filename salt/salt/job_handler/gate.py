@@ -12,6 +12,7 @@ import salt.job_handler.claims
 import salt.job_handler.client
 import salt.job_handler.config
 import salt.job_handler.ipc
+import salt.job_handler.target
 import salt.payload
 import salt.utils.event
 import salt.utils.metrics
@@ -150,7 +151,8 @@ class Gate:
             "sync": self.sync,
             "timeout": self.timeout if self.sync and not self.extend else None,
             "forced": self.forced,
-            "fixed": bool(self.opts.get("order_masters")),
+            "fixed": bool(self.opts.get("order_masters"))
+            or salt.job_handler.target.has_resources(self.opts, minions),
         }
         try:
             reply = await salt.job_handler.ipc.ask(self.opts, ask, ANSWER_SECONDS)

@@ -41,7 +41,8 @@ class Job:
     :ivar float deadline: when the caller's time is up, or None
     :ivar float queued: when it was accepted
     :ivar bool forced: publish at once, and charge it
-    :ivar bool fixed: the target must not be rewritten (a master of masters)
+    :ivar bool fixed: the target must not be rewritten: on a master of masters, and where
+        minions manage resources
     :ivar dict load: what minions get
     :ivar ref: where its minions are kept
     """

@@ -16,11 +16,18 @@ class Ledger:
 
     :ivar used: the sum of all charges, which is what the master is charged
     :ivar dict points: what each minion is charged, for those that are charged at all
+    :ivar dict unsure: what of it is in doubt, see :meth:`doubt`
+    :ivar list settled: ``(jid, minion)`` of what was given back since somebody last
+        emptied it, or None for a ledger whose charges nobody keeps
     """
 
     def __init__(self):
         self.used = 0
         self.points = {}
+        self.unsure = {}
+        self.settled = None
+        # (jid, minion) of what is in doubt
+        self._doubted = set()
         # jid: {minion: (points, since)}. A job of 10,000 minions must not cost as many
         # objects, so its minions share one charge, and there is no index by minion
         self._jobs = {}
@@ -81,10 +88,32 @@ class Ledger:
         self.used += len(minions) * points
         return len(minions)
 
-    def release(self, jid, minion):
+    def doubt(self):
+        """
+        What is charged now may have been given back without its being noticed.
+        """
+        for jid, charges in self._jobs.items():
+            for minion, (points, _) in charges.items():
+                if (jid, minion) not in self._doubted:
+                    self._doubted.add((jid, minion))
+                    self.unsure[minion] = self.unsure.get(minion, 0) + points
+
+    def _sure(self, jid, minion, points):
+        """
+        A charge is not in doubt any more.
+        """
+        if (jid, minion) in self._doubted:
+            self._doubted.discard((jid, minion))
+            self.unsure[minion] -= points
+            if self.unsure[minion] <= _NOTHING:
+                del self.unsure[minion]
+
+    def release(self, jid, minion, settled=True):
         """
         Give back what a minion was charged for a job.
 
+        :param bool settled: whether that is the end of it; not, if the job has not been
+            published to the minion
         :return: whether there was such a charge
         """
         charges = self._jobs.get(jid)
@@ -96,6 +125,10 @@ class Ledger:
             # it was not charged, or returns once more
             return False
         del charges[minion]
+        if self._doubted:
+            self._sure(jid, minion, points)
+        if settled and self.settled is not None:
+            self.settled.append((jid, minion))
         of_minion = self.points
         used = of_minion[minion]
         # nearly always this is all that the minion was charged
@@ -128,6 +161,7 @@ class Ledger:
         charges = self._jobs.get(jid, {})
         if minion in charges:
             charges[minion] = (charges[minion][0], now)
+            self._sure(jid, minion, charges[minion][0])
 
     def stale(self, before):
         """

@@ -188,16 +188,24 @@ class Handler:
         it may not have published any more, then the jobs that wait.
         """
         now = self.clock()
-        for wave, seq, jid, cost, since, minions, load in self.store.waves():
-            self.criteria.ledger.charge(jid, minions, cost, since)
+        for wave, seq, jid, cost, since, minions, owing, load in self.store.waves():
+            self.criteria.ledger.charge(jid, owing, cost, since)
             self.open_jids.add(jid)
-            if load is not None:
-                self._unsent[wave] = (seq, since, minions, load)
+            if load is not None and not owing:
+                self.store.sent([wave])
+            elif load is not None:
+                # who has answered does not get it again
+                load = salt.job_handler.target.narrow(
+                    load, owing, [], len(owing) < len(minions)
+                )
+                self._unsent[wave] = (seq, since, owing, load)
         snapshot = self.store.get_snapshot("criteria")
         if snapshot is not None:
             self.criteria.restore(snapshot, now)
+        self.criteria.silent.update(self.store.get_snapshot("silent") or {})
         # returns may have come while nobody listened
         self.rounds.doubt(now)
+        self.criteria.ledger.settled = []
         forced = []
         for submission, job in self.store.jobs():
             if not salt.job_handler.claims.claim(
@@ -603,6 +611,7 @@ class Handler:
             for question in self.rounds.tick(now):
                 await self._ask(question, now)
         await self._pump()
+        self._note_returns()
         self._settle()
         for name, until in list(self.pending.items()):
             if until <= now:
@@ -631,6 +640,20 @@ class Handler:
         if "master_id" in self.opts:
             load["master_id"] = self.opts["master_id"]
         await self._publish(load)
+
+    def _note_returns(self):
+        """
+        Keep what has been given back, so that nobody is charged for it after a restart.
+        """
+        ledger = self.criteria.ledger
+        settled, ledger.settled = ledger.settled, []
+        settled = [charge for charge in settled if charge[0] in self.open_jids]
+        if settled:
+            try:
+                self.store.returned(settled)
+            except sqlite3.Error:
+                # after a restart these minions are asked
+                log.exception("What came back could not be written down")
 
     def _settle(self):
         """
@@ -685,6 +708,7 @@ class Handler:
     async def _clean(self):
         self.store.clean()
         self.store.put_snapshot("criteria", self.criteria.snapshot())
+        self.store.put_snapshot("silent", self.criteria.silent)
         salt.job_handler.claims.clean(self.opts)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.store.checkpoint)

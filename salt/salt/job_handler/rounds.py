@@ -6,7 +6,7 @@ A charge that is older than a threshold may have leaked: the return got lost, or
 minion has died. Its minion is asked for what it runs (``saltutil.running``). That does
 not show jobs that wait in the minion's own queue, so each job that is missing there is
 asked for by name (``saltutil.find_job``) before anything is given back. A minion that
-is silent for two rounds gets nothing back before it is heard of again, and owes nothing.
+is silent for two rounds is asked again from time to time, until it is heard of.
 """
 
 import collections
@@ -61,7 +61,8 @@ class _Suspect:
 class Rounds:
     """
     :param Criteria criteria: whose charges are checked
-    :param float threshold: seconds after which a charge is in doubt
+    :param float threshold: seconds after which a charge is in doubt, and after which a
+        minion that was silent is asked again
     :param float interval: seconds that a minion has to answer
     """
 
@@ -70,6 +71,8 @@ class Rounds:
         self.threshold = threshold
         self.interval = interval
         self.doubt_before = None
+        # when the minions that were silent were last asked
+        self._probed = {}
         self._suspects = {}
         # job id of a question: (function, job id that it asks for, asked at)
         self._questions = {}
@@ -79,6 +82,7 @@ class Rounds:
         Events may have been missed: check all charges that there are now.
         """
         self.doubt_before = now
+        self.criteria.ledger.doubt()
 
     def __len__(self):
         return len(self._suspects)
@@ -93,7 +97,7 @@ class Rounds:
             if asked < now - 4 * self.interval:
                 del self._questions[jid]
         # those who have answered the first question first: they are half settled
-        return self._ask_jobs(now) + self._ask_running(now)
+        return self._ask_jobs(now) + self._ask_running(now) + self._probe(now)
 
     def asked(self, jid, ask, now):
         """
@@ -112,6 +116,7 @@ class Rounds:
         A minion has answered a question.
         """
         fun, wanted, _ = self._questions[jid]
+        self.criteria.heard(minion)
         suspect = self._suspects.get(minion)
         if suspect is None:
             return
@@ -201,6 +206,23 @@ class Rounds:
                 suspect.asked = now
                 minions.append(minion)
         return [Ask(RUNNING, [], sorted(minions))] if minions else []
+
+    def _probe(self, now):
+        """
+        Ask those that were silent whether they are back.
+        """
+        silent = self.criteria.silent
+        for minion in [minion for minion in self._probed if minion not in silent]:
+            del self._probed[minion]
+        due = [
+            minion
+            for minion, since in silent.items()
+            if minion not in self._suspects
+            and now - self._probed.get(minion, since) >= self.threshold
+        ]
+        due = sorted(due[: max(0, self._room(now))])
+        self._probed.update(dict.fromkeys(due, now))
+        return [Ask(RUNNING, [], due)] if due else []
 
     def _ask_jobs(self, now):
         """

@@ -1,6 +1,6 @@
 """
-What survives a crash: the jobs that were accepted, the waves that went out, and which
-publish requests have been answered.
+What survives a crash: the jobs that were accepted, the waves that went out, what has
+come back of these, and which publish requests have been answered.
 
 A SQLite database in WAL mode, with one writer. ``synchronous = NORMAL``: a commit is
 in the operating system's hands, so ``kill -9`` loses nothing that was committed, and a
@@ -48,6 +48,9 @@ CREATE TABLE IF NOT EXISTS waves (
     load BLOB
 );
 CREATE INDEX IF NOT EXISTS waves_jid ON waves (jid);
+CREATE TABLE IF NOT EXISTS returns (
+    jid TEXT NOT NULL, minion TEXT NOT NULL, PRIMARY KEY (jid, minion)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS requests (
     request TEXT PRIMARY KEY,
     answered REAL NOT NULL,
@@ -292,32 +295,50 @@ class JobStore:
 
     def waves(self):
         """
-        Return ``(id, seq, jid, cost, since, minions, load)`` of all waves with charges;
-        ``load`` is None if the wave is known to be published.
+        Return ``(id, seq, jid, cost, since, minions, owing, load)`` of all waves with
+        charges; ``owing`` are the minions that have given nothing back, and ``load`` is
+        None if the wave is known to be published.
         """
-        return [
-            (
-                wave,
-                seq,
-                jid,
-                int(cost) if cost == int(cost) else cost,
-                since,
-                salt.payload.loads(ids),
-                None if load is None else salt.payload.loads(load),
+        returned = {}
+        for jid, minion in self.db.execute("SELECT jid, minion FROM returns"):
+            returned.setdefault(jid, set()).add(minion)
+        ret = []
+        for wave, seq, jid, cost, since, ids, load in self.db.execute(
+            "SELECT id, seq, jid, cost, since, ids, load FROM waves ORDER BY id"
+        ):
+            minions, back = salt.payload.loads(ids), returned.get(jid, ())
+            ret.append(
+                (
+                    wave,
+                    seq,
+                    jid,
+                    int(cost) if cost == int(cost) else cost,
+                    since,
+                    minions,
+                    [minion for minion in minions if minion not in back],
+                    None if load is None else salt.payload.loads(load),
+                )
             )
-            for wave, seq, jid, cost, since, ids, load in self.db.execute(
-                "SELECT id, seq, jid, cost, since, ids, load FROM waves ORDER BY id"
-            )
-        ]
+        return ret
+
+    def returned(self, charges):
+        """
+        Note what has been given back.
+
+        :param list charges: ``(jid, minion)`` of each
+        """
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.executemany("INSERT OR IGNORE INTO returns VALUES (?, ?)", charges)
+        self.db.execute("COMMIT")
 
     def settled(self, jids):
         """
         Forget the waves of jobs of which nothing is charged any more.
         """
+        rows = [(jid,) for jid in jids]
         self.db.execute("BEGIN IMMEDIATE")
-        self.db.executemany(
-            "DELETE FROM waves WHERE jid = ? AND sent = 1", [(jid,) for jid in jids]
-        )
+        self.db.executemany("DELETE FROM waves WHERE jid = ? AND sent = 1", rows)
+        self.db.executemany("DELETE FROM returns WHERE jid = ?", rows)
         self.db.execute("COMMIT")
 
     # ------------------------------------------------------------------

@@ -5,7 +5,12 @@ Salt broadcasts, and minions match for themselves. So what reaches some minions 
 job only has to say so in its target.
 """
 
+import logging
+
+import salt.utils.resource_registry
 from salt.defaults import DEFAULT_TARGET_DELIM
+
+log = logging.getLogger(__name__)
 
 #: The letter of each target type in a compound target.
 _LETTERS = {
@@ -48,6 +53,28 @@ def narrow(load, minions, excluded, partial):
     else:
         ret["tgt"], ret["tgt_type"] = list(minions), "list"
     return ret
+
+
+def has_resources(opts, minions):
+    """
+    Return whether any of a job's minions manages resources, or is one. Which of them a
+    minion runs a job on depends on how the target is written, so it has to stay as it is.
+
+    :param dict opts: the master's options
+    :param minions: the ids that the target matched
+    """
+    try:
+        registry = salt.utils.resource_registry.get_registry(opts)
+        if not registry.stats()["primary"]["occupied"]:
+            return False
+        return any(
+            registry.get_resources_for_minion(minion)
+            or registry.resolve_bare_resource_id(minion)
+            for minion in minions
+        )
+    except Exception:  # pylint: disable=broad-except
+        log.exception("It is not known whether minions have resources")
+        return False
 
 
 def _without(load, excluded):

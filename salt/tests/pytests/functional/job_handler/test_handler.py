@@ -14,6 +14,7 @@ import salt.job_handler.gate
 import salt.job_handler.ipc
 import salt.job_handler.process
 import salt.utils.files
+import salt.utils.resource_registry
 from salt.exceptions import CommandExecutionError
 from tests.support.mock import AsyncMock, patch
 
@@ -107,6 +108,48 @@ def test_wide_job_in_waves(setup):
     assert sum((data["targets"] for data in sent), []) == sorted(MINIONS)
     # LocalClient would take these for something else
     assert not any({"minions", "error"} & set(data) for data in sent)
+
+
+@pytest.fixture
+def resources(setup):
+    """
+    A minion with two resources, and one whose own are known to nobody yet.
+    """
+    salt.utils.resource_registry.reset_registry()
+    registry = salt.utils.resource_registry.get_registry(setup.opts)
+    registry.register_minion("m3", {"dummy": ["res-1", "res-2"]})
+    yield
+    salt.utils.resource_registry.reset_registry()
+
+
+@pytest.mark.parametrize("minions, full", [(MINIONS[:15], "m3"), (["res-1"], "res-1")])
+def test_resources_of_minions(setup, resources, minions, full):
+    """
+    Which resources a minion runs a job on depends on how the target is written, so the
+    job goes out as it is, in one piece and to minions at their limit as well.
+    """
+    setup.config(max_master_jobs=10, max_minion_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", minions)
+        assert handler.criteria.ledger.used == len(minions)
+        _return(setup, "1", *set(minions) - {full})
+        await _publish(setup, "2", [full])
+
+    asyncio.run(run())
+    assert [load["tgt"] for load in setup.bus.published] == ["*", "*"]
+    assert setup.bus.told("2", "excluded") == []
+
+
+def test_minions_without_resources_beside_others(setup, resources):
+    async def run():
+        await setup.start()
+        await _publish(setup, "1", [minion for minion in MINIONS[:16] if minion != "m3"])
+
+    asyncio.run(run())
+    (load,) = setup.bus.published
+    assert len(load["tgt"]) == 10
 
 
 def test_excluded_minion(setup):
@@ -410,6 +453,94 @@ def test_crash_between_two_waves(setup):
     asyncio.run(run())
     first, second = [load["tgt"] for load in setup.bus.published if load["jid"] == "1"]
     assert sorted(first + second) == sorted(MINIONS[:15])
+
+
+def test_crash_after_most_have_returned(setup):
+    """
+    Of 31 minions at a limit of 3 jobs each, 30 have returned three jobs and one is dead:
+    after a crash the next job goes to the 30, and nobody is left out before it has been
+    asked.
+    """
+    minions = [f"m{number}" for number in range(31)]
+    setup.config(max_minion_jobs=3, long_running=60, reconcile_interval=15)
+
+    async def run():
+        handler = await setup.start()
+        for jid in "123":
+            await _publish(setup, jid, minions)
+            _return(setup, jid, *minions[:30])
+        await _land(setup, handler)
+        await setup.stop()
+        handler = await setup.start()
+        assert handler.criteria.ledger.minions() == {"m30": 3}
+        await _publish(setup, "4", minions)
+        assert setup.bus.told("4", "excluded") == []
+        assert sorted(setup.bus.published[-1]["tgt"]) == sorted(minions[:30])
+        assert handler.report.show("4", setup.clock())["state"] == "queued"
+        _return(setup, "4", *minions[:30])
+        for _ in range(2 * 15 + 2):
+            setup.clock.now += 1
+            await handler.tick()
+
+    asyncio.run(run())
+    ((minion, reason),) = setup.bus.told("4", "excluded")[0]["excluded"].items()
+    assert (minion, reason[:27]) == ("m30", "the minion has not answered")
+    assert setup.bus.jids() == list("1234")
+
+
+def test_crash_before_the_last_returns_were_written_down(setup):
+    """
+    They are asked for, and nobody is left out meanwhile.
+    """
+    setup.config(max_minion_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0", "m1"])
+        await _land(setup, handler)
+        _return(setup, "1", "m0", "m1")
+        await setup.stop()
+        handler = await setup.start()
+        assert handler.criteria.ledger.minions() == {"m0": 1, "m1": 1}
+        await _publish(setup, "2", ["m0", "m1"])
+        assert setup.bus.jids() == ["1"]
+        for fun in ("saltutil.running", "saltutil.find_job"):
+            await handler.tick()
+            question = setup.bus.published[-1]
+            assert (question["fun"], question["tgt"]) == (fun, ["m0", "m1"])
+            for minion in question["tgt"]:
+                handler.answered(question["jid"], minion, [] if "run" in fun else {})
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "2"]
+    assert setup.bus.told("2", "excluded") == []
+
+
+def test_who_has_returned_is_not_sent_it_again(setup):
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0", "m1"])
+        _return(setup, "1", "m1")
+        await handler.tick()
+        await setup.stop()
+        await setup.start()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "1"]
+    assert setup.bus.published[1]["tgt"] == ["m0"]
+
+
+def test_silent_minions_are_remembered(setup):
+    async def run():
+        handler = await setup.start()
+        handler.criteria.on_silent("m0", setup.clock())
+        await handler._clean()  # pylint: disable=protected-access
+        await setup.stop()
+        handler = await setup.start()
+        assert handler.criteria.silent == {"m0": setup.clock()}
+
+    asyncio.run(run())
 
 
 def test_crash_in_the_moment_of_publishing(setup):
@@ -745,6 +876,15 @@ def test_capacities_are_whole_again(setup):
         handler.missed()
         answered = 1
         for _ in range(60 + 2 * 15):
+            setup.clock.now += 1
+            await handler.tick()
+            for load in setup.bus.published[answered:]:
+                answer(handler, load)
+            answered = len(setup.bus.published)
+        assert set(handler.criteria.silent) == dead
+        # what they were sent may still run when they are back
+        assert handler.criteria.ledger.of_job("1") == runs | waits | dead
+        for _ in range(2 * 60 + 2 * 15):
             setup.clock.now += 1
             await handler.tick()
             for load in setup.bus.published[answered:]:

@@ -94,7 +94,24 @@ def test_dead_minion_is_released_after_two_rounds(setup):
     assert setup.ledger.used == 2
     setup.tick(91)
     assert setup.ledger.minions() == {"b": 1}
-    assert list(setup.criteria.silent) == ["a"]
+    assert setup.criteria.silent == {"a": 91}
+
+
+def test_silent_minions_are_asked_again(setup):
+    """
+    A minion that comes back without having been started anew would never be heard of
+    otherwise, as it gets no jobs.
+    """
+    setup.criteria.on_silent("a", 100)
+    setup.criteria.on_silent("b", 130)
+    assert setup.tick(159) == []
+    assert setup.tick(160) == [("q1", RUNNING, [], ["a"])]
+    assert setup.tick(161) == []
+    setup.answer("q1", "a", [])
+    assert setup.criteria.silent == {"b": 130}
+    assert setup.tick(190) == [("q2", RUNNING, [], ["b"])]
+    assert setup.tick(249) == []
+    assert setup.tick(250) == [("q3", RUNNING, [], ["b"])]
 
 
 def test_minion_that_dies_between_the_questions(setup):

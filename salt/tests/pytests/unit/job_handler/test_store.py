@@ -85,11 +85,11 @@ def test_waves(opened):
     job = _job()
     store.add("s", job, IDS)
     wave = store.dispatch(_dispatch(job, ["a"], ["b", "c"]), job.load, 2, 950.0)
-    assert opened().waves() == [(wave, job.seq, "j", 2, 950.0, ["a"], job.load)]
+    assert opened().waves() == [(wave, job.seq, "j", 2, 950.0, ["a"], ["a"], job.load)]
     ((_, rest),) = opened().jobs()
     assert (rest.count, rest.waves, store.minions_of(rest)) == (2, 1, ["b", "c"])
     store.sent([wave])
-    assert opened().waves() == [(wave, job.seq, "j", 2, 950.0, ["a"], None)]
+    assert opened().waves() == [(wave, job.seq, "j", 2, 950.0, ["a"], ["a"], None)]
     last = store.dispatch(_dispatch(job, ["b", "c"], []), job.load, 2, 960.0)
     assert opened().jobs() == []
     store.settled(["j"])
@@ -100,6 +100,25 @@ def test_waves(opened):
     assert opened().waves() == []
     ((submission, found),) = opened().jobs()
     assert (submission, found.seq, found.count) == ("again", job.seq, 2)
+
+
+def test_returns(opened):
+    """
+    Who has returned owes nothing after a crash, and is forgotten with the job.
+    """
+    store = opened()
+    job = _job()
+    store.add("s", job, IDS)
+    wave = store.dispatch(_dispatch(job, ["a", "b", "c"], []), job.load, 1, 950.0)
+    store.sent([wave])
+    store.returned([("j", "a"), ("j", "c"), ("other", "b")])
+    store.returned([("j", "a")])
+    assert [row[5:7] for row in opened().waves()] == [(["a", "b", "c"], ["b"])]
+    store.settled(["j", "other"])
+    assert opened().waves() == []
+    # another publication under the same job id
+    store.dispatch(_dispatch(job, ["a"], []), job.load, 1, 960.0)
+    assert [row[6] for row in opened().waves()] == [["a"]]
 
 
 def test_job_without_anybody_left(opened):
