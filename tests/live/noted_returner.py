@@ -1,17 +1,16 @@
 """A returner for the tests that keeps nothing: it writes a line of JSON for each call into `noted.jsonl`.
 
-It runs in the masters of both trees, as a module of an `extension_modules` folder.
+It runs in the masters of both trees, as a module of one of `returner_dirs`.
 """
 
 from __future__ import annotations
 
 import json
-import os
+from pathlib import Path
 from typing import Any
 
 import salt.utils.jid
 
-__opts__: dict[str, Any] = {}
 __virtualname__ = "noted"
 
 
@@ -19,16 +18,21 @@ def __virtual__() -> str:  # noqa: N807 - Salt asks it
     return __virtualname__
 
 
+def _options() -> dict[str, Any]:
+    """Return the master's options, which the loader puts here."""
+    found: dict[str, Any] = globals()["__opts__"]
+    return found
+
+
 def _note(*call: object) -> None:
-    line = json.dumps(call) + "\n"
-    with open(os.path.join(__opts__["cachedir"], "noted.jsonl"), "a", encoding="utf-8") as file:  # noqa: PTH118, PTH123
-        file.write(line)
+    with (Path(_options()["cachedir"]) / "noted.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(call) + "\n")
 
 
 def prep_jid(nocache: bool = False, passed_jid: str | None = None) -> str:  # noqa: FBT001, FBT002 - Salt calls it so
     """Return the id of a job that begins."""
     _note("prep_jid", passed_jid, nocache)
-    return passed_jid or str(salt.utils.jid.gen_jid(__opts__))
+    return passed_jid or str(salt.utils.jid.gen_jid(_options()))
 
 
 def save_load(jid: str, load: dict[str, Any], minions: list[str] | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 
 from benchmarks.contender import ROOT
+from tests.live.handler_bed import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +91,8 @@ def kept(bed: Bed, jid: str) -> dict[str, object]:
     }
 
 
-def publish(bed: Bed, *words: str) -> str:
-    """Publish a ping to all and return the job's id."""
-    return bed.salt(["--async", *words, "*", "test.ping"]).stdout.strip().rpartition(" ")[2]
+def publish(bed: Bed, jid: str = "") -> str:
+    """Publish a ping to all, under this id if there is one, and return the job's id."""
+    with Client(bed) as client:
+        (found,) = client.do("async", tgt="*", fun="test.ping", count=1, jid=jid)
+    return str(found)

@@ -6,12 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from harness.bed import Bed, BedSettings
 from harness.errors import StartError
 from harness.processes.deadline import Deadline, until
-from harness.processes.ports import HOST
+from tests.live import syndic
 from tests.live.handler_bed import TRANSPORT, Client, HandlerBed
 
 if TYPE_CHECKING:
@@ -38,23 +37,13 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
         lower = BedSettings(
             folder=tmp_path_factory.mktemp("lower"),
             minions=MINIONS,
-            master_options={"syndic_master": HOST, "syndic_master_port": above.master.request_port},
+            master_options=syndic.options(above),
             **bare,  # type: ignore[arg-type]
         )
         with Bed(lower) as below:
             fleet = below.start_fleet()
             fleet.wait_ready(WAIT_S)
-            home = below.temporary / "syndic"
-            minion: dict[str, object] = {"id": "syndic-1", "transport": TRANSPORT, "user": "root"}
-            minion |= {name: str(home / name) for name in ("root_dir", "sock_dir", "pki_dir", "cachedir")}
-            # 3008.5 sends the events of a syndic's start before it can: each try costs it a minute without a job
-            minion |= {"return_retry_tries": 1, "enable_legacy_startup_events": False}
-            # a syndic subscribes where its own master publishes, unless that is the port of always
-            minion |= {"publish_port": above.master.publish_port}
-            (below.master.config_dir / "minion").write_text(yaml.safe_dump(minion))
-            below.spawn("salt-syndic", below.command("salt-syndic"), env=below.environment)
-            key = above.master.pki_dir / "minions" / "syndic-1"
-            until(key.exists, Deadline(WAIT_S), lambda: "the syndic does not come")
+            syndic.start(above, below, TRANSPORT)
             found = HandlerBed(above, fleet, client)
 
             def reached() -> bool:

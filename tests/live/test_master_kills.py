@@ -81,7 +81,8 @@ def test_workers_are_killed_while_they_keep_returns(root: Path, tmp_path: Path, 
     # a request that dies with its worker is sent again: without any, nothing was hit
     assert tries > MINIONS * len(found)
     for files in found.values():
-        returns = {path: value for path, value in files.items() if path.endswith("return.p")}
+        # what a worker was writing when it died has a name that nobody reads, until the job is cleaned away
+        returns = {path: value for path, value in files.items() if path.endswith("return.p") and path[0] != "."}
         assert returns == {
             f"{name(number)}/return.p": {"return": True, "retcode": 0, "success": True} for number in range(MINIONS)
         }

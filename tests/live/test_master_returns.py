@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from harness.bed import Bed, BedSettings
+from tests.live.handler_bed import Client
 from tests.live.returning import Pump, folder, kept, name, publish, pumping
 
 if TYPE_CHECKING:
@@ -168,14 +169,14 @@ def test_second_try_after_a_worker_was_killed(tree: Path, stock: Path, tmp_path:
 def test_other_job_caches(tree: Path, tmp_path: Path, option: str) -> None:
     """A returner that is the job cache, or an external one, is called as often and with the same as by stock."""
     modules = tmp_path / "modules"
-    (modules / "returners").mkdir(parents=True)
-    shutil.copy(RETURNER, modules / "returners" / "noted.py")
-    options = {option: "noted", "extension_modules": str(modules), "job_cache_store_endtime": True}
+    modules.mkdir()
+    shutil.copy(RETURNER, modules / "noted.py")
+    options = {option: "noted", "returner_dirs": [str(modules)], "job_cache_store_endtime": True}
     settings = BedSettings(
         tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=False
     )
     with Bed(settings) as bed, pumping(bed, MINIONS, tmp_path / "pump") as pump:
-        assert publish(bed, f"--jid={JID}") == JID
+        assert publish(bed, JID) == JID
         pump.returns(JID)
         pump.ask(0, JID)
         pump.ask(1, UNKNOWN, **{"return": "late"})
@@ -206,7 +207,7 @@ def test_a_thousand_returns_leave_the_same_files(root: Path, stock: Path, tmp_pa
     for number, tree in enumerate((stock, root / "salt")):
         settings = BedSettings(tree, tmp_path / f"bed-{number}", pillar="none", postgres="none", api=False)
         with Bed(settings) as bed, pumping(bed, MANY, tmp_path / "pump") as pump:
-            assert publish(bed, f"--jid={JID}") == JID
+            assert publish(bed, JID) == JID
             pump.returns(JID)
             found.append((kept(bed, JID), sorted(str(one.name) for one in folder(bed, JID).iterdir())))
     assert found[0] == found[1]
@@ -266,8 +267,9 @@ def test_other_transports(tree: Path, tmp_path: Path, transport: Literal["tcp", 
     with Bed(settings) as bed:
         fleet = bed.start_fleet()
         fleet.wait_ready(READY_S)
-        ping = bed.salt([f"--jid={JID}", "--timeout=60", "--out=txt", "*", "test.ping"])
-        assert sorted(ping.stdout.splitlines()) == [f"{one}: True" for one in settings.minion_ids()]
+        with Client(bed) as client:
+            answers = client.do("cmd", tgt="*", fun="test.ping", timeout=60, jid=JID)
+        assert answers == dict.fromkeys(settings.minion_ids(), True)
         found = kept(bed, JID)
         fleet.stop()
     returns = {f"{one}/return.p" for one in settings.minion_ids()}
