@@ -145,7 +145,9 @@ def test_resources_of_minions(setup, resources, minions, full):
 def test_minions_without_resources_beside_others(setup, resources):
     async def run():
         await setup.start()
-        await _publish(setup, "1", [minion for minion in MINIONS[:16] if minion != "m3"])
+        await _publish(
+            setup, "1", [minion for minion in MINIONS[:16] if minion != "m3"]
+        )
 
     asyncio.run(run())
     (load,) = setup.bus.published

@@ -510,7 +510,9 @@ def test_whoever_is_in_doubt_waits_and_is_not_left_out(bench):
     assert (action.minions, action.excluded, action.last) == (["b"], {}, False)
     (job,) = setup.manager.queue
     assert setup.advance() == []
-    assert job.reason == "1 minions are asked whether they still run what they were sent"
+    assert (
+        job.reason == "1 minions are asked whether they still run what they were sent"
+    )
     # it does not run it any more
     setup.criteria.reconcile("a", "old", False, setup.now)
     assert setup.sent() == [("j", ["a"])]

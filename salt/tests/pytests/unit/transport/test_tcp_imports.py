@@ -27,7 +27,11 @@ def test_clients_do_not_import_master_and_minion():
 @pytest.mark.parametrize("name", ["salt.runners.state", "salt.utils.reactor"])
 def test_those_that_need_the_minion_import_it(name):
     done = subprocess.run(
-        [sys.executable, "-c", f"import {name}, sys; print('salt.minion' in sys.modules)"],
+        [
+            sys.executable,
+            "-c",
+            f"import {name}, sys; print('salt.minion' in sys.modules)",
+        ],
         capture_output=True,
         text=True,
         check=True,
