@@ -151,8 +151,7 @@ class Gate:
             "sync": self.sync,
             "timeout": self.timeout if self.sync and not self.extend else None,
             "forced": self.forced,
-            "fixed": bool(self.opts.get("order_masters"))
-            or salt.job_handler.target.has_resources(self.opts, minions),
+            "fixed": salt.job_handler.target.is_fixed(self.opts, minions),
         }
         try:
             reply = await salt.job_handler.ipc.ask(self.opts, ask, ANSWER_SECONDS)

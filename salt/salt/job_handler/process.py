@@ -195,14 +195,16 @@ class Handler:
                 self.store.sent([wave])
             elif load is not None:
                 # who has answered does not get it again
-                load = salt.job_handler.target.narrow(
-                    load, owing, [], len(owing) < len(minions)
-                )
+                rest = len(owing) < len(minions)
+                if rest and not salt.job_handler.target.is_fixed(self.opts, minions):
+                    load = salt.job_handler.target.narrow(load, owing, [], True)
                 self._unsent[wave] = (seq, since, owing, load)
         snapshot = self.store.get_snapshot("criteria")
         if snapshot is not None:
             self.criteria.restore(snapshot, now)
-        self.criteria.silent.update(self.store.get_snapshot("silent") or {})
+        if self.store.get_snapshot("master") == self.master:
+            # minions come back to a master that is started again
+            self.criteria.silent.update(self.store.get_snapshot("silent") or {})
         # returns may have come while nobody listened
         self.rounds.doubt(now)
         self.criteria.ledger.settled = []

@@ -220,7 +220,8 @@ class Rounds:
             if minion not in self._suspects
             and now - self._probed.get(minion, since) >= self.threshold
         ]
-        due = sorted(due[: max(0, self._room(now))])
+        recent = sum(1 for then in self._probed.values() if now - then < ASK_SECONDS)
+        due = sorted(due[: max(0, self._room(now) - recent)])
         self._probed.update(dict.fromkeys(due, now))
         return [Ask(RUNNING, [], due)] if due else []
 

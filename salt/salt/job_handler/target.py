@@ -55,14 +55,17 @@ def narrow(load, minions, excluded, partial):
     return ret
 
 
-def has_resources(opts, minions):
+def is_fixed(opts, minions):
     """
-    Return whether any of a job's minions manages resources, or is one. Which of them a
-    minion runs a job on depends on how the target is written, so it has to stay as it is.
+    Return whether a job's target has to stay as it is: on a master of masters, which
+    does not know whom it reaches, and if any of the job's minions manages resources, or
+    is one, as which of them a minion runs a job on depends on how the target is written.
 
     :param dict opts: the master's options
     :param minions: the ids that the target matched
     """
+    if opts.get("order_masters"):
+        return True
     try:
         registry = salt.utils.resource_registry.get_registry(opts)
         if not registry.stats()["primary"]["occupied"]:

@@ -541,8 +541,33 @@ def test_silent_minions_are_remembered(setup):
         await setup.stop()
         handler = await setup.start()
         assert handler.criteria.silent == {"m0": setup.clock()}
+        await setup.stop()
+        # minions come back to a master that is started again
+        handler = await setup.start(master="another")
+        assert handler.criteria.silent == {}
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("fixed", ["order_masters", "resources"])
+def test_what_is_sent_again_keeps_its_target(setup, resources, fixed):
+    """
+    It may reach others than those who are known.
+    """
+    setup.opts["order_masters"] = fixed == "order_masters"
+    first = "m3" if fixed == "resources" else "m0"
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", [first, "m1"])
+        _return(setup, "1", "m1")
+        await handler.tick()
+        await setup.stop()
+        await setup.start()
+
+    asyncio.run(run())
+    sent = [load["tgt"] for load in setup.bus.published if load["jid"] == "1"]
+    assert sent == ["*", "*"]
 
 
 def test_crash_in_the_moment_of_publishing(setup):

@@ -124,6 +124,20 @@ def test_minion_that_dies_between_the_questions(setup):
     assert setup.ledger.used == 0
 
 
+def test_few_silent_minions_are_asked_at_a_time(setup):
+    """
+    A fleet that is back answers all at once.
+    """
+    for number in range(1200):
+        setup.criteria.on_silent(f"m{number:04}", 0)
+    assert len(setup.tick(60)[0][3]) == 500
+    assert setup.tick(61) == []
+    assert len(setup.tick(65)[0][3]) == 500
+    assert len(setup.tick(70)[0][3]) == 200
+    assert setup.tick(75) == []
+    assert len(setup.tick(120)[0][3]) == 500
+
+
 def test_return_during_the_check(setup):
     setup.ledger.charge("j", ["a"], 1, 0)
     setup.tick(61)
