@@ -7,6 +7,7 @@ import salt.loader
 
 DEFAULTS = {
     "max_queue_size": 10000,
+    "max_queue_age": 86400,
     "sync_wait": "timeout",
     "fail_mode": "open",
     "exempt": [
@@ -69,7 +70,7 @@ def _errors(opts, section):
     for name in ("max_queue_size",):
         if name in section and not salt.job_criteria.is_count(section[name]):
             ret.append(f"{name} is {section[name]!r}: write a whole number from 1 on.")
-    for name in ("long_running", "reconcile_interval"):
+    for name in ("max_queue_age", "long_running", "reconcile_interval"):
         if name in section and not salt.job_criteria.is_number(section[name]):
             ret.append(f"{name} is {section[name]!r}: write seconds above 0.")
     for name, choices in _CHOICES.items():

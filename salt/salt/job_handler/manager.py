@@ -51,6 +51,7 @@ class QueueManager:
     :param callable minions_of: returns the ids of the minions that a job still waits
         for. They are asked for when the job's turn comes, so that a long queue does
         not hold the ids of the fleet once for each job
+    :param float max_queue_age: for how many seconds a job may wait, or None
     """
 
     def __init__(
@@ -61,9 +62,11 @@ class QueueManager:
         clock,
         minions_of=None,
         work=None,
+        max_queue_age=None,
     ):
         self.criteria = criteria
         self.max_queue_size = max_queue_size
+        self.max_queue_age = max_queue_age
         self.fail_mode = fail_mode
         self.clock = clock
         self.work = work
@@ -119,6 +122,10 @@ class QueueManager:
         Add a job to the queue. Its turn comes with :meth:`advance`.
         """
         self.unreserve(token)
+        if self.max_queue_age is not None:
+            oldest = job.queued + self.max_queue_age
+            if job.deadline is None or job.deadline > oldest:
+                job.deadline = oldest
         self.queue.put(job, self._flow(job))
         self.counters["submitted"] += 1
 
@@ -147,7 +154,11 @@ class QueueManager:
         for job in self.queue.expired(now):
             self.counters["discarded"] += 1
             self._left.append(now)
-            yield Discard(job, "timeout")
+            aged = (
+                self.max_queue_age is not None
+                and now >= job.queued + self.max_queue_age
+            )
+            yield Discard(job, "age" if aged else "timeout")
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
         while len(self.queue) and not self.paused and self.held_until is None:

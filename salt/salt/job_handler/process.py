@@ -105,6 +105,7 @@ class Handler:
             time.monotonic,
             self.store.minions_of,
             time.thread_time,
+            self.section["max_queue_age"],
         )
         self.rounds = salt.job_handler.rounds.Rounds(
             self.criteria,

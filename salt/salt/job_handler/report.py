@@ -11,6 +11,7 @@ import salt.utils.metrics
 
 _SENTENCES = {
     "timeout": "It waited in the master's queue for longer than its caller did",
+    "age": "It waited in the master's queue for longer than max_queue_age",
     "cancelled": "It was taken out of the master's queue",
 }
 

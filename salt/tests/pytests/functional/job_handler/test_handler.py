@@ -438,6 +438,51 @@ def test_crash_with_a_queue(setup):
     assert setup.bus.jids() == ["0", "1", "2", "3"]
 
 
+def test_job_that_is_too_old_is_not_published(setup):
+    """
+    A reboot that was queued by the master of ninety days ago must not happen today.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        for jid in ("1", "2"):
+            await _publish(setup, jid, ["m0"], fun="system.reboot")
+        await _land(setup, handler)
+        await setup.stop()
+        setup.clock.now += 90 * 86400
+        handler = await setup.start()
+        await handler.tick()
+        assert not len(handler.manager.queue)
+        assert handler.store.jobs() == []
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1"]
+    (told,) = setup.bus.told("2", "discarded")
+    assert (told["reason"], told["waiting"]) == ("age", 1)
+    assert told["sentence"].endswith("for longer than max_queue_age")
+
+
+def test_how_old_a_job_may_get(setup):
+    setup.config(max_master_jobs=1, max_queue_age=100)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0"])
+        await _publish(setup, "2", ["m1"])
+        sync = {"sync": True, "timeout": 50}
+        await _publish(setup, "3", ["m1"], request=_request("3", **sync))
+        await _publish(setup, "4", ["m1"], request=_request("4", **sync, extend=True))
+        for setup.clock.now in (1049, 1051, 1099, 1101):
+            await handler.tick()
+
+    asyncio.run(run())
+    assert [
+        (jid, [told["reason"] for told in setup.bus.told(jid, "discarded")])
+        for jid in "1234"
+    ] == [("1", []), ("2", ["age"]), ("3", ["timeout"]), ("4", ["age"])]
+
+
 def test_crash_between_two_waves(setup):
     """
     The rest goes to the rest only.

@@ -58,6 +58,7 @@ def test_all_errors_at_once(opts):
         "criteria": "capacity",
         "max_master_jobs": -1,
         "max_queue_size": "many",
+        "max_queue_age": -1,
         "long_running": 0,
         "sync_wait": "never",
         "fail_mode": "ajar",
@@ -67,6 +68,7 @@ def test_all_errors_at_once(opts):
     errors = salt.job_handler.config.errors(opts)
     assert [error.split(":")[1].split()[0] for error in errors] == [
         "max_queue_size",
+        "max_queue_age",
         "long_running",
         "sync_wait",
         "fail_mode",
@@ -74,7 +76,7 @@ def test_all_errors_at_once(opts):
         "max_master_jobs",
         "max_masters",
     ]
-    assert errors[3] == "rate_limiting: fail_mode is 'ajar': write one of open, closed."
+    assert errors[4] == "rate_limiting: fail_mode is 'ajar': write one of open, closed."
 
 
 @pytest.mark.parametrize(
