@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from harness.bed import Bed
 
 
+# how the name begins of what is not in the job cache yet
+UNFINISHED = ".___atomic_write"
+
+
 def name(number: int) -> str:
     """Return the id of a minion."""
     return f"pump-{number:05d}"
@@ -80,15 +84,15 @@ def folder(bed: Bed, jid: str) -> Path:
 
 
 def kept(bed: Bed, jid: str) -> dict[str, object]:
-    """Return all files of a job by name, with what is in them."""
+    """Return all files of a job by name, with what is in them; of what a worker was writing when it died, the size."""
     place = folder(bed, jid)
-    files = [path for path in place.rglob("*") if path.is_file()]
-    return {
-        str(path.relative_to(place)): (
-            msgpack.unpackb(path.read_bytes()) if path.suffix == ".p" else len(path.read_bytes())
-        )
-        for path in files
-    }
+    found: dict[str, object] = {}
+    for path in place.rglob("*"):
+        if path.is_file():
+            content, file = path.read_bytes(), path.relative_to(place)
+            whole = path.suffix == ".p" and not file.parts[0].startswith(UNFINISHED)
+            found[str(file)] = msgpack.unpackb(content) if whole else len(content)
+    return found
 
 
 def publish(bed: Bed, jid: str = "") -> str:

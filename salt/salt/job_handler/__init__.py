@@ -21,7 +21,12 @@ only those above it:
 import logging
 import uuid
 
+import salt.utils.verify
+
 log = logging.getLogger(__name__)
+
+#: The end of the job ids of questions. In other job ids the number of a process is there.
+QUESTION = "_0"
 
 
 def enabled(opts):
@@ -31,6 +36,21 @@ def enabled(opts):
     :param dict opts: the master's options
     """
     return bool(opts.get("rate_limiting"))
+
+
+def is_answer(opts, load):
+    """
+    Return whether a minion's return is an answer to the job handler, which asks minions
+    what they run. The job cache knows nothing of such questions.
+
+    :param dict opts: the master's options
+    :param dict load: the return
+    """
+    if not enabled(opts):
+        return False
+    return str(load.get("jid")).endswith(QUESTION) and salt.utils.verify.valid_id(
+        opts, load.get("id")
+    )
 
 
 def add_process(opts, process_manager):

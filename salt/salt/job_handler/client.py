@@ -3,12 +3,17 @@ The side of ``LocalClient``: what it says of itself in a publish request, and ho
 waits for a job that waits itself.
 """
 
+import logging
+import sys
 import time
 import uuid
 
 import salt.defaults.exitcodes
 import salt.job_handler
+import salt.job_handler.ipc
 from salt.exceptions import JobQueueFullError, SaltDeserializationError
+
+log = logging.getLogger(__name__)
 
 #: The name of the error that refuses a job.
 REFUSED = "JobQueueFullError"
@@ -27,6 +32,10 @@ _READ_SECONDS = 0.25
 #: seconds: on a master under load many clients wait, and each wakes up for each event.
 _ALERT_SECONDS = 1
 _PAUSE_SECONDS = 0.1
+
+#: How often a part of a batch is asked for. The master says how long to wait before the
+#: next time, at least a second.
+_TRIES = 1000
 
 _QUEUED = "queued"
 _DISPATCHED = "dispatched"
@@ -60,12 +69,57 @@ def announce(client, payload, sync, patience, timeout):
     return max(timeout, client.opts.get("publish_timeout", 30))
 
 
+def withdraw(client, pub_data):
+    """
+    Take what waits of a job out of the queue, as its caller has gone. Only the master's
+    user and root may; what others leave behind waits until its time is up.
+
+    :param LocalClient client: the client
+    :param dict pub_data: the answer to the publish request
+    :return: how many minions do not get the job, of which people are told
+    """
+    state = pub_data.get("job_handler")
+    if not isinstance(state, dict) or not state.get("waiting"):
+        return 0
+    ask = {"cmd": "cancel", "jid": pub_data["jid"]}
+    try:
+        count = salt.job_handler.ipc.ask_sync(client.opts, ask, 5)["cancelled"]
+    except salt.job_handler.ipc.JobHandlerUnavailable as exc:
+        log.info("The job stays in the master's queue: %s", exc)
+        return 0
+    if count:
+        sys.stderr.write(f"\n{count} minions do not get the job any more.\n")
+    return count
+
+
 def check(error):
     """
     Raise JobQueueFullError if the master's error says that it refused the job.
     """
     if isinstance(error, dict) and error.get("name") == REFUSED:
         raise JobQueueFullError(error.get("message", ""), error.get("retry_after", 10))
+
+
+def patiently(ask, tries=_TRIES):
+    """
+    Yield what ``LocalClient.cmd_iter_no_block`` yields, and None while its job is refused
+    and asked for again: a batch of which a part has executed goes on when there is room.
+
+    :param callable ask: returns the iterator, whose first step asks for the job
+    :param int tries: how often
+    :raises JobQueueFullError: if it was refused each time
+    """
+    for left in reversed(range(tries)):
+        try:
+            yield from ask()
+            return
+        except JobQueueFullError as exc:
+            if not left:
+                raise
+            log.warning("The next part of the batch waits: %s", exc)
+            until = time.monotonic() + exc.retry_after
+        while time.monotonic() < until:
+            yield None
 
 
 def events(event, tag, match_type=None):

@@ -115,7 +115,9 @@ class Gate:
         except salt.job_handler.ipc.JobHandlerUnavailable as exc:
             self._unavailable(exc)
             return
-        if reply["state"] == "answered":
+        if reply["state"] == "unkept":
+            self._unkept(reply)
+        elif reply["state"] == "answered":
             self.answer = {"enc": "clear", "load": reply["answer"]}
         elif reply["state"] == "full":
             self.answer = _refusal(
@@ -164,9 +166,24 @@ class Gate:
                 return {"enc": "clear", "load": answer}
             self._unavailable(exc)
             return self.answer
+        if reply["state"] == "unkept":
+            self._unkept(reply)
+            return self.answer
         if reply.get("job_handler"):
             answer["job_handler"] = reply["job_handler"]
         return {"enc": "clear", "load": answer}
+
+    def _unkept(self, reply):
+        """
+        What can't be written down is refused, whatever ``fail_mode`` says: published
+        without it, each job would get past the limits.
+        """
+        log.critical("The job handler can't write: %s", reply["reason"])
+        self.answer = _refusal(
+            "The master can't write the job down ({}). Nothing was sent; make room in"
+            " its cachedir and try again.".format(reply["reason"]),
+            10,
+        )
 
     def _unavailable(self, exc):
         """

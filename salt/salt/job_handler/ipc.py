@@ -13,8 +13,10 @@ import logging
 import os
 import socket
 import struct
+import time
 
 import salt.payload
+import salt.utils.files
 from salt.exceptions import SaltException
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,50 @@ def path(opts):
     Return the path of the socket.
     """
     return os.path.join(opts["sock_dir"], "job_handler.ipc")
+
+
+def _sign(opts, kind):
+    return os.path.join(opts["sock_dir"], f"job_handler.{kind}")
+
+
+def alive(opts):
+    """
+    Say that the job handler is alive. It does so several times a second.
+    """
+    path_ = _sign(opts, "alive")
+    try:
+        os.utime(path_)
+    except FileNotFoundError:
+        os.close(os.open(path_, os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def _hangs(opts):
+    """
+    Return whether somebody has waited in vain since the job handler was last alive. Then
+    nobody else needs to wait.
+    """
+    try:
+        return os.stat(_sign(opts, "hangs")).st_mtime > _last_alive(opts)
+    except OSError:
+        return False
+
+
+def _last_alive(opts):
+    return os.stat(_sign(opts, "alive")).st_mtime
+
+
+def _waited(opts, timeout):
+    """
+    Note that somebody has waited in vain, unless the job handler was alive meanwhile and
+    has only too much to do.
+    """
+    try:
+        if time.time() - _last_alive(opts) >= timeout:
+            with salt.utils.files.fopen(_sign(opts, "hangs"), "w"):
+                pass
+            os.utime(_sign(opts, "hangs"))
+    except OSError:
+        log.debug("It can't be noted that the job handler hangs", exc_info=True)
 
 
 def _pack(message):
@@ -104,6 +150,10 @@ async def ask(opts, request, timeout):
 
     :raises JobHandlerUnavailable: if there is none within ``timeout`` seconds
     """
+    if _hangs(opts):
+        raise JobHandlerUnavailable(
+            "The job handler has not gone on since others asked"
+        )
     writer = None
     sent = False
 
@@ -118,6 +168,8 @@ async def ask(opts, request, timeout):
     try:
         reply = await asyncio.wait_for(exchange(), timeout)
     except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as exc:
+        if isinstance(exc, asyncio.TimeoutError):
+            _waited(opts, timeout)
         raise JobHandlerUnavailable(
             f"The job handler does not answer: {exc!r}", sent
         ) from exc

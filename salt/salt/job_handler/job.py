@@ -43,7 +43,6 @@ class Job:
     :ivar bool forced: publish at once, and charge it
     :ivar bool fixed: the target must not be rewritten: on a master of masters, and where
         minions manage resources
-    :ivar dict load: what minions get
     :ivar ref: where its minions are kept
     """
 
@@ -59,7 +58,6 @@ class Job:
         "queued",
         "forced",
         "fixed",
-        "load",
         "sent",
         "waves",
         "moved",
@@ -84,7 +82,6 @@ class Job:
         queued=0.0,
         forced=False,
         fixed=False,
-        load=None,
         ref=None,
     ):
         self.seq = seq
@@ -98,7 +95,6 @@ class Job:
         self.queued = queued
         self.forced = forced
         self.fixed = fixed
-        self.load = load
         self.ref = ref
         self.sent = 0
         self.waves = 0

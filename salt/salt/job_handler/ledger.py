@@ -88,6 +88,14 @@ class Ledger:
         self.used += len(minions) * points
         return len(minions)
 
+    def rows(self):
+        """
+        Yield ``(minion, jid, points, since, in doubt)`` of each charge.
+        """
+        for jid, charges in self._jobs.items():
+            for minion, (points, since) in charges.items():
+                yield minion, jid, points, since, (jid, minion) in self._doubted
+
     def doubt(self):
         """
         What is charged now may have been given back without its being noticed.

@@ -14,6 +14,7 @@ import sqlite3
 import time
 
 import salt.channel.server
+import salt.job_handler
 import salt.job_handler.claims
 import salt.job_handler.config
 import salt.job_handler.feed
@@ -43,16 +44,33 @@ RECONNECT_SECONDS = 30
 
 COLLECT_SECONDS = 60
 CLEAN_SECONDS = 30
+ALIVE_SECONDS = 0.25
 
 #: A wave is on its way for so long. What publishes it may be killed with it, so it only
 #: counts as sent after that, or when all of its minions have returned.
 FLIGHT_SECONDS = 3
 
+#: A wave is sent again only if at most so many went out after it. Minions remember the
+#: job ids of the last ``minion_jid_queue_hwm`` jobs, 100 by default, and not all of these
+#: come out of the queue.
+REMEMBERED = 50
+
 #: How long a submission waits for what others have set in motion.
 PATIENCE_SECONDS = 0.25
 
+#: So many job ids that were cancelled are remembered.
+CANCELLED = 1000
+
 #: At most so many clients are told in each tick that their jobs still wait.
 HEARTBEATS = 100
+
+
+def _end_if_damaged(exc):
+    """
+    End the process when the database is damaged: the next one keeps what can be read.
+    """
+    if type(exc) is sqlite3.DatabaseError:  # pylint: disable=unidiomatic-typecheck
+        raise SystemExit("The job handler's queue is damaged") from exc
 
 
 class JobHandler(salt.utils.process.SignalHandlingProcess):
@@ -131,6 +149,8 @@ class Handler:
         # waves that are on their way: {wave: (job id, until when, whether it is charged)}
         self._flying = {}
         self._heartbeats = collections.OrderedDict()
+        # job ids that somebody has cancelled: a batch publishes more than once
+        self.cancelled = collections.OrderedDict()
 
     # ------------------------------------------------------------------
     # Life
@@ -167,6 +187,7 @@ class Handler:
         self._wake = asyncio.Event()
         self._pump_lock = asyncio.Lock()
         self.report.register()
+        await self._alive()
         await self.recover()
         self.server = await salt.job_handler.ipc.serve(self.opts, self.handle)
         log.info("The job handler is ready, with %d jobs", len(self.manager.queue))
@@ -181,6 +202,7 @@ class Handler:
             self._tick_forever(),
             self._every(COLLECT_SECONDS, self._collect),
             self._every(CLEAN_SECONDS, self._clean),
+            self._every(ALIVE_SECONDS, self._alive),
         )
 
     async def recover(self):
@@ -190,9 +212,19 @@ class Handler:
         """
         now = self.clock()
         for wave, seq, jid, cost, since, minions, owing, load in self.store.waves():
+            # the clock may have been set back
+            since = min(since, now)
             self.criteria.ledger.charge(jid, owing, cost, since)
             self.open_jids.add(jid)
             if load is not None and not owing:
+                self.store.sent([wave])
+            elif load is not None and not self._recognised(wave, minions):
+                log.warning(
+                    "Job %s may have been sent to %s when the job handler ended. It is"
+                    " not sent again, as they might not know it any more",
+                    jid,
+                    ", ".join(sorted(owing)),
+                )
                 self.store.sent([wave])
             elif load is not None:
                 # who has answered does not get it again
@@ -222,21 +254,50 @@ class Handler:
             else:
                 # who waits has been told so by the last job handler
                 job.told = True
+                self._set_back(job, now)
                 self.manager.submit(job)
                 if job.sync:
                     self._heartbeats[job.seq] = job
         self.manager.paused = bool(self.store.get_snapshot("paused"))
+        # jobs that are taken over were counted before
+        self.manager.counters = collections.Counter(
+            self.store.get_snapshot("counters") or {}
+        )
+        self.cancelled.update(dict.fromkeys(self.store.get_snapshot("cancelled") or []))
         if self.store.get_snapshot("master") not in (None, self.master):
             self.store.put_snapshot("connected_at", now + RECONNECT_SECONDS)
         self.store.put_snapshot("master", self.master)
         # this may be another job handler of the same master
-        self.connected_at = self.store.get_snapshot("connected_at") or 0
+        self.connected_at = min(
+            self.store.get_snapshot("connected_at") or 0, now + RECONNECT_SECONDS
+        )
         if self._unsent or len(self.manager.queue):
             self._wait_for_minions(now)
         for job in forced:
             await self._do(self.manager.force(job, now))
         await self._send_unsent()
         self._wake.set()
+
+    def _recognised(self, wave, minions):
+        """
+        Return whether minions that get a wave a second time surely drop it. Those that
+        manage resources never do.
+        """
+        if self.store.waves_since(wave) > REMEMBERED:
+            return False
+        fixed = salt.job_handler.target.is_fixed(self.opts, minions)
+        return bool(self.opts.get("order_masters")) or not fixed
+
+    @staticmethod
+    def _set_back(job, now):
+        """
+        A job from the future was queued before the clock was set back.
+        """
+        ahead = job.queued - now
+        if ahead > 0:
+            job.queued, job.moved, job.beaten = now, now, now
+            if job.deadline is not None:
+                job.deadline -= ahead
 
     def _wait_for_minions(self, now):
         """
@@ -292,8 +353,9 @@ class Handler:
         while True:
             try:
                 await function()
-            except Exception:  # pylint: disable=broad-except
+            except Exception as exc:  # pylint: disable=broad-except
                 log.exception("The job handler failed in %s", function.__name__)
+                _end_if_damaged(exc)
             await asyncio.sleep(seconds)
 
     # ------------------------------------------------------------------
@@ -304,7 +366,12 @@ class Handler:
         """
         Serve a request of the private socket.
         """
-        return await getattr(self, f"_cmd_{request['cmd']}")(request)
+        try:
+            return await getattr(self, f"_cmd_{request['cmd']}")(request)
+        except sqlite3.Error as exc:
+            log.exception("The job handler's queue can't be used")
+            _end_if_damaged(exc)
+            return {"state": "unkept", "reason": str(exc)}
 
     async def _cmd_reserve(self, request):
         now = self.clock()
@@ -343,6 +410,13 @@ class Handler:
         return answer
 
     async def _cmd_submit(self, request):
+        try:
+            return await self._submit(request)
+        finally:
+            # a second try finds an answer now
+            self.pending.pop(request.get("request"), None)
+
+    async def _submit(self, request):
         now = self.clock()
         load, token = request["load"], request["token"]
         timeout = request["timeout"]
@@ -357,21 +431,28 @@ class Handler:
             queued=now,
             forced=request["forced"],
             fixed=request["fixed"],
-            load=load,
         )
         ids = request["ids"]
+        if job.jid in self.cancelled:
+            # another part of a batch
+            return {"state": "accepted", "job_handler": self._cancelled_state(ids)}
         if job.fixed and not job.count:
             # a master of masters that knows none of the targets: count the job itself
             job.count = 1
             ids = salt.payload.dumps(
                 [salt.job_handler.manager.UNKNOWN], use_bin_type=True
             )
-        self.pending.pop(request.get("request"), None)
-        if not self.store.add(token, job, ids):
+        if not self.store.add(token, job, ids, load):
             return {"state": "known"}
-        if not salt.job_handler.claims.claim(
-            self.opts, token, salt.job_handler.claims.HANDLER
-        ):
+        try:
+            mine = salt.job_handler.claims.claim(
+                self.opts, token, salt.job_handler.claims.HANDLER
+            )
+        except OSError as exc:
+            log.exception("Job %s can't be claimed", job.jid)
+            self.store.remove(job)
+            return {"state": "unkept", "reason": str(exc)}
+        if not mine:
             # the worker did not wait for this, and has published the job
             self.store.remove(job)
             salt.job_handler.claims.drop(self.opts, token)
@@ -382,9 +463,11 @@ class Handler:
             self.opts,
             token,
         )
+        self._answer(request, job, {})
         if job.forced:
             job.minions = self.store.minions_of(job)
-            await self._do(self.manager.force(job, now))
+            async with self._pump_lock:
+                await self._do(self.manager.force(job, now))
         else:
             if not job.sync:
                 # who waits for a synchronous job rather has the answers that there are
@@ -394,22 +477,33 @@ class Handler:
         # from here on the caller hears of everything that becomes of it
         job.told = bool(job.count)
         reply = self.report.state(job, self.clock())
-        if request.get("request") is not None:
-            self.store.answer(
-                request["request"],
-                {
-                    "jid": job.jid,
-                    "missing": [],
-                    **({"job_handler": reply} if reply else {}),
-                },
-                request["ids"],
-            )
+        if reply:
+            self._answer(request, job, reply)
         if job.told:
             log.info("Job %s waits: %s", job.jid, job.reason)
             await self._fire(job, "queued", self.report.progress(job, self.clock()))
             if job.sync:
                 self._heartbeats[job.seq] = job
         return {"state": "accepted", "job_handler": reply}
+
+    @staticmethod
+    def _cancelled_state(ids):
+        sentence = salt.job_handler.report.SENTENCES["cancelled"]
+        return {
+            "state": "dispatched",
+            "waiting": 0,
+            "excluded": dict.fromkeys(salt.payload.loads(ids), sentence),
+        }
+
+    def _answer(self, request, job, state):
+        """
+        Remember what is answered to a request, for its second try.
+        """
+        if request.get("request") is not None:
+            answer = {"jid": job.jid, "missing": []}
+            if state:
+                answer["job_handler"] = state
+            self.store.answer(request["request"], answer, request["ids"])
 
     async def _cmd_status(self, request):
         return self.report.status(self.clock())
@@ -420,15 +514,21 @@ class Handler:
     async def _cmd_show(self, request):
         return self.report.show(request["jid"], self.clock())
 
+    async def _cmd_charges(self, request):
+        return {"charges": self.report.charges(self.clock(), request.get("minion"))}
+
     async def _cmd_cancel(self, request):
         jid = request["jid"]
-        if self._unsent:
-            # one of them may be on its way at this moment
-            async with self._pump_lock:
-                self._recall_unsent(jid)
-        actions = self.manager.cancel(jid)
-        for action in actions:
-            await self._do(action)
+        # a wave of it may be on its way at this moment, and fail
+        async with self._pump_lock:
+            self._recall_unsent(jid)
+            actions = self.manager.cancel(jid)
+            for action in actions:
+                await self._do(action)
+            self.cancelled[jid] = None
+            while len(self.cancelled) > CANCELLED:
+                self.cancelled.popitem(last=False)
+            self.store.put_snapshot("cancelled", list(self.cancelled))
         self._wake.set()
         return {"cancelled": sum(action.job.count for action in actions)}
 
@@ -492,8 +592,9 @@ class Handler:
             await self._wake.wait()
             try:
                 await self._pump()
-            except Exception:  # pylint: disable=broad-except
+            except Exception as exc:  # pylint: disable=broad-except
                 log.exception("The job handler failed to publish")
+                _end_if_damaged(exc)
                 await asyncio.sleep(1)
 
     async def _pump(self, patience=None):
@@ -531,12 +632,12 @@ class Handler:
         if action.excluded:
             job.left_out.update(action.excluded)
             await self._fire(job, "excluded", {"excluded": action.excluded})
-        load = None
+        load = whole = None
         if action.minions:
-            load = job.load
+            load = whole = self.store.load_of(job)
             if not job.fixed:
                 load = salt.job_handler.target.narrow(
-                    load,
+                    whole,
                     action.minions,
                     action.excluded,
                     job.waves > 1 or not action.last,
@@ -557,7 +658,7 @@ class Handler:
             except Exception:  # pylint: disable=broad-except
                 log.exception("Job %s could not be published", job.jid)
                 self.manager.abort(action, now)
-                self.store.failed(wave, f"again-{wave}-{self.master}", job)
+                self.store.failed(wave, f"again-{wave}-{self.master}", job, whole)
                 return
             self._fly(wave, job.jid)
             self.report.dispatched(action, now)
@@ -600,8 +701,9 @@ class Handler:
             await asyncio.sleep(TICK_SECONDS)
             try:
                 await self.tick()
-            except Exception:  # pylint: disable=broad-except
+            except Exception as exc:  # pylint: disable=broad-except
                 log.exception("The job handler failed in its tick")
+                _end_if_damaged(exc)
 
     async def tick(self):
         """
@@ -620,13 +722,15 @@ class Handler:
             if until <= now:
                 del self.pending[name]
         await self._beat(now)
+        if self.store.log_bytes() > salt.job_handler.store.LOG_BYTES:
+            await self._checkpoint()
 
     async def _ask(self, question, now):
         """
         Publish a question of the maintenance. It does not go through the queue, which
         may be full of what the answer sets free.
         """
-        jid = salt.utils.jid.gen_jid(self.opts)
+        jid = salt.utils.jid.gen_jid(self.opts)[:20] + salt.job_handler.QUESTION
         self.rounds.asked(jid, question, now)
         load = {
             "fun": question.fun,
@@ -712,6 +816,13 @@ class Handler:
         self.store.clean()
         self.store.put_snapshot("criteria", self.criteria.snapshot())
         self.store.put_snapshot("silent", self.criteria.silent)
+        self.store.put_snapshot("counters", dict(self.manager.counters))
         salt.job_handler.claims.clean(self.opts)
+        await self._checkpoint()
+
+    async def _checkpoint(self):
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.store.checkpoint)
+
+    async def _alive(self):
+        salt.job_handler.ipc.alive(self.opts)

@@ -8,6 +8,9 @@ to is for the criteria module to say; with one flow the whole queue is a FIFO.
 import heapq
 import itertools
 
+#: So many deadlines of jobs that have left are no matter.
+_SLACK = 100
+
 
 class JobQueue:
     """
@@ -46,6 +49,19 @@ class JobQueue:
         self._jids.setdefault(job.jid, {})[job.seq] = job
         if job.deadline is not None:
             heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))
+            if len(self._deadlines) > 2 * len(self._jobs) + _SLACK:
+                self._forget_removed()
+
+    def _forget_removed(self):
+        """
+        Drop the deadlines of jobs that have left: they may be a day away.
+        """
+        self._deadlines = [
+            entry
+            for entry in self._deadlines
+            if self._jobs.get(entry[2].seq) is entry[2]
+        ]
+        heapq.heapify(self._deadlines)
 
     def remove(self, job):
         """

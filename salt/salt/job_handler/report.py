@@ -9,7 +9,7 @@ import time
 import salt.job_handler.client
 import salt.utils.metrics
 
-_SENTENCES = {
+SENTENCES = {
     "timeout": "It waited in the master's queue for longer than its caller did",
     "age": "It waited in the master's queue for longer than max_queue_age",
     "cancelled": "It was taken out of the master's queue",
@@ -109,7 +109,7 @@ class Report:
         ret = {
             "publication": action.job.seq,
             "reason": action.reason,
-            "sentence": _SENTENCES[action.reason],
+            "sentence": SENTENCES[action.reason],
             "waiting": action.job.count,
             "sent": action.job.sent,
         }
@@ -164,13 +164,33 @@ class Report:
             "reason": self.reason(job),
         }
 
+    def _target(self, job):
+        return self.handler.store.load_of(job).get("tgt")
+
+    def charges(self, now, minion=None):
+        """
+        Return who is charged what, the oldest first.
+        """
+        rows = sorted(self.handler.criteria.ledger.rows(), key=lambda row: row[3])
+        return [
+            {
+                "minion": name,
+                "jid": jid,
+                "points": points,
+                "seconds": round(now - since, 1),
+                "in_doubt": unsure,
+            }
+            for name, jid, points, since, unsure in rows
+            if minion in (None, name)
+        ]
+
     def show(self, jid, now):
         """
         Return what is known of a job.
         """
         queue = self.handler.manager.queue
         waiting = [
-            {**self._line(job, now, place), "tgt": job.load and job.load["tgt"]}
+            {**self._line(job, now, place), "tgt": self._target(job)}
             for place, job in enumerate(queue, 1)
             if job.jid == jid
         ]

@@ -13,6 +13,7 @@ under the same job id, and minions drop what they have got already. So a job is 
 lost nor executed twice.
 """
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -20,6 +21,7 @@ import sqlite3
 import time
 
 import salt.job_handler.job
+import salt.job_handler.salvage
 import salt.payload
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,7 @@ CREATE TABLE IF NOT EXISTS waves (
     ids BLOB NOT NULL,
     load BLOB
 );
+CREATE TABLE IF NOT EXISTS loads (seq INTEGER PRIMARY KEY, load BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS waves_jid ON waves (jid);
 CREATE TABLE IF NOT EXISTS returns (
     jid TEXT NOT NULL, minion TEXT NOT NULL, PRIMARY KEY (jid, minion)
@@ -59,6 +62,9 @@ CREATE TABLE IF NOT EXISTS requests (
 );
 CREATE TABLE IF NOT EXISTS snapshots (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
+
+#: The log of the database is moved into it when it has so many bytes, and kept no larger.
+LOG_BYTES = 16 * 1024 * 1024
 
 #: How long the answer to a publish request is remembered, in seconds.
 REQUEST_SECONDS = 900
@@ -76,9 +82,10 @@ class JobStore:
         self.path = os.path.join(folder, "queue.sqlite")
         try:
             self._open()
-        except sqlite3.DatabaseError:
-            self._put_aside()
-            self._open()
+        except Exception as exc:  # pylint: disable=broad-except
+            if not salt.job_handler.salvage.is_damage(exc):
+                raise
+            self._renew(exc)
 
     def _open(self):
         # only the master's user reads arguments of jobs; sqlite gives its further files
@@ -89,28 +96,50 @@ class JobStore:
         self.db.execute("PRAGMA synchronous = NORMAL")
         # a checkpoint syncs, so it is done in a thread, see checkpoint()
         self.db.execute("PRAGMA wal_autocheckpoint = 0")
+        self.db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         version = self.db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, VERSION):
             raise sqlite3.DatabaseError(f"version {version} of another Salt")
         self.db.executescript(_SCHEMA)
         self.db.execute(f"PRAGMA user_version = {VERSION}")
+        damage = salt.job_handler.salvage.damage(self.db)
+        if damage is not None:
+            raise sqlite3.DatabaseError(damage)
+        self._read()
 
-    def _put_aside(self):
+    def _read(self):
         """
-        Start anew when the database can't be read: jobs that wait are lost then, but
-        the master goes on.
+        Read everything once: what is whole for SQLite may make no sense all the same.
         """
+        for job in self.jobs():
+            self.minions_of(job[1])
+            self.load_of(job[1])
+        self.waves()
+
+    def _renew(self, damage):
+        """
+        Start anew when the database is damaged, with what can be read of it.
+        """
+        self.db.close()
         aside = f"{self.path}.broken-{int(self.clock())}"
-        log.critical(
-            "The job handler can't read its queue, and starts with an empty one. The"
-            " old one is kept as %s",
-            aside,
-            exc_info=True,
-        )
-        os.replace(self.path, aside)
-        for suffix in ("-wal", "-shm"):
+        for suffix in ("", "-wal", "-shm"):
             if os.path.exists(self.path + suffix):
                 os.replace(self.path + suffix, aside + suffix)
+        self._open()
+        try:
+            kept = salt.job_handler.salvage.copy(aside, self.db)
+            self._read()
+        except Exception:  # pylint: disable=broad-except
+            log.exception("Nothing could be read of the job handler's damaged queue")
+            kept = 0
+            salt.job_handler.salvage.empty(self.db)
+        log.critical(
+            "The job handler's queue is damaged (%s). %d jobs that wait could be read,"
+            " others are lost; the damaged database is kept as %s",
+            damage,
+            kept,
+            aside,
+        )
 
     def close(self):
         """
@@ -129,28 +158,48 @@ class JobStore:
         finally:
             db.close()
 
+    def log_bytes(self):
+        """
+        Return the size of what :meth:`checkpoint` would move.
+        """
+        try:
+            return os.path.getsize(f"{self.path}-wal")
+        except FileNotFoundError:
+            return 0
+
     # ------------------------------------------------------------------
     # Jobs
     # ------------------------------------------------------------------
 
-    def add(self, submission, job, ids):
+    def add(self, submission, job, ids, load):
         """
         Keep a job that is accepted, and set its number.
 
         :param str submission: names the submission; the same one is kept once
         :param bytes ids: the sorted ids of its minions, packed with msgpack
+        :param dict load: what they get
         :return: whether it is a new one
+        """
+        with self._writing():
+            new = self._insert(submission, job, ids, load)
+        return new
+
+    @contextlib.contextmanager
+    def _writing(self):
+        """
+        Keep all of what is done here, or nothing.
         """
         self.db.execute("BEGIN IMMEDIATE")
         try:
-            new = self._insert(submission, job, ids)
+            yield
             self.db.execute("COMMIT")
         except BaseException:
-            self.db.execute("ROLLBACK")
+            # SQLite may have done so itself
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
             raise
-        return new
 
-    def _insert(self, submission, job, ids):
+    def _insert(self, submission, job, ids, load):
         """
         Insert a job, with a new number if it has none.
         """
@@ -163,7 +212,6 @@ class JobStore:
                 "queued": job.queued,
                 "forced": job.forced,
                 "fixed": job.fixed,
-                "load": job.load,
             },
             use_bin_type=True,
         )
@@ -178,7 +226,23 @@ class JobStore:
         if not cursor.rowcount:
             return False
         job.seq, job.ref = cursor.lastrowid, digest
+        self._put_load(job.seq, load)
         return True
+
+    def _put_load(self, seq, load):
+        self.db.execute(
+            "INSERT OR REPLACE INTO loads VALUES (?, ?)",
+            (seq, salt.payload.dumps(load, use_bin_type=True)),
+        )
+
+    def load_of(self, job):
+        """
+        Return what the minions of a job get. It may be large, so nobody keeps it.
+        """
+        row = self.db.execute(
+            "SELECT load FROM loads WHERE seq = ?", (job.seq,)
+        ).fetchone()
+        return salt.payload.loads(row[0]) if row else {}
 
     def minions_of(self, job):
         """
@@ -198,9 +262,11 @@ class JobStore:
             "SELECT seq, submission, jid, digest, count, waves, info FROM jobs"
             " ORDER BY seq"
         ):
-            job = salt.job_handler.job.Job(
-                seq, jid, count=count, ref=digest, **salt.payload.loads(info)
-            )
+            info = salt.payload.loads(info)
+            if "load" in info:
+                # as this was kept before
+                self._put_load(seq, info.pop("load"))
+            job = salt.job_handler.job.Job(seq, jid, count=count, ref=digest, **info)
             job.waves = waves
             ret.append((submission, job))
         return ret
@@ -209,7 +275,12 @@ class JobStore:
         """
         Forget a job that won't be published.
         """
-        self.db.execute("DELETE FROM jobs WHERE seq = ?", (job.seq,))
+        with self._writing():
+            self._delete(job)
+
+    def _delete(self, job):
+        for table in ("jobs", "loads"):
+            self.db.execute(f"DELETE FROM {table} WHERE seq = ?", (job.seq,))
 
     # ------------------------------------------------------------------
     # Waves
@@ -225,8 +296,7 @@ class JobStore:
         """
         job = action.job
         wave = None
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._writing():
             if load is not None:
                 wave = self.db.execute(
                     "INSERT INTO waves (seq, jid, cost, since, sent, ids, load)"
@@ -241,7 +311,7 @@ class JobStore:
                     ),
                 ).lastrowid
             if action.last:
-                self.db.execute("DELETE FROM jobs WHERE seq = ?", (job.seq,))
+                self._delete(job)
             else:
                 ids = salt.payload.dumps(job.minions, use_bin_type=True)
                 job.ref = hashlib.blake2b(ids, digest_size=16).digest()
@@ -252,10 +322,6 @@ class JobStore:
                     "UPDATE jobs SET digest = ?, count = ?, waves = ? WHERE seq = ?",
                     (job.ref, job.count, job.waves, job.seq),
                 )
-            self.db.execute("COMMIT")
-        except BaseException:
-            self.db.execute("ROLLBACK")
-            raise
         return wave
 
     def sent(self, waves):
@@ -264,12 +330,11 @@ class JobStore:
 
         :param list waves: their numbers
         """
-        self.db.execute("BEGIN IMMEDIATE")
-        self.db.executemany(
-            "UPDATE waves SET sent = 1, load = NULL WHERE id = ?",
-            [(wave,) for wave in waves],
-        )
-        self.db.execute("COMMIT")
+        with self._writing():
+            self.db.executemany(
+                "UPDATE waves SET sent = 1, load = NULL WHERE id = ?",
+                [(wave,) for wave in waves],
+            )
 
     def recall(self, wave):
         """
@@ -277,21 +342,16 @@ class JobStore:
         """
         self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
 
-    def failed(self, wave, submission, job):
+    def failed(self, wave, submission, job, load):
         """
         A wave could not be published: forget it, and keep the job with the minions that
         it has now.
         """
         ids = salt.payload.dumps(job.minions, use_bin_type=True)
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._writing():
             self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
-            self.db.execute("DELETE FROM jobs WHERE seq = ?", (job.seq,))
-            self._insert(submission, job, ids)
-            self.db.execute("COMMIT")
-        except BaseException:
-            self.db.execute("ROLLBACK")
-            raise
+            self._delete(job)
+            self._insert(submission, job, ids, load)
 
     def waves(self):
         """
@@ -321,25 +381,30 @@ class JobStore:
             )
         return ret
 
+    def waves_since(self, wave):
+        """
+        Return how many waves have been written down after one.
+        """
+        last = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'waves'")
+        return last.fetchone()[0] - wave
+
     def returned(self, charges):
         """
         Note what has been given back.
 
         :param list charges: ``(jid, minion)`` of each
         """
-        self.db.execute("BEGIN IMMEDIATE")
-        self.db.executemany("INSERT OR IGNORE INTO returns VALUES (?, ?)", charges)
-        self.db.execute("COMMIT")
+        with self._writing():
+            self.db.executemany("INSERT OR IGNORE INTO returns VALUES (?, ?)", charges)
 
     def settled(self, jids):
         """
         Forget the waves of jobs of which nothing is charged any more.
         """
         rows = [(jid,) for jid in jids]
-        self.db.execute("BEGIN IMMEDIATE")
-        self.db.executemany("DELETE FROM waves WHERE jid = ? AND sent = 1", rows)
-        self.db.executemany("DELETE FROM returns WHERE jid = ?", rows)
-        self.db.execute("COMMIT")
+        with self._writing():
+            self.db.executemany("DELETE FROM waves WHERE jid = ? AND sent = 1", rows)
+            self.db.executemany("DELETE FROM returns WHERE jid = ?", rows)
 
     # ------------------------------------------------------------------
     # Requests, snapshots, cleaning

@@ -73,6 +73,26 @@ def show(jid):
     return _ask("show", jid=str(jid))
 
 
+def charges(minion=None):
+    """
+    Return which minions count for which jobs, the oldest first: the points, for how many
+    seconds, and whether the minion is asked whether it still runs the job.
+
+    minion
+        The id of a minion, or all.
+
+    :return: a list of dictionaries with ``minion``, ``jid``, ``points``, ``seconds`` and
+        ``in_doubt``. What only syndics know counts as the minion ``*``
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run job_handler.charges web1
+    """
+    return _ask("charges", minion=minion)["charges"]
+
+
 def cancel(jid):
     """
     Take a job out of the queue. Minions that have got it already go on with it.

@@ -5,6 +5,8 @@ Tests for a batch whose parts wait in the queue of the job handler
 import pytest
 
 from salt.cli.batch import Batch
+from salt.exceptions import JobQueueFullError
+from salt.job_handler.client import patiently
 from salt.utils.batch_manager import BatchManager
 from salt.utils.batch_state import (
     create_batch_state,
@@ -12,7 +14,7 @@ from salt.utils.batch_state import (
     read_batch_state,
     write_batch_state,
 )
-from tests.support.mock import Mock
+from tests.support.mock import Mock, patch
 
 JID = "20261121000000000000"
 
@@ -187,3 +189,100 @@ def test_a_batch_of_the_master_forgets_its_queue_when_it_ends(manager):
     assert manager.queued_jobs == {}
     tell(manager, "queued", publication=1, waiting=1)
     assert manager.queued_jobs == {}
+
+
+def _refusing(times):
+    """
+    Return what asks for a part of a batch, is refused so often, and yields then.
+    """
+    asked = []
+
+    def ask():
+        asked.append(None)
+        if len(asked) <= times:
+            raise JobQueueFullError("The queue is full.", 0)
+        yield {"web2": {"ret": True}}
+
+    return ask, asked
+
+
+def test_part_that_is_refused_is_asked_for_again():
+    """
+    Others have executed, so "nothing was sent" would be wrong.
+    """
+    ask, asked = _refusing(3)
+    found = [each for each in patiently(ask) if each is not None]
+    assert (found, len(asked)) == ([{"web2": {"ret": True}}], 4)
+
+
+def test_part_that_is_always_refused():
+    ask, asked = _refusing(10)
+    with pytest.raises(JobQueueFullError):
+        list(patiently(ask, tries=5))
+    assert len(asked) == 5
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_batch_that_meets_a_full_queue(minion_opts, on):
+    """
+    The first part executes, the second is refused once, and all rows are there.
+    """
+    opts = {**minion_opts, "batch": 1, "fun": "test.ping", "arg": [], "timeout": 5}
+    opts.update({"tgt": "*", "transport": "", "gather_job_timeout": 5})
+    opts["rate_limiting"] = {"criteria": "capacity"} if on else {}
+    calls = []
+
+    def cmd_iter_no_block(minions, *args, **kwargs):
+        calls.append(minions)
+        if len(calls) == 2:
+            raise JobQueueFullError("The queue is full.", 0)
+        yield {minions[0]: {"ret": True, "retcode": 0}}
+
+    with patch("salt.client.get_local_client"):
+        batch = Batch(opts, quiet=True)
+    batch.local = Mock(cmd_iter_no_block=cmd_iter_no_block)
+    batch.gather_minions = lambda: (["web1", "web2"], iter([]), [])
+    # pylint: disable=protected-access
+    batch._subscribe_to_halt = Mock()
+    batch._consume_halt_event = Mock(return_value=False)
+    batch._fire_event = Mock()
+    if not on:
+        with pytest.raises(JobQueueFullError):
+            list(batch.run())
+        return
+    found = [row for row, _ in batch.run()]
+    assert found == [{"web1": True}, {"web2": True}]
+    assert calls == [["web1"], ["web2"], ["web2"]]
+
+
+def test_part_of_an_asynchronous_batch_that_is_refused(manager):
+    """
+    It is asked for again when the master said, and its minion is not late meanwhile.
+    """
+    manager.local.run_job.side_effect = JobQueueFullError("The queue is full.", 30)
+    # pylint: disable=protected-access
+    manager._progress_one(JID, returned("web1"), now=10)
+    assert sent(manager) == [["web2"]]
+    manager.local.run_job.side_effect = None
+    manager.local.run_job.return_value = {"jid": JID}
+    for now in (10.5, 20, 39):
+        manager._progress_one(JID, {}, now=now)
+    assert sent(manager) == [["web2"]]
+    manager._progress_one(JID, {}, now=41)
+    assert sent(manager) == [["web2"], ["web2"]]
+    manager._progress_one(JID, returned("web2"), now=42)
+    assert sorted(read_batch_state(JID, manager.opts)["done"]) == ["web1", "web2"]
+
+
+def test_part_of_an_asynchronous_batch_that_was_cancelled(manager):
+    """
+    What the master answers ends the batch, without waiting for a timeout.
+    """
+    manager.opts["rate_limiting"] = {"criteria": "capacity"}
+    excluded = {"excluded": {"web2": "It was taken out of the master's queue"}}
+    manager.local.run_job.return_value = {"jid": JID, "job_handler": excluded}
+    # pylint: disable=protected-access
+    manager._progress_one(JID, returned("web1"), now=10)
+    manager._progress_one(JID, {}, now=11)
+    assert JID not in manager.active_batches
+    assert read_batch_state(JID, manager.opts)["failed"] == {"web2": "failed"}

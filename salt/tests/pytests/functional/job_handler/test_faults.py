@@ -1,0 +1,475 @@
+"""
+The job handler where things go wrong: clocks, disks, processes that hang, and requests
+that come at the wrong moment.
+"""
+
+import asyncio
+import os
+import sqlite3
+import time
+import tracemalloc
+
+import pytest
+
+import salt.client
+import salt.job_handler
+import salt.job_handler.claims
+import salt.job_handler.client
+import salt.job_handler.gate
+import salt.job_handler.ipc
+import salt.job_handler.process
+import salt.job_handler.store
+import salt.payload
+import salt.utils.jid
+from tests.support.mock import Mock, patch
+
+
+async def _enter(setup, request=None, **kwargs):
+    return await salt.job_handler.gate.enter(
+        setup.opts, setup.bus, {"fun": "state.apply", "user": "root"}, request, **kwargs
+    )
+
+
+def _load(jid, **kwargs):
+    load = {"jid": jid, "fun": "state.apply", "arg": [], "tgt": "*", "tgt_type": "glob"}
+    return {**load, "ret": "", "user": "root", **kwargs}
+
+
+async def _publish(setup, jid, minions, request=None, **kwargs):
+    gate = await _enter(setup, request)
+    if gate.answer is not None:
+        return gate.answer
+    return await gate.submit(_load(jid, **kwargs), list(minions), [])
+
+
+def _request(name="1", **kwargs):
+    return {"id": name, "sync": False, "timeout": 5, "extend": False, **kwargs}
+
+
+def test_second_try_while_the_first_is_published(setup):
+    """
+    The first one has its job id, and the master is still at it.
+    """
+    slow = asyncio.Event()
+
+    async def publish(load):
+        await slow.wait()
+        setup.bus.published.append(load)
+
+    async def run():
+        await setup.start()
+        with patch.object(setup.bus, "publish", publish):
+            first = asyncio.ensure_future(_publish(setup, "1", ["m0"], _request()))
+            await asyncio.sleep(0.2)
+            second = asyncio.ensure_future(_publish(setup, "2", ["m0"], _request()))
+            await asyncio.sleep(0.2)
+            slow.set()
+            return [answer["load"]["jid"] for answer in (await first, await second)]
+
+    assert asyncio.run(run()) == ["1", "1"]
+    assert setup.bus.jids() == ["1"]
+
+
+def test_second_try_after_a_crash_in_the_first(setup):
+    async def run():
+        handler = await setup.start()
+        with patch.object(handler, "_pump", side_effect=asyncio.CancelledError):
+            gate = await _enter(setup, _request())
+            with pytest.raises(asyncio.CancelledError):
+                await handler.handle(
+                    {
+                        "cmd": "submit",
+                        "token": gate.token,
+                        "request": gate.request,
+                        "load": _load("1"),
+                        "count": 1,
+                        "ids": salt.payload.dumps(["m0"], use_bin_type=True),
+                        "sync": False,
+                        "timeout": None,
+                        "forced": False,
+                        "fixed": False,
+                    }
+                )
+        await setup.stop()
+        await setup.start()
+        return await _publish(setup, "2", ["m0"], _request())
+
+    assert asyncio.run(run())["load"]["jid"] == "1"
+
+
+def test_clock_that_was_set_back(setup):
+    """
+    Two hours, while the master is started again: jobs do not wait for two hours.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        await setup.start("first")
+        await _publish(setup, "runs", ["m0"])
+        await _publish(setup, "waits", ["m1"], _request(sync=True, timeout=60))
+        await setup.stop()
+        await setup.start("second")
+        await setup.stop()
+        setup.clock.now -= 7200
+        handler = await setup.start("second")
+        assert handler.manager.held_until <= setup.clock.now + 30
+        ((job,),) = ([*handler.manager.queue],)
+        assert 0 < job.deadline - setup.clock.now <= 60
+        setup.clock.now += 31
+        handler.returned("runs", "m0")
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids()[-1] == "waits"
+
+
+def test_full_disk_refuses(setup):
+    """
+    Published without being written down, each job would get past the limits.
+    """
+    full = sqlite3.OperationalError("database or disk is full")
+
+    async def run():
+        handler = await setup.start()
+        with patch.object(handler.store, "add", side_effect=full):
+            return [await _publish(setup, f"{number}", ["m0"]) for number in range(28)]
+
+    answers = asyncio.run(run())
+    assert {answer["error"]["name"] for answer in answers} == {
+        salt.job_handler.client.REFUSED
+    }
+    assert "database or disk is full" in answers[0]["error"]["message"]
+    assert setup.bus.jids() == []
+
+
+def test_submission_that_cannot_be_claimed(setup):
+    """
+    It is refused, and does not run after a restart.
+    """
+
+    async def run():
+        handler = await setup.start()
+        gate = await _enter(setup)
+        full = OSError(28, "No space left on device")
+        with patch("salt.job_handler.claims.claim", side_effect=full):
+            answer = await gate.submit(_load("1"), ["m0"], [])
+        assert handler.store.jobs() == []
+        await setup.stop()
+        await setup.start()
+        return answer
+
+    assert "Nothing was sent" in asyncio.run(run())["error"]["message"]
+    assert setup.bus.jids() == []
+
+
+def test_cancelled_while_its_wave_fails(setup):
+    """
+    What was reported as cancelled does not run, neither now nor after a restart.
+    """
+    setup.config(max_master_jobs=10)
+    sending, fail = asyncio.Event(), asyncio.Event()
+
+    async def publish(load):
+        sending.set()
+        await fail.wait()
+        raise OSError("the publisher is gone")
+
+    async def run():
+        handler = await setup.start()
+        minions = [f"m{number}" for number in range(25)]
+        with patch.object(setup.bus, "publish", publish):
+            submitted = asyncio.ensure_future(_publish(setup, "1", minions))
+            await sending.wait()
+            cancel = asyncio.ensure_future(
+                handler.handle({"cmd": "cancel", "jid": "1"})
+            )
+            await asyncio.sleep(0.05)
+            fail.set()
+            cancelled = await cancel
+            await submitted
+        setup.clock.now += 5
+        await handler.tick()
+        await setup.stop()
+        handler = await setup.start()
+        setup.clock.now += 60
+        await handler.tick()
+        return cancelled
+
+    assert asyncio.run(run()) == {"cancelled": 25}
+    assert setup.bus.jids() == []
+
+
+def test_forced_job_is_cancelled_while_it_fails(setup):
+    sending, fail = asyncio.Event(), asyncio.Event()
+
+    async def publish(load):
+        sending.set()
+        await fail.wait()
+        raise OSError("the publisher is gone")
+
+    async def run():
+        handler = await setup.start()
+        gate = await _enter(setup, forced=True)
+        with patch.object(setup.bus, "publish", publish):
+            submitted = asyncio.ensure_future(gate.submit(_load("1"), ["m0"], []))
+            await sending.wait()
+            cancel = asyncio.ensure_future(
+                handler.handle({"cmd": "cancel", "jid": "1"})
+            )
+            await asyncio.sleep(0.05)
+            fail.set()
+            assert await cancel == {"cancelled": 1}
+            await submitted
+        setup.clock.now += 5
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == []
+
+
+def _hang(setup):
+    """
+    The job handler was alive some seconds ago, and its socket still takes requests.
+    """
+    old = time.time() - 5
+    os.utime(os.path.join(setup.opts["sock_dir"], "job_handler.alive"), (old, old))
+
+
+def test_handler_that_hangs_costs_one_wait(setup):
+    """
+    The first who asks waits for it, all others know.
+    """
+    waits = []
+    real = asyncio.wait_for
+
+    async def wait_for(awaitable, timeout):
+        waits.append(timeout)
+        return await real(awaitable, timeout)
+
+    async def never(request):
+        await asyncio.sleep(30)
+
+    async def run():
+        handler = await setup.start()
+        handler.server.close()
+        handler.server = await salt.job_handler.ipc.serve(setup.opts, never)
+        _hang(setup)
+        with patch("salt.job_handler.gate.ANSWER_SECONDS", 0.3):
+            with patch("salt.job_handler.ipc.asyncio.wait_for", wait_for):
+                for number in range(11):
+                    assert await _publish(setup, f"{number}", ["m0"]) is None
+        assert waits == [0.3]
+        # it goes on, and is asked again
+        handler.server.close()
+        handler.server = await salt.job_handler.ipc.serve(setup.opts, handler.handle)
+        await asyncio.sleep(0.02)
+        salt.job_handler.ipc.alive(setup.opts)
+        await _publish(setup, "asked", ["m0"])
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["asked"]
+
+
+def test_busy_handler_does_not_count_as_one_that_hangs(setup):
+    """
+    It is alive while somebody waits in vain for its answer: others are to wait, too.
+    """
+
+    async def late(request):
+        if request["cmd"] == "reserve" and request["request"]:
+            await asyncio.sleep(0.4)
+        return await setup.handler.handle(request)
+
+    async def run():
+        handler = await setup.start()
+        handler.server.close()
+        handler.server = await salt.job_handler.ipc.serve(setup.opts, late)
+        with patch("salt.job_handler.gate.ANSWER_SECONDS", 0.3):
+            gate = await _enter(setup, _request())
+            assert gate.direct
+            salt.job_handler.ipc.alive(setup.opts)
+            await _publish(setup, "1", ["m0"])
+
+    with patch(
+        "salt.job_handler.ipc._last_alive", side_effect=lambda opts: time.time()
+    ):
+        asyncio.run(run())
+    assert setup.bus.jids() == ["1"]
+
+
+def test_large_jobs_wait_on_disk(setup):
+    """
+    300 jobs of 1 MB.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "0", ["m0"])
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1, 301):
+            large = os.urandom(500000).hex()
+            await _publish(setup, f"{number}", ["m0"], arg=[large])
+            await handler.tick()
+        held = tracemalloc.get_traced_memory()[0] - before
+        assert len(handler.manager.queue) == 300
+        assert handler.store.log_bytes() < 3 * salt.job_handler.store.LOG_BYTES
+        return held
+
+    tracemalloc.start()
+    try:
+        assert asyncio.run(run()) < 40e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_published_jobs_are_forgotten(setup):
+    """
+    Their deadlines are a day away.
+    """
+    setup.config(max_master_jobs=1000, max_minion_jobs=0)
+
+    async def run():
+        handler = await setup.start()
+        for number in range(500):
+            await _publish(setup, f"{number}", ["m0"])
+            handler.returned(f"{number}", "m0")
+        return len(handler.manager.queue._deadlines)  # pylint: disable=protected-access
+
+    assert asyncio.run(run()) <= 101
+
+
+def test_damage_that_shows_later_ends_the_process(setup):
+    """
+    The next one keeps what can be read.
+    """
+
+    async def run():
+        handler = await setup.start()
+        malformed = sqlite3.DatabaseError("database disk image is malformed")
+        with patch.object(handler.store, "answered", side_effect=malformed):
+            await handler.handle({"cmd": "reserve", "token": "t", "request": "r"})
+
+    with pytest.raises(SystemExit):
+        asyncio.run(run())
+
+
+def test_questions_have_job_ids_of_their_own(setup):
+    """
+    The master does not put the answers into the job cache.
+    """
+    setup.config(long_running=10)
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0"])
+        setup.clock.now += 11
+        await handler.tick()
+
+    asyncio.run(run())
+    (question,) = [load for load in setup.bus.published if load["jid"] != "1"]
+    jid = question["jid"]
+    assert salt.utils.jid.is_jid(jid)
+    answer = {"jid": jid, "id": "m0", "return": []}
+    assert salt.job_handler.is_answer(setup.opts, answer)
+    assert not salt.job_handler.is_answer({**setup.opts, "rate_limiting": {}}, answer)
+    for other in (
+        {**answer, "jid": jid[:20]},
+        {**answer, "jid": f"{jid[:20]}_{os.getpid()}"},
+        {**answer, "jid": "req"},
+        {**answer, "id": "../m0"},
+        {"id": "m0"},
+    ):
+        assert not salt.job_handler.is_answer(setup.opts, other), other
+
+
+def test_cancelled_batch(setup):
+    """
+    Its job id is cancelled: what it publishes later goes to nobody, and says so, also
+    after a restart of the job handler.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0"])
+        assert await handler.handle({"cmd": "cancel", "jid": "1"}) == {"cancelled": 0}
+        second = await _publish(setup, "1", ["m1"])
+        setup.clock.now += salt.job_handler.process.FLIGHT_SECONDS
+        await handler.tick()
+        await setup.stop()
+        await setup.start()
+        return second, await _publish(setup, "1", ["m2"])
+
+    for answer, minion in zip(asyncio.run(run()), ("m1", "m2")):
+        excluded = answer["load"]["job_handler"]["excluded"]
+        assert excluded == {minion: "It was taken out of the master's queue"}
+    assert setup.bus.jids() == ["1"]
+
+
+class _Waits:
+    """
+    As much of a LocalClient as waits for answers until somebody presses Ctrl-C.
+    """
+
+    exclusive = False
+    event = Mock(cpub=True)
+
+    def __init__(self, opts, pub_data):
+        self.opts = opts
+        self.run_job = Mock(return_value=pub_data)
+        self.get_cli_event_returns = Mock(side_effect=KeyboardInterrupt)
+        self._get_timeout = Mock()
+
+
+@pytest.mark.parametrize("handler", ["answers", "is gone"])
+def test_ctrl_c(setup, capsys, handler):
+    """
+    What waits does not go out behind the back of whoever has gone.
+    """
+    setup.config(max_master_jobs=1, sync_wait="extend")
+
+    async def run():
+        await setup.start()
+        await _publish(setup, "1", ["m0"])
+        answer = await _publish(setup, "2", ["m1", "m2"], _request(sync=True))
+        if handler == "is gone":
+            await setup.stop()
+        client = _Waits(setup.opts, answer["load"])
+        loop = asyncio.get_running_loop()
+        told = await loop.run_in_executor(None, _interrupted, client)
+        if handler == "is gone":
+            await setup.start()
+        return told, len(setup.handler.manager.queue)
+
+    told, queued = asyncio.run(run())
+    assert "This job's jid is: 2" in told
+    assert queued == (0 if handler == "answers" else 1)
+    said = "2 minions do not get the job any more." in capsys.readouterr().err
+    assert said == (not queued)
+
+
+def _interrupted(client):
+    with pytest.raises(SystemExit) as raised:
+        list(salt.client.LocalClient.cmd_cli(client, "*", "test.sleep"))
+    return str(raised.value)
+
+
+def test_counters_go_on(setup):
+    """
+    Also after a crash, from what was last written down.
+    """
+
+    async def run():
+        handler = await setup.start()
+        for number in range(3):
+            await _publish(setup, f"{number}", ["m0"])
+            handler.returned(f"{number}", "m0")
+        await handler.tick()
+        await handler._clean()  # pylint: disable=protected-access
+        await setup.stop()
+        handler = await setup.start()
+        await _publish(setup, "3", ["m0"])
+        return handler.report.status(setup.clock())
+
+    status = asyncio.run(run())
+    assert (status["submitted"], status["dispatched"]) == (4, 4)
