@@ -21,8 +21,6 @@ only those above it:
 import logging
 import uuid
 
-import salt.utils.verify
-
 log = logging.getLogger(__name__)
 
 #: The end of the job ids of questions. In other job ids the number of a process is there.
@@ -38,19 +36,15 @@ def enabled(opts):
     return bool(opts.get("rate_limiting"))
 
 
-def is_answer(opts, load):
+def is_answer(opts, jid):
     """
-    Return whether a minion's return is an answer to the job handler, which asks minions
-    what they run. The job cache knows nothing of such questions.
+    Return whether what a minion returns is an answer to the job handler, which asks
+    minions what they run. The job cache knows nothing of such questions.
 
     :param dict opts: the master's options
-    :param dict load: the return
+    :param str jid: the job id
     """
-    if not enabled(opts):
-        return False
-    return str(load.get("jid")).endswith(QUESTION) and salt.utils.verify.valid_id(
-        opts, load.get("id")
-    )
+    return enabled(opts) and str(jid).endswith(QUESTION)
 
 
 def add_process(opts, process_manager):

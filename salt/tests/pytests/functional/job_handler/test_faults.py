@@ -21,7 +21,8 @@ import salt.job_handler.process
 import salt.job_handler.store
 import salt.payload
 import salt.utils.jid
-from tests.support.mock import Mock, patch
+import salt.utils.job
+from tests.support.mock import MagicMock, Mock, patch
 
 
 async def _enter(setup, request=None, **kwargs):
@@ -370,17 +371,27 @@ def test_questions_have_job_ids_of_their_own(setup):
     (question,) = [load for load in setup.bus.published if load["jid"] != "1"]
     jid = question["jid"]
     assert salt.utils.jid.is_jid(jid)
-    answer = {"jid": jid, "id": "m0", "return": []}
-    assert salt.job_handler.is_answer(setup.opts, answer)
-    assert not salt.job_handler.is_answer({**setup.opts, "rate_limiting": {}}, answer)
-    for other in (
-        {**answer, "jid": jid[:20]},
-        {**answer, "jid": f"{jid[:20]}_{os.getpid()}"},
-        {**answer, "jid": "req"},
-        {**answer, "id": "../m0"},
-        {"id": "m0"},
-    ):
+    assert salt.job_handler.is_answer(setup.opts, jid)
+    assert not salt.job_handler.is_answer({**setup.opts, "rate_limiting": {}}, jid)
+    for other in (jid[:20], f"{jid[:20]}_{os.getpid()}", "req", "nocache"):
         assert not salt.job_handler.is_answer(setup.opts, other), other
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_answers_are_not_kept(setup, on):
+    """
+    But whoever listens hears them.
+    """
+    setup.opts["rate_limiting"] = {"criteria": "capacity"} if on else {}
+    jid = salt.utils.jid.gen_jid(setup.opts)[:20] + salt.job_handler.QUESTION
+    load = {"jid": jid, "id": "m0", "return": [], "fun": "saltutil.running"}
+    event, mminion = Mock(), MagicMock()
+    salt.utils.job.store_job(setup.opts, load, event=event, mminion=mminion)
+    event.fire_event.assert_called_once_with(load, f"salt/job/{jid}/ret/m0")
+    assert bool(mminion.mock_calls) != on
+    event.reset_mock()
+    salt.utils.job.store_job(setup.opts, {**load, "id": "../m0"}, event, mminion)
+    event.fire_event.assert_not_called()
 
 
 def test_cancelled_batch(setup):
