@@ -92,6 +92,26 @@ def withdraw(client, pub_data):
     return count
 
 
+def left_out(pub_data):
+    """
+    Return the minions that won't get a job, each with the sentence that says why.
+
+    :param dict pub_data: the answer to the publish request
+    """
+    state = pub_data.get("job_handler") if isinstance(pub_data, dict) else None
+    excluded = state.get("excluded") if isinstance(state, dict) else None
+    return _sentences(excluded)
+
+
+def _sentences(excluded):
+    if not isinstance(excluded, dict):
+        return {}
+    return {
+        minion: f"Minion did not get the job. [{reason}]"
+        for minion, reason in excluded.items()
+    }
+
+
 def check(error):
     """
     Raise JobQueueFullError if the master's error says that it refused the job.
@@ -247,9 +267,7 @@ class QueuedJob:
         self.position = data.get("position")
 
     def _exclude(self, excluded):
-        if isinstance(excluded, dict):
-            for minion, reason in excluded.items():
-                self.left_out[minion] = f"Minion did not get the job. [{reason}]"
+        self.left_out.update(_sentences(excluded))
 
     def handle(self, raw):
         """

@@ -325,3 +325,23 @@ def test_answers_that_keep_coming_are_progress(queued, clock):
     assert not queued.moves(0)
     assert queued.moves(1)
     assert not queued.moves(1)
+
+
+def test_asynchronous_caller_learns_who_is_left_out():
+    """
+    With the job id, as nothing else reaches him.
+    """
+    state = {"state": "dispatched", "excluded": {"web2": "it is full"}}
+    for pub_data, expected in (
+        ({"jid": "1", "minions": ["web1"]}, {}),
+        ({}, {}),
+        (
+            {"jid": "1", "minions": ["web1", "web2"], "job_handler": state},
+            {"web2": "Minion did not get the job. [it is full]"},
+        ),
+    ):
+        client = salt.client.LocalClient.__new__(salt.client.LocalClient)
+        client.event = None
+        with patch.object(client, "run_job", return_value=pub_data):
+            client.cmd_async("*", "test.echo")
+        assert client.left_out == expected
