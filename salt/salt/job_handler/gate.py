@@ -115,9 +115,7 @@ class Gate:
         except salt.job_handler.ipc.JobHandlerUnavailable as exc:
             self._unavailable(exc)
             return
-        if reply["state"] == "unkept":
-            self._unkept(reply)
-        elif reply["state"] == "answered":
+        if reply["state"] == "answered":
             self.answer = {"enc": "clear", "load": reply["answer"]}
         elif reply["state"] == "full":
             self.answer = _refusal(

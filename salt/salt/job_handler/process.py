@@ -9,6 +9,7 @@ it events, and does what it says.
 
 import asyncio
 import collections
+import contextlib
 import logging
 import sqlite3
 import time
@@ -143,6 +144,8 @@ class Handler:
         self.connected_at = 0
         self._wake = None
         self._pump_lock = None
+        # how many wait for the lock who do not wait for the whole queue
+        self._hurry = 0
         # waves that the last job handler may not have published any more:
         # {wave: (number of the job, since when, minions, load)}
         self._unsent = {}
@@ -369,9 +372,8 @@ class Handler:
         try:
             return await getattr(self, f"_cmd_{request['cmd']}")(request)
         except sqlite3.Error as exc:
-            log.exception("The job handler's queue can't be used")
             _end_if_damaged(exc)
-            return {"state": "unkept", "reason": str(exc)}
+            raise
 
     async def _cmd_reserve(self, request):
         now = self.clock()
@@ -415,6 +417,7 @@ class Handler:
         finally:
             # a second try finds an answer now
             self.pending.pop(request.get("request"), None)
+            self.manager.unreserve(request["token"])
 
     async def _submit(self, request):
         now = self.clock()
@@ -442,15 +445,56 @@ class Handler:
             ids = salt.payload.dumps(
                 [salt.job_handler.manager.UNKNOWN], use_bin_type=True
             )
-        if not self.store.add(token, job, ids, load):
-            return {"state": "known"}
+        refusal = self._keep(request, job, ids)
+        if refusal is not None:
+            return refusal
+        if job.forced:
+            job.minions = self.store.minions_of(job)
+            async with self._ahead():
+                await self._do(self.manager.force(job, now))
+        else:
+            if not job.sync:
+                # who waits for a synchronous job rather has the answers that there are
+                self._wait_for_minions(now)
+            self.manager.submit(job, token)
+            await self._pump(PATIENCE_SECONDS)
+        # from here on the caller hears of everything that becomes of it
+        job.told = bool(job.count)
+        reply = self.report.state(job, self.clock())
+        if reply:
+            try:
+                self._answer(request, job, reply)
+            except sqlite3.Error:
+                # a second try learns less
+                log.exception("The answer for job %s could not be written", job.jid)
+        if job.told:
+            log.info("Job %s waits: %s", job.jid, job.reason)
+            await self._fire(job, "queued", self.report.progress(job, self.clock()))
+            if job.sync:
+                self._heartbeats[job.seq] = job
+        return {"state": "accepted", "job_handler": reply}
+
+    def _keep(self, request, job, ids):
+        """
+        Write a job down and claim it.
+
+        :return: the reply if there is nothing to publish, or None
+        """
+        token = request["token"]
         try:
-            mine = salt.job_handler.claims.claim(
-                self.opts, token, salt.job_handler.claims.HANDLER
-            )
-        except OSError as exc:
-            log.exception("Job %s can't be claimed", job.jid)
-            self.store.remove(job)
+            if not self.store.add(token, job, ids, request["load"]):
+                return {"state": "known"}
+            try:
+                mine = salt.job_handler.claims.claim(
+                    self.opts, token, salt.job_handler.claims.HANDLER
+                )
+                if mine:
+                    self._answer(request, job, {})
+            except (OSError, sqlite3.OperationalError):
+                self.store.remove(job)
+                raise
+        except (OSError, sqlite3.OperationalError) as exc:
+            log.exception("Job %s can't be written down", job.jid)
             return {"state": "unkept", "reason": str(exc)}
         if not mine:
             # the worker did not wait for this, and has published the job
@@ -463,28 +507,7 @@ class Handler:
             self.opts,
             token,
         )
-        self._answer(request, job, {})
-        if job.forced:
-            job.minions = self.store.minions_of(job)
-            async with self._pump_lock:
-                await self._do(self.manager.force(job, now))
-        else:
-            if not job.sync:
-                # who waits for a synchronous job rather has the answers that there are
-                self._wait_for_minions(now)
-            self.manager.submit(job, token)
-            await self._pump(PATIENCE_SECONDS)
-        # from here on the caller hears of everything that becomes of it
-        job.told = bool(job.count)
-        reply = self.report.state(job, self.clock())
-        if reply:
-            self._answer(request, job, reply)
-        if job.told:
-            log.info("Job %s waits: %s", job.jid, job.reason)
-            await self._fire(job, "queued", self.report.progress(job, self.clock()))
-            if job.sync:
-                self._heartbeats[job.seq] = job
-        return {"state": "accepted", "job_handler": reply}
+        return None
 
     @staticmethod
     def _cancelled_state(ids):
@@ -520,7 +543,7 @@ class Handler:
     async def _cmd_cancel(self, request):
         jid = request["jid"]
         # a wave of it may be on its way at this moment, and fail
-        async with self._pump_lock:
+        async with self._ahead():
             self._recall_unsent(jid)
             actions = self.manager.cancel(jid)
             for action in actions:
@@ -615,6 +638,24 @@ class Handler:
                 if action is None:
                     break
                 await self._do(action)
+                if self._hurry:
+                    self._wake.set()
+                    break
+        finally:
+            self._pump_lock.release()
+
+    @contextlib.asynccontextmanager
+    async def _ahead(self):
+        """
+        Publish, or cancel, between two publications of the queue.
+        """
+        self._hurry += 1
+        try:
+            await self._pump_lock.acquire()
+        finally:
+            self._hurry -= 1
+        try:
+            yield
         finally:
             self._pump_lock.release()
 

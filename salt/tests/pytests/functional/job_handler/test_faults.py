@@ -484,3 +484,80 @@ def test_counters_go_on(setup):
 
     status = asyncio.run(run())
     assert (status["submitted"], status["dispatched"]) == (4, 4)
+
+
+def test_disk_that_is_full_after_the_job_was_written_down(setup):
+    """
+    It is published, and nobody is told that nothing was sent.
+    """
+    setup.config(max_master_jobs=1)
+    full = sqlite3.OperationalError("database or disk is full")
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0"])
+        real = handler.store.answer
+
+        def answer(request, data, ids):
+            if data.get("job_handler"):
+                raise full
+            real(request, data, ids)
+
+        with patch.object(handler.store, "answer", answer):
+            waits = await _publish(setup, "2", ["m0"], _request())
+        handler.returned("1", "m0")
+        await handler.tick()
+        return waits
+
+    assert asyncio.run(run())["load"]["job_handler"]["state"] == "queued"
+    assert setup.bus.jids() == ["1", "2"]
+
+
+def test_disk_that_is_full_before_the_answer(setup):
+    """
+    The job is forgotten again: it was refused.
+    """
+    full = sqlite3.OperationalError("database or disk is full")
+
+    async def run():
+        handler = await setup.start()
+        with patch.object(handler.store, "answer", side_effect=full):
+            answer = await _publish(setup, "1", ["m0"], _request())
+        assert handler.store.jobs() == []
+        assert handler.manager.stats(setup.clock())["reserved"] == 0
+        return answer
+
+    assert "Nothing was sent" in asyncio.run(run())["error"]["message"]
+    assert setup.bus.jids() == []
+
+
+def test_cancel_does_not_wait_for_the_whole_queue(setup):
+    setup.config(max_master_jobs=1000)
+    gates = [asyncio.Event() for _ in range(20)]
+
+    async def publish(load):
+        await gates[int(load["jid"])].wait()
+        setup.bus.published.append(load)
+
+    async def run():
+        handler = await setup.start()
+        handler.manager.paused = True
+        for number in range(20):
+            await _publish(setup, f"{number}", [f"m{number}"])
+        handler.manager.paused = False
+        with patch.object(setup.bus, "publish", publish):
+            pump = asyncio.ensure_future(handler.tick())
+            await asyncio.sleep(0.05)
+            cancel = asyncio.ensure_future(
+                handler.handle({"cmd": "cancel", "jid": "5"})
+            )
+            await asyncio.sleep(0.05)
+            gates[0].set()
+            assert await cancel == {"cancelled": 1}
+            for gate in gates:
+                gate.set()
+            await pump
+            await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == [f"{number}" for number in range(20) if number != 5]
