@@ -320,9 +320,13 @@ class Bed:
         old.stopped = True
         old.signal(signal.SIGTERM)
         # the warden is free meanwhile for whoever takes samples and looks after the others
-        with suppress(ProcessError):
+        try:
             old.wait(STOP_S)
-        old.stop(STOP_S)
+        except ProcessError:
+            # it was asked, and had its time
+            old.stop(0)
+        else:
+            old.stop(STOP_S)
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
         master.wait_ready(self.master, self._master_process)
         self._watch.add(self._master_process, LOSSES["master"], log=self.master.log)
