@@ -16,7 +16,7 @@ import logging
 import os
 import shutil
 import signal
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
