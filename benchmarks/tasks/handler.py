@@ -47,7 +47,6 @@ class Listener:
 
     def __init__(self, manager: Any) -> None:  # noqa: ANN401 - Salt has no annotations
         """Take the manager."""
-        self.rounds = self
         self.manager = manager
 
     def is_question(self, _jid: str) -> bool:
@@ -100,13 +99,13 @@ def decide(minions: int, rounds: int) -> dict[str, list[float]]:
 
 async def _with_handler(opts: dict[str, Any], work: Callable[[Any], Any]) -> Any:  # noqa: ANN401
     handler = salt.job_handler.process.Handler(opts, "benchmark")
-    handler.event, handler.channels = Bus(), [Bus()]
+    handler.bus.event, handler.bus.channels = Bus(), [Bus()]
     await handler.start()
     try:
         return await work(handler)
     finally:
         handler.server.close()
-        handler.store.close()
+        handler.journal.close()
 
 
 def _serve(opts: dict[str, Any], ready: Any) -> None:  # noqa: ANN401
@@ -160,8 +159,8 @@ async def _fill(minions: int, jobs: int, handler: Any) -> float:  # noqa: ANN401
     before = psutil.Process().memory_info().rss
     for number in range(jobs):
         load = {"jid": str(number), "fun": "state.apply", "tgt": "*", "tgt_type": "glob", "arg": ["x" * 200], "ret": ""}
-        request = {"load": load, "token": f"t{number}", "count": minions, "ids": packed, "sync": False}
-        await handler.handle({"cmd": "submit", **request, "timeout": None, "forced": False, "fixed": False})
+        request = {"load": load, "submission": f"t{number}", "count": minions, "ids": packed, "sync": False}
+        await handler.commands.handle({"cmd": "submit", **request, "timeout": None, "forced": False, "fixed": False})
     _hold(len(handler.manager.queue) == jobs, "jobs are missing in the queue")
     return float((psutil.Process().memory_info().rss - before) / 2**20)
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import salt.channel.server
-import salt.job_handler.feed
 import salt.job_handler.process
 import salt.transport.frame
 import salt.utils.event
@@ -42,8 +41,8 @@ class Heard:
         self.count = 0
         self.lags: list[float] = []
         self._handler = handler
-        self._pass_on = handler.returned
-        handler.returned = self.returned
+        self._pass_on = handler.maintenance.returned
+        handler.maintenance.returned = self.returned
         self._fleet = ids(MINIONS)
         self.charge(0)
         self.charge(1)
@@ -73,11 +72,10 @@ def _handler(opts: dict[str, Any], rate: int, total: int, begin: Any, answer: An
 
 async def _listen(opts: dict[str, Any], rate: int, total: int, begin: Any, answer: Any) -> dict[str, Any]:  # noqa: ANN401
     handler = salt.job_handler.process.Handler(opts, "benchmark")
-    handler.event, handler.channels = Bus(), [Bus()]
+    handler.bus.event, handler.bus.channels = Bus(), [Bus()]
     heard = Heard(handler, rate)
-    handler.feed = salt.job_handler.feed.Feed(opts, handler)
     losses: list[float] = []
-    handler.missed = lambda: losses.append(time.time())
+    handler.maintenance.missed = lambda: losses.append(time.time())
     await handler.feed.connect()
     await handler.start()
     serving = asyncio.create_task(handler.serve())

@@ -8,8 +8,29 @@ function, ``criteria(settings)``, which returns an instance of :class:`Criteria`
 .. versionadded:: 3008.6
 """
 
-import salt.job_handler.job
-import salt.job_handler.ledger
+import collections
+
+from salt.job_criteria._ledger import Ledger
+
+#: The answer of a criteria module. ``minions`` are those to publish to now, which
+#: have been charged, or None to put the job back as the first one. ``excluded``
+#: maps each minion that won't get the job to the reason. ``reason`` says why the
+#: job waits.
+Decision = collections.namedtuple("Decision", ("minions", "excluded", "reason"))
+
+
+def publish(minions, excluded=None):
+    """
+    Return the decision to publish to these minions, whom the criteria has charged.
+    """
+    return Decision(minions, excluded or {}, "")
+
+
+def requeue(reason):
+    """
+    Return the decision that the job goes back into the queue as the first one.
+    """
+    return Decision(None, {}, reason)
 
 
 class Criteria:
@@ -21,7 +42,7 @@ class Criteria:
     that takes longer than 100 ms does not count.
 
     :ivar dict settings: the section :conf_master:`rate_limiting`
-    :ivar ledger: a :class:`salt.job_handler.ledger.Ledger` of what is charged
+    :ivar ledger: a :class:`Ledger` of what is charged
     :ivar dict silent: the minions that did not answer the maintenance, and since when.
         What is published to them may reach them when they are back, all at once
     """
@@ -31,7 +52,7 @@ class Criteria:
 
     def __init__(self, settings):
         self.settings = settings
-        self.ledger = salt.job_handler.ledger.Ledger()
+        self.ledger = Ledger()
         self.silent = {}
 
     @classmethod
@@ -64,10 +85,10 @@ class Criteria:
         """
         Decide what becomes of a job, which is the next one.
 
-        :return: :func:`salt.job_handler.job.publish` with the minions to publish to
+        :return: :func:`publish` with the minions to publish to
             now, after they have been charged, and those that won't get the job at
             all; whoever is in neither stays in the queue. Or
-            :func:`salt.job_handler.job.requeue` with the reason
+            :func:`requeue` with the reason
         """
         raise NotImplementedError
 

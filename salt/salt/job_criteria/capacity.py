@@ -39,7 +39,6 @@ that have not answered when they were asked what they run, until they are heard 
 """
 
 import salt.job_criteria
-import salt.job_handler.job
 
 
 class Capacity(salt.job_criteria.Criteria):
@@ -99,7 +98,7 @@ class Capacity(salt.job_criteria.Criteria):
         used = self.ledger.used
         room = job.count if limit is None else int((limit - used) // cost)
         if used and room < self._wanted(job, limit, cost, now):
-            return salt.job_handler.job.requeue(
+            return salt.job_criteria.requeue(
                 f"the master is at {used:g} of {limit:g} points"
             )
         if limit is not None and (not self.waves or job.fixed):
@@ -107,11 +106,11 @@ class Capacity(salt.job_criteria.Criteria):
             room = max(room, job.count)
         minions, excluded, doubted = self._split(job, max(room, 1), cost, now)
         if doubted and not minions and not excluded:
-            return salt.job_handler.job.requeue(
+            return salt.job_criteria.requeue(
                 f"{doubted} minions are asked whether they still run what they were sent"
             )
         self.charge(job, minions, now)
-        return salt.job_handler.job.publish(minions, excluded)
+        return salt.job_criteria.publish(minions, excluded)
 
     def _wanted(self, job, limit, cost, now):
         """

@@ -2,29 +2,37 @@
 The Salt Job Handler: decide when a job is published, instead of publishing it
 the moment it is asked for.
 
-Off by default, see :conf_master:`rate_limiting`. The parts, each of which knows
-only those above it:
+Off by default, see :conf_master:`rate_limiting`. The layers, each of which imports only
+those above it, and of its own only what stands before:
 
-- :mod:`salt.job_handler.job` -- what travels between the parts
-- :mod:`salt.job_handler.ledger` -- who has been charged what
-- :mod:`salt.job_criteria` -- the modules that decide
-- :mod:`salt.job_handler.queue` and :mod:`salt.job_handler.manager` -- the state
-  machine. It does no I/O, and the time is passed in
-- :mod:`salt.job_handler.rounds` -- which charges to check with the minions
-- :mod:`salt.job_handler.store` -- what survives a crash
-- :mod:`salt.job_handler.ipc` -- the private socket
-- :mod:`salt.job_handler.process` -- the process that owns all of these
-- :mod:`salt.job_handler.gate` -- the master's side of the socket
-- :mod:`salt.job_handler.client` -- the side of ``LocalClient``
+1. words: :mod:`~salt.job_handler.vocabulary`, :mod:`~salt.job_handler.job` (what travels
+   between the parts)
+2. the state machine, without I/O and with the time passed in:
+   :mod:`~salt.job_handler.queue`, :mod:`~salt.job_handler.judge` (asks the criteria
+   module), :mod:`~salt.job_handler.manager`, :mod:`~salt.job_handler.rounds` (which
+   charges to check). :mod:`salt.job_criteria` holds what decides, and knows nothing of
+   this package
+3. what touches the world, one thing each: :mod:`~salt.job_handler.config`,
+   :mod:`~salt.job_handler.target`, :mod:`~salt.job_handler.salvage`,
+   :mod:`~salt.job_handler.database`, :mod:`~salt.job_handler.journal` (what survives a
+   crash), :mod:`~salt.job_handler.claims`, :mod:`~salt.job_handler.ipc` (the private
+   socket), :mod:`~salt.job_handler.bus`, :mod:`~salt.job_handler.feed`
+4. the sides of the socket that are not the job handler's:
+   :mod:`~salt.job_handler.gate` (the master's workers), :mod:`~salt.job_handler.client`
+   (``LocalClient``)
+5. the trades of the job handler: :mod:`~salt.job_handler.metrics`,
+   :mod:`~salt.job_handler.report`, :mod:`~salt.job_handler.dispatch`,
+   :mod:`~salt.job_handler.maintenance`, :mod:`~salt.job_handler.recovery`,
+   :mod:`~salt.job_handler.commands`
+6. :mod:`~salt.job_handler.process`, which puts them together and keeps them going
 """
 
 import logging
 import uuid
 
-log = logging.getLogger(__name__)
+from salt.job_handler.vocabulary import QUESTION
 
-#: The end of the job ids of questions. In other job ids the number of a process is there.
-QUESTION = "_0"
+log = logging.getLogger(__name__)
 
 
 def enabled(opts):

@@ -11,17 +11,10 @@ import uuid
 import salt.defaults.exitcodes
 import salt.job_handler
 import salt.job_handler.ipc
+import salt.job_handler.vocabulary as vocabulary
 from salt.exceptions import JobQueueFullError, SaltDeserializationError
 
 log = logging.getLogger(__name__)
-
-#: The name of the error that refuses a job.
-REFUSED = "JobQueueFullError"
-
-#: Nothing heard of a queued job for so many seconds means that the job handler is gone
-#: or the events are lost. The client then goes on as if there was no queue. A client on
-#: a master under load hears of things late.
-LEASE_SECONDS = 60
 
 #: How long a client waits for an event before it looks at its timeouts, and for how
 #: long it reads events of others before it does, in seconds.
@@ -36,11 +29,6 @@ _PAUSE_SECONDS = 0.1
 #: How often a part of a batch is asked for. The master says how long to wait before the
 #: next time, at least a second.
 _TRIES = 1000
-
-_QUEUED = "queued"
-_DISPATCHED = "dispatched"
-_EXCLUDED = "excluded"
-_DISCARDED = "discarded"
 
 
 def announce(client, payload, sync, patience, timeout):
@@ -116,7 +104,7 @@ def check(error):
     """
     Raise JobQueueFullError if the master's error says that it refused the job.
     """
-    if isinstance(error, dict) and error.get("name") == REFUSED:
+    if isinstance(error, dict) and error.get("name") == vocabulary.REFUSED:
         raise JobQueueFullError(error.get("message", ""), error.get("retry_after", 10))
 
 
@@ -259,7 +247,7 @@ class QueuedJob:
     def _progress(self, data):
         number, waiting = data.get("publication"), data.get("waiting", 0)
         if waiting:
-            lease = data.get("lease", LEASE_SECONDS)
+            lease = data.get("lease", vocabulary.LEASE_SECONDS)
             self._waiting[number] = (waiting, self.clock() + lease)
         else:
             self._waiting.pop(number, None)
@@ -278,13 +266,18 @@ class QueuedJob:
         """
         prefix = f"salt/job/{self.jid}/"
         kind = raw["tag"][len(prefix) :] if raw["tag"].startswith(prefix) else ""
-        if kind not in (_QUEUED, _DISPATCHED, _EXCLUDED, _DISCARDED):
+        if kind not in (
+            vocabulary.QUEUED,
+            vocabulary.DISPATCHED,
+            vocabulary.EXCLUDED,
+            vocabulary.DISCARDED,
+        ):
             return False
         data = raw["data"]
         targets = data.get("targets")
-        if kind == _EXCLUDED:
+        if kind == vocabulary.EXCLUDED:
             self._exclude(data.get("excluded"))
-        elif kind == _DISCARDED:
+        elif kind == vocabulary.DISCARDED:
             self._progress({**data, "waiting": 0})
             if isinstance(targets, list):
                 self._exclude(dict.fromkeys(targets, data.get("sentence")))

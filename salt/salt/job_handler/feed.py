@@ -33,7 +33,7 @@ class Feed:
     """
     :param dict opts: the master's options
     :param sink: is told what was heard, see
-        :class:`salt.job_handler.process.Handler`
+        :class:`salt.job_handler.maintenance.Maintenance`
     """
 
     def __init__(self, opts, sink):
@@ -99,7 +99,7 @@ class Feed:
         match = _RETURN.match(tag)
         if match:
             jid, minion = match.group(1).decode(), match.group(2).decode()
-            if self.sink.rounds.is_question(jid):
+            if self.sink.is_question(jid):
                 data = self._unpack(body)
                 if data.get("id") == minion:
                     self.sink.answered(jid, minion, data.get("return"))

@@ -9,10 +9,10 @@ import uuid
 
 import salt.job_handler
 import salt.job_handler.claims
-import salt.job_handler.client
 import salt.job_handler.config
 import salt.job_handler.ipc
 import salt.job_handler.target
+import salt.job_handler.vocabulary as vocabulary
 import salt.payload
 import salt.utils.event
 import salt.utils.metrics
@@ -75,8 +75,8 @@ class Gate:
         self.answer = None
         self.forced = forced
         self.direct = False
-        self.token = uuid.uuid4().hex
-        self.request = None
+        self.submission = uuid.uuid4().hex
+        self.key = None
         self.sync = False
         self.timeout = None
         self.extend = False
@@ -89,7 +89,7 @@ class Gate:
             return
         if isinstance(request.get("id"), str) and 0 < len(request["id"]) <= 64:
             # one user can't learn of another one's jobs
-            self.request = f"{self.user}\n{request['id']}"
+            self.key = f"{self.user}\n{request['id']}"
         timeout = request.get("timeout")
         if request.get("sync") is True and isinstance(timeout, (int, float)):
             self.sync = True
@@ -102,22 +102,26 @@ class Gate:
         """
         Ask for a place in the queue, before anything is written or announced.
         """
-        ask = {"cmd": "reserve", "token": self.token, "request": self.request}
+        ask = {
+            "cmd": "reserve",
+            "submission": self.submission,
+            "idempotency_key": self.key,
+        }
         loop = asyncio.get_running_loop()
         until = loop.time() + TWIN_SECONDS
         try:
             while True:
                 reply = await salt.job_handler.ipc.ask(self.opts, ask, ANSWER_SECONDS)
-                if reply["state"] != "twin" or loop.time() >= until:
+                if reply["state"] != vocabulary.TWIN or loop.time() >= until:
                     break
                 # the first try of this request has no job id yet
                 await asyncio.sleep(0.1)
         except salt.job_handler.ipc.JobHandlerUnavailable as exc:
             self._unavailable(exc)
             return
-        if reply["state"] == "answered":
+        if reply["state"] == vocabulary.ANSWERED:
             self.answer = {"enc": "clear", "load": reply["answer"]}
-        elif reply["state"] == "full":
+        elif reply["state"] == vocabulary.FULL:
             self.answer = _refusal(
                 "The master has {} jobs waiting, which is all it takes. Nothing was"
                 " sent; try again in {} seconds.".format(
@@ -125,7 +129,7 @@ class Gate:
                 ),
                 reply["retry_after"],
             )
-        elif reply["state"] == "twin":
+        elif reply["state"] == vocabulary.TWIN:
             self.answer = _refusal(
                 "The same request is being served already. Nothing was sent.", 10
             )
@@ -143,8 +147,8 @@ class Gate:
         answer = {"jid": payload["jid"], "minions": minions, "missing": missing}
         ask = {
             "cmd": "submit",
-            "token": self.token,
-            "request": self.request,
+            "submission": self.submission,
+            "idempotency_key": self.key,
             "load": payload,
             "count": len(minions),
             "ids": salt.payload.dumps(sorted(minions), use_bin_type=True),
@@ -157,14 +161,17 @@ class Gate:
             reply = await salt.job_handler.ipc.ask(self.opts, ask, ANSWER_SECONDS)
         except salt.job_handler.ipc.JobHandlerUnavailable as exc:
             if exc.sent and not salt.job_handler.claims.claim(
-                self.opts, self.token, salt.job_handler.claims.WORKER
+                self.opts, self.submission, salt.job_handler.claims.WORKER
             ):
                 # it has the job, and was only too slow to say so
-                answer["job_handler"] = {"state": "queued", "waiting": len(minions)}
+                answer["job_handler"] = {
+                    "state": vocabulary.QUEUED,
+                    "waiting": len(minions),
+                }
                 return {"enc": "clear", "load": answer}
             self._unavailable(exc)
             return self.answer
-        if reply["state"] == "unkept":
+        if reply["state"] == vocabulary.UNKEPT:
             self._unkept(reply)
             return self.answer
         if reply.get("job_handler"):
@@ -211,7 +218,7 @@ def _refusal(message, retry_after):
     """
     return {
         "error": {
-            "name": salt.job_handler.client.REFUSED,
+            "name": vocabulary.REFUSED,
             "message": message,
             "retry_after": retry_after,
         }

@@ -2,28 +2,6 @@
 What travels between the parts of the job handler.
 """
 
-import collections
-
-#: The answer of a criteria module. ``minions`` are those to publish to now, which
-#: have been charged, or None to put the job back as the first one. ``excluded``
-#: maps each minion that won't get the job to the reason. ``reason`` says why the
-#: job waits.
-Decision = collections.namedtuple("Decision", ("minions", "excluded", "reason"))
-
-
-def publish(minions, excluded=None):
-    """
-    Return the decision to publish to these minions, whom the criteria has charged.
-    """
-    return Decision(minions, excluded or {}, "")
-
-
-def requeue(reason):
-    """
-    Return the decision that the job goes back into the queue as the first one.
-    """
-    return Decision(None, {}, reason)
-
 
 class Job:
     """

@@ -7,12 +7,10 @@ action after the other. Times are seconds of any clock that never goes back.
 """
 
 import collections
-import logging
 
-import salt.job_handler.job
+import salt.job_handler.judge
 import salt.job_handler.queue
-
-log = logging.getLogger(__name__)
+from salt.job_handler.vocabulary import AGE, CANCELLED, TIMEOUT, UNKNOWN
 
 #: Publish ``job`` to ``minions``; ``last`` says whether nobody is left to publish to.
 #: ``minions`` may be empty, when all were excluded.
@@ -20,15 +18,6 @@ Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "la
 
 #: The caller of ``job`` has stopped waiting, or somebody has cancelled it.
 Discard = collections.namedtuple("Discard", ("job", "reason"))
-
-#: The minion that stands for those that only syndics know.
-UNKNOWN = "*"
-
-#: How long a criteria module may think, how often in a row it may fail, and how long
-#: it is left alone then, in seconds.
-DECIDE_SECONDS = 0.1
-FAILURES = 3
-REST_SECONDS = 5
 
 #: How long nothing is published after a publication has failed, in seconds.
 HOLD_SECONDS = 1
@@ -41,13 +30,8 @@ class QueueManager:
     """
     :param Criteria criteria: decides
     :param int max_queue_size: how many jobs may wait
-    :param str fail_mode: what happens when the criteria module fails three times in a
-        row: "open" publishes without asking it, "closed" publishes nothing. It is
-        asked again after some seconds
-    :param callable clock: returns seconds, to time decisions by
-    :param callable work: returns the seconds of CPU time that this thread has had. With
-        it a decision may take ten times as long by the clock as it may work: on a
-        machine that has too much to do, waiting for one's turn is no fault
+    :param str fail_mode: see :class:`salt.job_handler.judge.Judge`, as for ``clock`` and
+        ``work``
     :param callable minions_of: returns the ids of the minions that a job still waits
         for. They are asked for when the job's turn comes, so that a long queue does
         not hold the ids of the fleet once for each job
@@ -67,17 +51,15 @@ class QueueManager:
         self.criteria = criteria
         self.max_queue_size = max_queue_size
         self.max_queue_age = max_queue_age
-        self.fail_mode = fail_mode
-        self.clock = clock
-        self.work = work
         self.minions_of = minions_of or (lambda job: job.minions)
         self.queue = salt.job_handler.queue.JobQueue()
         self.paused = False
         #: nothing is published before this
         self.held_until = None
-        self.failures = 0
-        self.failing_until = None
         self.counters = collections.Counter()
+        self.judge = salt.job_handler.judge.Judge(
+            criteria, fail_mode, self.counters, clock, work
+        )
         self._reserved = {}
         self._left = collections.deque(maxlen=32)
 
@@ -126,20 +108,8 @@ class QueueManager:
             oldest = job.queued + self.max_queue_age
             if job.deadline is None or job.deadline > oldest:
                 job.deadline = oldest
-        self.queue.put(job, self._flow(job))
+        self.queue.put(job, self.judge.flow(job))
         self.counters["submitted"] += 1
-
-    def _flow(self, job):
-        """
-        Return the flow that a job belongs to.
-        """
-        try:
-            flow = self.criteria.flow(job)
-            hash(flow)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to name the flow of a job")
-            return None
-        return flow
 
     # ------------------------------------------------------------------
     # What is to be done
@@ -158,14 +128,14 @@ class QueueManager:
                 self.max_queue_age is not None
                 and now >= job.queued + self.max_queue_age
             )
-            yield Discard(job, "age" if aged else "timeout")
+            yield Discard(job, AGE if aged else TIMEOUT)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
         while len(self.queue) and not self.paused and self.held_until is None:
-            job = self._choose(now)
+            job = self.judge.choose(self.queue.heads(), now)
             if job.minions is None:
                 job.minions = self.minions_of(job)
-            decision = self._decide(job, now)
+            decision = self.judge.decide(job, now)
             if decision is None:
                 return
             yield self._dispatch(job, decision, now)
@@ -176,11 +146,8 @@ class QueueManager:
         never was in the queue, and is charged like any other. When it can't be
         published it waits in its flow.
         """
-        job.flow = self._flow(job)
-        try:
-            self.criteria.charge(job, job.minions, now)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to charge job %s", job.jid)
+        job.flow = self.judge.flow(job)
+        self.judge.charge(job, now)
         self.counters["submitted"] += 1
         self.counters["dispatched"] += 1
         minions, job.minions = job.minions, []
@@ -212,101 +179,6 @@ class QueueManager:
             job.minions = self.minions_of(job)
         job.minions = sorted([*job.minions, *minions])
         job.count = len(job.minions)
-
-    def _choose(self, now):
-        """
-        Return the job whose turn it is.
-        """
-        heads = self.queue.heads()
-        if len(heads) == 1:
-            return heads[0]
-        try:
-            job = self.criteria.choose(heads, now)
-            if job in heads:
-                return job
-            log.error("The criteria module chose a job that was not offered")
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to choose a job")
-        return min(heads, key=lambda job: job.seq)
-
-    def _decide(self, job, now):
-        """
-        Ask the criteria module. Return None if the job has to wait.
-        """
-        if self.failing_until is not None:
-            if now < self.failing_until:
-                return self._without_criteria(job)
-            # one more chance, and one failure is enough to rest again
-            self.failing_until = None
-            self.failures = FAILURES - 1
-        before = self._times()
-        try:
-            decision = self.criteria.decide(job, now)
-            self._check(job, decision)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to decide on job %s", job.jid)
-            self.criteria.abort(job, job.minions, now)
-            return self._failed(job, "the criteria module failed", now)
-        worked, waited = (after - then for after, then in zip(self._times(), before))
-        seconds = worked if self.work is None else max(worked, waited / 10)
-        if seconds > DECIDE_SECONDS:
-            log.error(
-                "The criteria module took %.0f ms to decide on job %s",
-                seconds * 1000,
-                job.jid,
-            )
-            if decision.minions:
-                self.criteria.abort(job, decision.minions, now)
-            return self._failed(job, "the criteria module is too slow", now)
-        self.failures = 0
-        if decision.minions is None:
-            job.reason = decision.reason
-            return None
-        return decision
-
-    def _times(self):
-        """
-        Return what has been worked, and what the clock says.
-        """
-        now = self.clock()
-        return (now if self.work is None else self.work()), now
-
-    @staticmethod
-    def _check(job, decision):
-        """
-        Raise ValueError for a decision that makes no sense.
-        """
-        if decision.minions is None:
-            return
-        if not decision.minions and not decision.excluded and job.minions:
-            raise ValueError("the decision publishes to nobody and excludes nobody")
-
-    def _failed(self, job, reason, now):
-        """
-        Count a failure of the criteria module; what it says counts for nothing.
-        """
-        self.failures += 1
-        self.counters["criteria_failures"] += 1
-        job.reason = reason
-        if self.failures < FAILURES:
-            return None
-        log.critical(
-            "The criteria module failed %d times in a row, and is not asked for %d s;"
-            " fail_mode is %s",
-            self.failures,
-            REST_SECONDS,
-            self.fail_mode,
-        )
-        self.failing_until = now + REST_SECONDS
-        return self._without_criteria(job)
-
-    def _without_criteria(self, job):
-        """
-        Return the decision of ``fail_mode``.
-        """
-        if self.fail_mode == "closed":
-            return None
-        return salt.job_handler.job.publish(job.minions)
 
     def _dispatch(self, job, decision, now):
         """
@@ -370,7 +242,7 @@ class QueueManager:
         for job in self.queue.of_jid(jid):
             self.queue.remove(job)
             self.counters["cancelled"] += 1
-            ret.append(Discard(job, "cancelled"))
+            ret.append(Discard(job, CANCELLED))
         return ret
 
     def stats(self, now):
@@ -385,7 +257,7 @@ class QueueManager:
             "oldest": now - head.queued if head else 0,
             "paused": self.paused,
             "held": self.held_until is not None,
-            "failing": self.failing_until is not None,
+            "failing": self.judge.failing_until is not None,
             **{
                 name: self.counters[name]
                 for name in (

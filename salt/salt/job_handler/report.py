@@ -6,28 +6,26 @@ import os
 import random
 import time
 
-import salt.job_handler.client
-import salt.utils.metrics
-
-SENTENCES = {
-    "timeout": "It waited in the master's queue for longer than its caller did",
-    "age": "It waited in the master's queue for longer than max_queue_age",
-    "cancelled": "It was taken out of the master's queue",
-}
+import salt.job_handler.metrics
+import salt.job_handler.vocabulary as vocabulary
 
 
 class Report:
     """
-    :param Handler handler: the job handler
+    :param dict section: the settings of the job handler
+    :param QueueManager manager: what waits, and what is charged
+    :param Journal journal: what minions get
+    :param callable clock: returns seconds since the epoch
     :param callable rand: returns a number from 0 to 1
     """
 
-    def __init__(self, handler, rand=random.random):
-        self.handler = handler
+    def __init__(self, section, manager, journal, clock, rand=random.random):
+        self.section = section
+        self.manager = manager
+        self.journal = journal
         self.rand = rand
         self.started = time.time()
-        self._results = None
-        self._waits = None
+        self.metrics = salt.job_handler.metrics.Metrics(manager, clock)
 
     # ------------------------------------------------------------------
     # Words to clients
@@ -38,8 +36,30 @@ class Report:
         Return in how many seconds to try again. Not the same for everybody, or they
         would all come back at once.
         """
-        seconds = self.handler.manager.retry_after(now)
+        seconds = self.manager.retry_after(now)
         return int(seconds * (1 + self.rand())) or 1
+
+    def full(self, now):
+        """
+        Return the reply to a worker for whose job there is no place.
+        """
+        return {
+            "state": vocabulary.FULL,
+            "queued": len(self.manager.queue),
+            "retry_after": self.retry_after(now),
+        }
+
+    @staticmethod
+    def excluded(excluded):
+        """
+        Return what to add to the answer to a publish request of which these minions are
+        left out, and nobody waits.
+        """
+        return {
+            "state": vocabulary.DISPATCHED,
+            "waiting": 0,
+            "excluded": excluded,
+        }
 
     def state(self, job, now):
         """
@@ -53,7 +73,7 @@ class Report:
             if job.count
             else {"publication": job.seq, "waiting": 0}
         )
-        ret["state"] = "queued" if job.count else "dispatched"
+        ret["state"] = vocabulary.QUEUED if job.count else vocabulary.DISPATCHED
         if job.left_out:
             ret["excluded"] = job.left_out
         return ret
@@ -68,14 +88,14 @@ class Report:
             "sent": job.sent,
             "waited": round(now - job.queued, 1),
             "lease": max(
-                salt.job_handler.client.LEASE_SECONDS,
-                3 * self.heartbeat(len(self.handler.manager.queue)),
+                vocabulary.LEASE_SECONDS,
+                3 * self.heartbeat(len(self.manager.queue)),
             ),
         }
         if job.count:
             ret["reason"] = self.reason(job)
             if job.flow is None:
-                ret["position"] = self.handler.manager.queue.position(job)
+                ret["position"] = self.manager.queue.position(job)
         if targets is not None:
             ret["targets"] = targets
         return ret
@@ -85,7 +105,7 @@ class Report:
         Return why a job waits: what stops the whole queue, what the criteria module
         said of the job, or that it has not been its turn yet.
         """
-        manager = self.handler.manager
+        manager = self.manager
         if manager.paused:
             return "the queue is paused"
         if job.reason:
@@ -109,7 +129,7 @@ class Report:
         ret = {
             "publication": action.job.seq,
             "reason": action.reason,
-            "sentence": SENTENCES[action.reason],
+            "sentence": vocabulary.SENTENCES[action.reason],
             "waiting": action.job.count,
             "sent": action.job.sent,
         }
@@ -121,21 +141,22 @@ class Report:
     # Words to people
     # ------------------------------------------------------------------
 
-    def status(self, now):
+    def status(self, now, checking):
         """
         Return the figures of the job handler and of its criteria module.
+
+        :param int checking: how many minions are asked what they run
         """
-        handler = self.handler
+        criteria = self.manager.criteria
         return {
-            "criteria": handler.section["criteria"],
-            "settings": handler.section,
+            "criteria": self.section["criteria"],
+            "settings": self.section,
             "pid": os.getpid(),
             "running_since": self.started,
-            **handler.manager.stats(now),
-            "capacity": handler.criteria.stats(now),
-            "silent_minions": len(handler.criteria.silent),
-            "checking_minions": len(handler.rounds),
-            "events": handler.feed.heard if handler.feed else 0,
+            **self.manager.stats(now),
+            "capacity": criteria.stats(now),
+            "silent_minions": len(criteria.silent),
+            "checking_minions": checking,
         }
 
     def jobs(self, now, limit=None):
@@ -143,7 +164,7 @@ class Report:
         Return the jobs that wait, in their order.
         """
         ret = []
-        for place, job in enumerate(self.handler.manager.queue, 1):
+        for place, job in enumerate(self.manager.queue, 1):
             if limit is not None and place > limit:
                 break
             ret.append(self._line(job, now, place))
@@ -165,13 +186,13 @@ class Report:
         }
 
     def _target(self, job):
-        return self.handler.store.load_of(job).get("tgt")
+        return self.journal.load_of(job).get("tgt")
 
     def charges(self, now, minion=None):
         """
         Return who is charged what, the oldest first.
         """
-        rows = sorted(self.handler.criteria.ledger.rows(), key=lambda row: row[3])
+        rows = sorted(self.manager.criteria.ledger.rows(), key=lambda row: row[3])
         return [
             {
                 "minion": name,
@@ -188,78 +209,16 @@ class Report:
         """
         Return what is known of a job.
         """
-        queue = self.handler.manager.queue
+        queue = self.manager.queue
         waiting = [
             {**self._line(job, now, place), "tgt": self._target(job)}
             for place, job in enumerate(queue, 1)
             if job.jid == jid
         ]
-        charged = sorted(self.handler.criteria.ledger.of_job(jid))
+        charged = sorted(self.manager.criteria.ledger.of_job(jid))
         return {
             "jid": jid,
             "waiting": waiting,
             "running_on": charged,
             "state": ("queued" if waiting else "dispatched" if charged else "not here"),
         }
-
-    # ------------------------------------------------------------------
-    # Metrics
-    # ------------------------------------------------------------------
-
-    def register(self):
-        """
-        Set the instruments up. Nothing is labelled by minion, job id or user.
-        """
-        self._results = salt.utils.metrics.counter(
-            "salt.job_handler.jobs", description="Jobs that left the queue, by result."
-        )
-        self._waits = salt.utils.metrics.histogram(
-            "salt.job_handler.wait",
-            description="Time from a job's acceptance to its last wave.",
-            unit="ms",
-        )
-        for name, key, description in (
-            ("depth", "queued", "Jobs that wait."),
-            ("oldest", "oldest", "Seconds that the oldest job has waited."),
-        ):
-            self._gauge(name, key, description, self._manager_stats)
-        for name, key, description in (
-            ("used", "used", "Points that are charged to the master."),
-            ("limit", "limit", "The master's capacity in points."),
-            ("full_minions", "full_minions", "Minions at their own limit."),
-        ):
-            self._gauge(name, key, description, self._criteria_stats)
-
-    def _manager_stats(self):
-        return self.handler.manager.stats(self.handler.clock())
-
-    def _criteria_stats(self):
-        return self.handler.criteria.stats(self.handler.clock())
-
-    @staticmethod
-    def _gauge(name, key, description, stats):
-        def observe(options):
-            # pylint: disable=import-outside-toplevel
-            from opentelemetry.metrics import Observation
-
-            value = stats().get(key)
-            return [] if value is None else [Observation(value)]
-
-        salt.utils.metrics.observable_gauge(
-            f"salt.job_handler.{name}", observe, description=description
-        )
-
-    def dispatched(self, action, now):
-        """
-        Count a wave.
-        """
-        if action.last:
-            self._results.add(1, attributes={"result": "dispatched"})
-            self._waits.record((now - action.job.queued) * 1000)
-
-    def discarded(self, action, now):
-        """
-        Count a job that won't be published.
-        """
-        self._results.add(1, attributes={"result": action.reason})
-        self._waits.record((now - action.job.queued) * 1000)

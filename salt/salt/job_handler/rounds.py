@@ -12,7 +12,7 @@ is silent for two rounds is asked again from time to time, until it is heard of.
 import collections
 import itertools
 
-import salt.job_handler.manager
+from salt.job_handler.vocabulary import UNKNOWN
 
 #: Publish ``fun`` with ``arg`` to ``minions``, and tell :meth:`Rounds.asked` its job id.
 Ask = collections.namedtuple("Ask", ("fun", "arg", "minions"))
@@ -177,7 +177,7 @@ class Rounds:
             if not suspect.jids:
                 del self._suspects[minion]
         for minion, jids in self.criteria.stale(before).items():
-            if minion == salt.job_handler.manager.UNKNOWN:
+            if minion == UNKNOWN:
                 # behind a syndic there is nobody to ask
                 for jid in jids:
                     ledger.release(jid, minion)

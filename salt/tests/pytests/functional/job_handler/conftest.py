@@ -79,8 +79,8 @@ class Setup:
 
     async def start(self, master="master"):
         self.handler = salt.job_handler.process.Handler(self.opts, master, self.clock)
-        self.handler.event = self.bus
-        self.handler.channels = [self.bus]
+        self.handler.bus.event = self.bus
+        self.handler.bus.channels = [self.bus]
         await self.handler.start()
         return self.handler
 
@@ -89,7 +89,7 @@ class Setup:
         End the job handler as ``kill -9`` would: nothing is tidied up.
         """
         self.handler.server.close()
-        self.handler.store.close()
+        self.handler.journal.close()
         os.unlink(salt.job_handler.ipc.path(self.opts))
         # let connections end
         await asyncio.sleep(0.01)
@@ -108,5 +108,5 @@ def setup(master_opts):
     ret.config(max_master_jobs=10, max_minion_jobs=2)
     yield ret
     if ret.handler is not None:
-        ret.handler.store.close()
+        ret.handler.journal.close()
     shutil.rmtree(folder)

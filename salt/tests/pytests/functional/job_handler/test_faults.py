@@ -14,11 +14,11 @@ import pytest
 import salt.client
 import salt.job_handler
 import salt.job_handler.claims
-import salt.job_handler.client
 import salt.job_handler.gate
 import salt.job_handler.ipc
+import salt.job_handler.journal
 import salt.job_handler.process
-import salt.job_handler.store
+import salt.job_handler.vocabulary
 import salt.payload
 import salt.utils.jid
 import salt.utils.job
@@ -74,14 +74,16 @@ def test_second_try_while_the_first_is_published(setup):
 def test_second_try_after_a_crash_in_the_first(setup):
     async def run():
         handler = await setup.start()
-        with patch.object(handler, "_pump", side_effect=asyncio.CancelledError):
+        with patch.object(
+            handler.dispatcher, "pump", side_effect=asyncio.CancelledError
+        ):
             gate = await _enter(setup, _request())
             with pytest.raises(asyncio.CancelledError):
-                await handler.handle(
+                await handler.commands.handle(
                     {
                         "cmd": "submit",
-                        "token": gate.token,
-                        "request": gate.request,
+                        "submission": gate.submission,
+                        "idempotency_key": gate.key,
                         "load": _load("1"),
                         "count": 1,
                         "ids": salt.payload.dumps(["m0"], use_bin_type=True),
@@ -117,7 +119,7 @@ def test_clock_that_was_set_back(setup):
         ((job,),) = ([*handler.manager.queue],)
         assert 0 < job.deadline - setup.clock.now <= 60
         setup.clock.now += 31
-        handler.returned("runs", "m0")
+        handler.maintenance.returned("runs", "m0")
         await handler.tick()
 
     asyncio.run(run())
@@ -132,12 +134,12 @@ def test_full_disk_refuses(setup):
 
     async def run():
         handler = await setup.start()
-        with patch.object(handler.store, "add", side_effect=full):
+        with patch.object(handler.journal, "add", side_effect=full):
             return [await _publish(setup, f"{number}", ["m0"]) for number in range(28)]
 
     answers = asyncio.run(run())
     assert {answer["error"]["name"] for answer in answers} == {
-        salt.job_handler.client.REFUSED
+        salt.job_handler.vocabulary.REFUSED
     }
     assert "database or disk is full" in answers[0]["error"]["message"]
     assert setup.bus.jids() == []
@@ -154,7 +156,7 @@ def test_submission_that_cannot_be_claimed(setup):
         full = OSError(28, "No space left on device")
         with patch("salt.job_handler.claims.claim", side_effect=full):
             answer = await gate.submit(_load("1"), ["m0"], [])
-        assert handler.store.jobs() == []
+        assert handler.journal.jobs() == []
         await setup.stop()
         await setup.start()
         return answer
@@ -182,7 +184,7 @@ def test_cancelled_while_its_wave_fails(setup):
             submitted = asyncio.ensure_future(_publish(setup, "1", minions))
             await sending.wait()
             cancel = asyncio.ensure_future(
-                handler.handle({"cmd": "cancel", "jid": "1"})
+                handler.commands.handle({"cmd": "cancel", "jid": "1"})
             )
             await asyncio.sleep(0.05)
             fail.set()
@@ -215,7 +217,7 @@ def test_forced_job_is_cancelled_while_it_fails(setup):
             submitted = asyncio.ensure_future(gate.submit(_load("1"), ["m0"], []))
             await sending.wait()
             cancel = asyncio.ensure_future(
-                handler.handle({"cmd": "cancel", "jid": "1"})
+                handler.commands.handle({"cmd": "cancel", "jid": "1"})
             )
             await asyncio.sleep(0.05)
             fail.set()
@@ -262,7 +264,9 @@ def test_handler_that_hangs_costs_one_wait(setup):
         assert waits == [0.3]
         # it goes on, and is asked again
         handler.server.close()
-        handler.server = await salt.job_handler.ipc.serve(setup.opts, handler.handle)
+        handler.server = await salt.job_handler.ipc.serve(
+            setup.opts, handler.commands.handle
+        )
         await asyncio.sleep(0.02)
         salt.job_handler.ipc.alive(setup.opts)
         await _publish(setup, "asked", ["m0"])
@@ -277,9 +281,9 @@ def test_busy_handler_does_not_count_as_one_that_hangs(setup):
     """
 
     async def late(request):
-        if request["cmd"] == "reserve" and request["request"]:
+        if request["cmd"] == "reserve" and request["idempotency_key"]:
             await asyncio.sleep(0.4)
-        return await setup.handler.handle(request)
+        return await setup.handler.commands.handle(request)
 
     async def run():
         handler = await setup.start()
@@ -314,7 +318,7 @@ def test_large_jobs_wait_on_disk(setup):
             await handler.tick()
         held = tracemalloc.get_traced_memory()[0] - before
         assert len(handler.manager.queue) == 300
-        assert handler.store.log_bytes() < 3 * salt.job_handler.store.LOG_BYTES
+        assert handler.journal.log_bytes() < 3 * salt.job_handler.database.LOG_BYTES
         return held
 
     tracemalloc.start()
@@ -334,7 +338,7 @@ def test_published_jobs_are_forgotten(setup):
         handler = await setup.start()
         for number in range(500):
             await _publish(setup, f"{number}", ["m0"])
-            handler.returned(f"{number}", "m0")
+            handler.maintenance.returned(f"{number}", "m0")
         return len(handler.manager.queue._deadlines)  # pylint: disable=protected-access
 
     assert asyncio.run(run()) <= 101
@@ -348,8 +352,10 @@ def test_damage_that_shows_later_ends_the_process(setup):
     async def run():
         handler = await setup.start()
         malformed = sqlite3.DatabaseError("database disk image is malformed")
-        with patch.object(handler.store, "answered", side_effect=malformed):
-            await handler.handle({"cmd": "reserve", "token": "t", "request": "r"})
+        with patch.object(handler.journal, "answered", side_effect=malformed):
+            await handler.commands.handle(
+                {"cmd": "reserve", "submission": "t", "idempotency_key": "r"}
+            )
 
     with pytest.raises(SystemExit):
         asyncio.run(run())
@@ -403,9 +409,11 @@ def test_cancelled_batch(setup):
     async def run():
         handler = await setup.start()
         await _publish(setup, "1", ["m0"])
-        assert await handler.handle({"cmd": "cancel", "jid": "1"}) == {"cancelled": 0}
+        assert await handler.commands.handle({"cmd": "cancel", "jid": "1"}) == {
+            "cancelled": 0
+        }
         second = await _publish(setup, "1", ["m1"])
-        setup.clock.now += salt.job_handler.process.FLIGHT_SECONDS
+        setup.clock.now += salt.job_handler.dispatch.FLIGHT_SECONDS
         await handler.tick()
         await setup.stop()
         await setup.start()
@@ -474,13 +482,13 @@ def test_counters_go_on(setup):
         handler = await setup.start()
         for number in range(3):
             await _publish(setup, f"{number}", ["m0"])
-            handler.returned(f"{number}", "m0")
+            handler.maintenance.returned(f"{number}", "m0")
         await handler.tick()
-        await handler._clean()  # pylint: disable=protected-access
+        await handler.clean()
         await setup.stop()
         handler = await setup.start()
         await _publish(setup, "3", ["m0"])
-        return handler.report.status(setup.clock())
+        return handler.report.status(setup.clock(), 0)
 
     status = asyncio.run(run())
     assert (status["submitted"], status["dispatched"]) == (4, 4)
@@ -496,16 +504,16 @@ def test_disk_that_is_full_after_the_job_was_written_down(setup):
     async def run():
         handler = await setup.start()
         await _publish(setup, "1", ["m0"])
-        real = handler.store.answer
+        real = handler.journal.answer
 
         def answer(request, data, ids):
             if data.get("job_handler"):
                 raise full
             real(request, data, ids)
 
-        with patch.object(handler.store, "answer", answer):
+        with patch.object(handler.journal, "answer", answer):
             waits = await _publish(setup, "2", ["m0"], _request())
-        handler.returned("1", "m0")
+        handler.maintenance.returned("1", "m0")
         await handler.tick()
         return waits
 
@@ -521,9 +529,9 @@ def test_disk_that_is_full_before_the_answer(setup):
 
     async def run():
         handler = await setup.start()
-        with patch.object(handler.store, "answer", side_effect=full):
+        with patch.object(handler.journal, "answer", side_effect=full):
             answer = await _publish(setup, "1", ["m0"], _request())
-        assert handler.store.jobs() == []
+        assert handler.journal.jobs() == []
         assert handler.manager.stats(setup.clock())["reserved"] == 0
         return answer
 
@@ -549,7 +557,7 @@ def test_cancel_does_not_wait_for_the_whole_queue(setup):
             pump = asyncio.ensure_future(handler.tick())
             await asyncio.sleep(0.05)
             cancel = asyncio.ensure_future(
-                handler.handle({"cmd": "cancel", "jid": "5"})
+                handler.commands.handle({"cmd": "cancel", "jid": "5"})
             )
             await asyncio.sleep(0.05)
             gates[0].set()

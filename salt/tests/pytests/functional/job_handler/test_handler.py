@@ -48,14 +48,14 @@ def _request(name="1", **kwargs):
 
 def _return(setup, jid, *minions):
     for minion in minions:
-        setup.handler.returned(jid, minion)
+        setup.handler.maintenance.returned(jid, minion)
 
 
 async def _land(setup, handler):
     """
     Let time pass until what was published is certain to be on its way.
     """
-    setup.clock.now += salt.job_handler.process.FLIGHT_SECONDS
+    setup.clock.now += salt.job_handler.dispatch.FLIGHT_SECONDS
     await handler.tick()
 
 
@@ -377,7 +377,7 @@ def test_handler_that_stops_after_it_took_the_job(setup):
         async def stuck(*args):
             await asyncio.sleep(3)
 
-        with patch.object(handler, "_pump", stuck):
+        with patch.object(handler.dispatcher, "pump", stuck):
             answer = await gate.submit({"jid": "1", "fun": "f"}, ["m0"], [])
         assert answer["load"]["job_handler"] == {"state": "queued", "waiting": 1}
         await setup.stop()
@@ -403,8 +403,8 @@ def test_handler_that_goes_on_too_late(setup):
             await wait.wait()
             return await real(request)
 
-        real = handler._cmd_submit  # pylint: disable=protected-access
-        with patch.object(handler, "_cmd_submit", stopped):
+        real = handler.commands.cmd_submit
+        with patch.object(handler.commands, "cmd_submit", stopped):
             load = {"jid": "1", "fun": "f", "tgt": "*", "tgt_type": "glob"}
             assert await gate.submit(load, ["m0"], []) is None
             wait.set()
@@ -454,7 +454,7 @@ def test_job_that_is_too_old_is_not_published(setup):
         handler = await setup.start()
         await handler.tick()
         assert not len(handler.manager.queue)
-        assert handler.store.jobs() == []
+        assert handler.journal.jobs() == []
 
     asyncio.run(run())
     assert setup.bus.jids() == ["1"]
@@ -556,7 +556,9 @@ def test_crash_before_the_last_returns_were_written_down(setup):
             question = setup.bus.published[-1]
             assert (question["fun"], question["tgt"]) == (fun, ["m0", "m1"])
             for minion in question["tgt"]:
-                handler.answered(question["jid"], minion, [] if "run" in fun else {})
+                handler.maintenance.answered(
+                    question["jid"], minion, [] if "run" in fun else {}
+                )
         await handler.tick()
 
     asyncio.run(run())
@@ -582,7 +584,7 @@ def test_silent_minions_are_remembered(setup):
     async def run():
         handler = await setup.start()
         handler.criteria.on_silent("m0", setup.clock())
-        await handler._clean()  # pylint: disable=protected-access
+        await handler.clean()  # pylint: disable=protected-access
         await setup.stop()
         handler = await setup.start()
         assert handler.criteria.silent == {"m0": setup.clock()}
@@ -672,7 +674,7 @@ def test_restart_of_the_master(setup):
         _return(setup, "0", "m0")
         await handler.tick()
         assert setup.bus.jids() == ["0"]
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+        setup.clock.now += salt.job_handler.recovery.RECONNECT_SECONDS
         await handler.tick()
 
     asyncio.run(run())
@@ -699,7 +701,7 @@ def test_job_in_the_first_seconds_of_a_restarted_master(setup):
         assert answer["load"]["job_handler"]["state"] == "queued"
         await handler.tick()
         await setup.stop()
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS - 1
+        setup.clock.now += salt.job_handler.recovery.RECONNECT_SECONDS - 1
         handler = await setup.start(master="another")
         await handler.tick()
         assert setup.bus.jids() == []
@@ -737,7 +739,7 @@ def test_publisher_that_fails_while_jobs_wait_for_minions(setup):
         await _publish(setup, "1", ["m0"], _request(sync=True, timeout=600))
         setup.bus.broken = False
         await _publish(setup, "2", ["m0"])
-        setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS - 1
+        setup.clock.now += salt.job_handler.recovery.RECONNECT_SECONDS - 1
         await handler.tick()
         assert setup.bus.jids() == []
         setup.clock.now += 1
@@ -761,14 +763,14 @@ async def _killed(setup, *jobs):
 
 
 async def _cancel(handler, jid):
-    return (await handler.handle({"cmd": "cancel", "jid": jid}))["cancelled"]
+    return (await handler.commands.handle({"cmd": "cancel", "jid": jid}))["cancelled"]
 
 
 async def _connect(setup):
     """
     Let time pass until minions have found a restarted master.
     """
-    setup.clock.now += salt.job_handler.process.RECONNECT_SECONDS
+    setup.clock.now += salt.job_handler.recovery.RECONNECT_SECONDS
     await setup.handler.tick()
 
 
@@ -784,7 +786,7 @@ def test_cancelled_job_that_may_not_have_been_sent(setup):
         assert await _cancel(handler, "1") == 0
         assert handler.criteria.ledger.used == 1
         assert handler.manager.stats(setup.clock())["cancelled"] == 1
-        assert [jid for _, _, jid, *_ in handler.store.waves()] == ["2"]
+        assert [jid for _, _, jid, *_ in handler.journal.waves()] == ["2"]
         await setup.stop()
         await setup.start(master="another")
         await _connect(setup)
@@ -806,7 +808,7 @@ def test_cancelled_job_of_which_a_wave_may_not_have_been_sent(setup):
         assert await _cancel(handler, "1") == len(MINIONS)
         assert handler.criteria.ledger.used == 0
         assert handler.manager.stats(setup.clock())["cancelled"] == 1
-        assert (handler.store.waves(), len(handler.store.jobs())) == ([], 1)
+        assert (handler.journal.waves(), len(handler.journal.jobs())) == ([], 1)
         await _connect(setup)
 
     asyncio.run(run())
@@ -877,7 +879,7 @@ def test_full_disk(setup):
     async def run():
         handler = await setup.start()
         full = sqlite3.OperationalError("database or disk is full")
-        with patch.object(handler.store, "dispatch", side_effect=full):
+        with patch.object(handler.journal, "dispatch", side_effect=full):
             answer = await _publish(setup, "1", ["m0", "m1"])
             assert handler.criteria.ledger.used == 0
         assert setup.bus.published == []
@@ -895,10 +897,10 @@ def test_settled_waves_are_forgotten(setup):
         await _publish(setup, "1", ["m0", "m1"])
         _return(setup, "1", "m0")
         await handler.tick()
-        assert len(handler.store.waves()) == 1
+        assert len(handler.journal.waves()) == 1
         _return(setup, "1", "m1")
         await handler.tick()
-        assert handler.store.waves() == []
+        assert handler.journal.waves() == []
 
     asyncio.run(run())
 
@@ -934,11 +936,11 @@ def test_maintenance_asks_without_the_queue(setup):
         assert (question["fun"], question["tgt"]) == ("saltutil.running", ["m0"])
         # a minion that runs as many jobs as it may answers all the same
         assert question["__ignore_process_count_max"] is True
-        handler.answered(question["jid"], "m0", [])
+        handler.maintenance.answered(question["jid"], "m0", [])
         await handler.tick()
         question = setup.bus.published[-1]
         assert (question["fun"], question["arg"]) == ("saltutil.find_job", ["1"])
-        handler.answered(question["jid"], "m0", {})
+        handler.maintenance.answered(question["jid"], "m0", {})
         await handler.tick()
 
     asyncio.run(run())
@@ -962,14 +964,14 @@ def test_capacities_are_whole_again(setup):
                 found = [{"jid": "1"}] if minion in runs else []
             else:
                 found = {"jid": "1"} if minion in waits else {}
-            handler.answered(load["jid"], minion, found)
+            handler.maintenance.answered(load["jid"], minion, found)
 
     async def run():
         handler = await setup.start()
         await _publish(setup, "1", minions)
         assert handler.criteria.ledger.used == 1000
         _return(setup, "1", *set(minions) - dead - lost - runs - waits)
-        handler.missed()
+        handler.maintenance.missed()
         answered = 1
         for _ in range(60 + 2 * 15):
             setup.clock.now += 1
@@ -1016,8 +1018,8 @@ def test_master_of_masters(setup):
 def test_peers_of_a_cluster_are_charged(setup):
     async def run():
         handler = await setup.start()
-        handler.peer_published("9", "state.apply", ["m0", "m1"])
-        handler.peer_published("8", "test.ping", ["m0", "m1"])
+        handler.maintenance.peer_published("9", "state.apply", ["m0", "m1"])
+        handler.maintenance.peer_published("8", "test.ping", ["m0", "m1"])
         return handler.criteria.ledger.jobs()
 
     assert asyncio.run(run()) == {"9": 2}
@@ -1079,7 +1081,7 @@ def test_runner(setup):
 def test_pause_survives_a_restart(setup):
     async def run():
         handler = await setup.start()
-        await handler.handle({"cmd": "pause", "paused": True})
+        await handler.commands.handle({"cmd": "pause", "paused": True})
         await setup.stop()
         await setup.start()
         await _publish(setup, "1", ["m0"])

@@ -12,9 +12,9 @@ class Calm(salt.job_criteria.Criteria):
 
     def decide(self, job, now):
         if len(self.ledger.jobs()) >= self.settings.get("calm_jobs", 1):
-            return salt.job_handler.job.requeue("enough jobs run")
+            return salt.job_criteria.requeue("enough jobs run")
         self.charge(job, job.minions, now)
-        return salt.job_handler.job.publish(job.minions)
+        return salt.job_criteria.publish(job.minions)
 
 
 def criteria(settings):

@@ -15,7 +15,6 @@ class Sink:
     def __init__(self):
         self.told = []
         self.questions = set()
-        self.rounds = self
 
     def is_question(self, jid):
         return jid in self.questions

@@ -3,6 +3,7 @@ import pytest
 import salt.job_criteria
 import salt.job_criteria.priority
 import salt.job_handler.job
+import salt.job_handler.judge
 import salt.job_handler.manager
 
 
@@ -23,7 +24,7 @@ class Failing(salt.job_criteria.Criteria):
         elif self.failures:
             self.failures -= 1
             raise RuntimeError("I failed")
-        return salt.job_handler.job.publish(job.minions)
+        return salt.job_criteria.publish(job.minions)
 
 
 class Nobody(salt.job_criteria.Criteria):
@@ -32,7 +33,7 @@ class Nobody(salt.job_criteria.Criteria):
     """
 
     def decide(self, job, now):
-        return salt.job_handler.job.publish([])
+        return salt.job_criteria.publish([])
 
 
 def test_worked_example_of_the_rfc(bench):
@@ -338,7 +339,7 @@ def test_failing_criteria_requeues(bench):
     assert (job.reason, setup.criteria.ledger.used) == ("the criteria module failed", 0)
     assert setup.sent() == []
     assert setup.sent() == [("a", ["m0"])]
-    assert setup.manager.failures == 0
+    assert setup.manager.judge.failures == 0
 
 
 @pytest.mark.parametrize(
@@ -357,9 +358,9 @@ def test_failing_criteria_is_asked_again(bench):
     setup.submit(1, "a")
     for _ in range(4):
         assert setup.sent() == []
-    setup.now += salt.job_handler.manager.REST_SECONDS
+    setup.now += salt.job_handler.judge.REST_SECONDS
     assert setup.sent() == []
-    setup.now += salt.job_handler.manager.REST_SECONDS
+    setup.now += salt.job_handler.judge.REST_SECONDS
     assert setup.sent() == [("a", ["m0"])]
 
 
@@ -393,7 +394,7 @@ def test_criteria_on_a_machine_with_too_much_to_do(bench, waited, worked, slow):
         cpu[0] += worked
 
     setup.criteria.slow = decide
-    setup.manager.work = lambda: cpu[0]
+    setup.manager.judge.work = lambda: cpu[0]
     setup.submit(1)
     setup.advance()
     assert setup.manager.counters["criteria_failures"] == slow
@@ -417,7 +418,7 @@ def test_minions_are_asked_for_when_the_turn_comes():
         return ["a"]
 
     criteria = salt.job_criteria.Criteria({})
-    criteria.decide = lambda job, now: salt.job_handler.job.requeue("no")
+    criteria.decide = lambda job, now: salt.job_criteria.requeue("no")
     manager = salt.job_handler.manager.QueueManager(
         criteria, 10, "open", lambda: 0, minions_of
     )

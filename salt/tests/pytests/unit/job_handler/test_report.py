@@ -21,11 +21,10 @@ def reasons(bench):
     first, second = setup.submit(["b"], "first"), setup.submit(["c"], "second")
     setup.advance()
     report = salt.job_handler.report.Report(
-        types.SimpleNamespace(
-            manager=setup.manager,
-            criteria=setup.criteria,
-            store=types.SimpleNamespace(load_of=lambda job: {"tgt": "*"}),
-        )
+        {},
+        setup.manager,
+        types.SimpleNamespace(load_of=lambda job: {"tgt": "*"}),
+        lambda: setup.now,
     )
 
     def _reasons():

@@ -1,6 +1,6 @@
 import pytest
 
-from salt.job_handler.ledger import Ledger
+from salt.job_criteria import Ledger
 
 
 @pytest.fixture

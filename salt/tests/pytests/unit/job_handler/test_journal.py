@@ -6,9 +6,10 @@ import stat
 
 import pytest
 
+import salt.job_handler.database
 import salt.job_handler.job
+import salt.job_handler.journal
 import salt.job_handler.manager
-import salt.job_handler.store
 import salt.payload
 import salt.utils.files
 
@@ -34,7 +35,7 @@ def opened(tmp_path, clock):
     stores = []
 
     def open_():
-        stores.append(salt.job_handler.store.JobStore(str(tmp_path / "q"), clock))
+        stores.append(salt.job_handler.journal.Journal(str(tmp_path / "q"), clock))
         return stores[-1]
 
     yield open_
@@ -222,10 +223,10 @@ def test_the_log_of_the_database_does_not_grow(opened):
     load = {**LOAD, "arg": ["x" * 1000000]}
     for number in range(20):
         store.add(f"s{number}", _job(f"j{number}"), IDS, load)
-    assert store.log_bytes() > salt.job_handler.store.LOG_BYTES
+    assert store.log_bytes() > salt.job_handler.database.LOG_BYTES
     store.checkpoint()
     store.add("s", _job(), IDS, LOAD)
-    assert store.log_bytes() <= salt.job_handler.store.LOG_BYTES
+    assert store.log_bytes() <= salt.job_handler.database.LOG_BYTES
 
 
 JOBS = 300
@@ -288,7 +289,7 @@ def test_each_page_damaged(queue, clock, tmp_path, how):
             other = damaged.read(size)
             damaged.seek(page * size)
             damaged.write(content.get(how, other))
-        store = salt.job_handler.store.JobStore(str(folder), clock)
+        store = salt.job_handler.journal.Journal(str(folder), clock)
         kept = {job.jid for _, job in store.jobs()}
         aside = [name for name in os.listdir(folder) if "broken" in name]
         assert kept == {f"j{number}" for number in range(JOBS)} or aside, page

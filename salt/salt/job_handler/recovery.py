@@ -1,0 +1,198 @@
+"""
+Taking over what the last job handler left in the journal: charges, waves that it may not
+have published any more, and the jobs that wait.
+"""
+
+import collections
+import logging
+
+import salt.job_handler.claims
+import salt.job_handler.job
+import salt.job_handler.target
+
+log = logging.getLogger(__name__)
+
+#: After a restart of the master its minions have to find it again. What is published
+#: before is lost for them. With the defaults of ``recon_default``, ``recon_max`` and
+#: ``recon_randomize``, one that tried just before the master was there waits for 11
+#: seconds, and for up to 11 more at random. Then it signs in.
+RECONNECT_SECONDS = 30
+
+#: A wave is sent again only if at most so many went out after it. Minions remember the
+#: job ids of the last ``minion_jid_queue_hwm`` jobs, 100 by default, and not all of these
+#: come out of the queue.
+REMEMBERED = 50
+
+#: A wave that the last job handler may not have published any more.
+_Unsent = collections.namedtuple("_Unsent", ("seq", "since", "minions", "load"))
+
+
+class Recovery:
+    """
+    :param Dispatcher dispatcher: publishes, and knows the queue and the journal
+    :param Maintenance maintenance: checks charges
+    """
+
+    def __init__(self, dispatcher, maintenance):
+        self.dispatcher = dispatcher
+        self.maintenance = maintenance
+        self.opts = dispatcher.opts
+        self.clock = dispatcher.clock
+        self.journal = dispatcher.journal
+        self.manager = dispatcher.manager
+        self.criteria = dispatcher.manager.criteria
+        # when the minions of a restarted master have found it
+        self.connected_at = 0
+        # {wave: _Unsent}
+        self._unsent = {}
+
+    async def run(self):
+        """
+        Take everything over.
+        """
+        now = self.clock()
+        self._recover_waves(now)
+        snapshot = self.journal.get_snapshot("criteria")
+        if snapshot is not None:
+            self.criteria.restore(snapshot, now)
+        # whether this is another job handler of the same master
+        last = self.journal.get_snapshot("master")
+        if last == self.dispatcher.master:
+            # minions come back to a master that is started again
+            self.criteria.silent.update(self.journal.get_snapshot("silent") or {})
+        # returns may have come while nobody listened
+        self.maintenance.missed()
+        self.criteria.ledger.settled = []
+        forced = self._recover_jobs(now)
+        self.manager.paused = bool(self.journal.get_snapshot("paused"))
+        # jobs that are taken over were counted before
+        self.manager.counters.clear()
+        self.manager.counters.update(self.journal.get_snapshot("counters") or {})
+        if last not in (None, self.dispatcher.master):
+            self.journal.put_snapshot("connected_at", now + RECONNECT_SECONDS)
+        self.journal.put_snapshot("master", self.dispatcher.master)
+        self.connected_at = min(
+            self.journal.get_snapshot("connected_at") or 0, now + RECONNECT_SECONDS
+        )
+        if self._unsent or len(self.manager.queue):
+            self.wait_for_minions(now)
+        for job in forced:
+            await self.dispatcher.do(self.manager.force(job, now))
+        await self.send_unsent()
+        self.dispatcher.wake()
+
+    def _recover_waves(self, now):
+        """
+        Charge what is still owed, and find out what may not have been sent.
+        """
+        for wave, seq, jid, cost, since, minions, owing, load in self.journal.waves():
+            # the clock may have been set back
+            since = min(since, now)
+            self.criteria.ledger.charge(jid, owing, cost, since)
+            self.dispatcher.open_jids.add(jid)
+            if load is None:
+                continue
+            if not owing:
+                self.journal.sent([wave])
+            elif not self._recognised(wave, minions):
+                log.warning(
+                    "Job %s may have been sent to %s when the job handler ended. It is"
+                    " not sent again, as they might not know it any more",
+                    jid,
+                    ", ".join(sorted(owing)),
+                )
+                self.journal.sent([wave])
+            else:
+                # who has answered does not get it again
+                rest = len(owing) < len(minions)
+                if rest and not salt.job_handler.target.is_fixed(self.opts, minions):
+                    load = salt.job_handler.target.narrow(load, owing, [], True)
+                self._unsent[wave] = _Unsent(seq, since, owing, load)
+
+    def _recover_jobs(self, now):
+        """
+        Put the jobs that wait back into the queue.
+
+        :return: the jobs that are to be published at once
+        """
+        forced = []
+        for submission, job in self.journal.jobs():
+            if not salt.job_handler.claims.claim(
+                self.opts, submission, salt.job_handler.claims.HANDLER
+            ):
+                log.info("Job %s was published by a worker meanwhile", job.jid)
+                self.journal.remove(job)
+            elif job.forced:
+                job.minions = self.journal.minions_of(job)
+                forced.append(job)
+            else:
+                # who waits has been told so by the last job handler
+                job.told = True
+                self._set_back(job, now)
+                self.manager.submit(job)
+                self.dispatcher.follow(job)
+        return forced
+
+    def _recognised(self, wave, minions):
+        """
+        Return whether minions that get a wave a second time surely drop it. Those that
+        manage resources never do.
+        """
+        if self.journal.waves_since(wave) > REMEMBERED:
+            return False
+        fixed = salt.job_handler.target.is_fixed(self.opts, minions)
+        return bool(self.opts.get("order_masters")) or not fixed
+
+    @staticmethod
+    def _set_back(job, now):
+        """
+        A job from the future was queued before the clock was set back.
+        """
+        ahead = job.queued - now
+        if ahead > 0:
+            job.queued, job.moved, job.beaten = now, now, now
+            if job.deadline is not None:
+                job.deadline -= ahead
+
+    def wait_for_minions(self, now):
+        """
+        Hold jobs back if a restarted master does not have its minions yet.
+        """
+        if now < self.connected_at and self.manager.held_until != self.connected_at:
+            self.manager.held_until = self.connected_at
+            log.info("Jobs wait %d s for minions to connect", self.connected_at - now)
+
+    async def send_unsent(self):
+        """
+        Publish what the last job handler may not have published. Minions drop what they
+        have got already.
+        """
+        held_until = self.manager.held_until
+        if not self._unsent or (held_until is not None and self.clock() < held_until):
+            return
+        async with self.dispatcher.lock:
+            while self._unsent:
+                wave, unsent = next(iter(self._unsent.items()))
+                jid = unsent.load["jid"]
+                log.info("Publishing job %s, which may not have been sent", jid)
+                await self.dispatcher.bus.publish(unsent.load)
+                self.dispatcher.fly(wave, jid)
+                del self._unsent[wave]
+
+    def recall(self, jid):
+        """
+        Put the minions of a job's waves that may not have been sent back into the queue.
+        """
+        now = self.clock()
+        for wave, (seq, since, minions, load) in list(self._unsent.items()):
+            if load["jid"] != jid:
+                continue
+            self.journal.recall(wave)
+            del self._unsent[wave]
+            job = self.manager.queue.get(seq)
+            if job is None:
+                job = salt.job_handler.job.Job(
+                    seq, jid, load["fun"], 0, [], load.get("user", ""), queued=since
+                )
+                self.manager.queue.put(job, None, first=True)
+            self.manager.take_back(job, minions, now)
