@@ -19,7 +19,7 @@ those above it, and of its own only what stands before:
    socket), :mod:`~salt.job_handler.bus`, :mod:`~salt.job_handler.feed`
 4. the sides of the socket that are not the job handler's:
    :mod:`~salt.job_handler.gate` (the master's workers), :mod:`~salt.job_handler.client`
-   (``LocalClient``)
+   (``LocalClient``), :mod:`~salt.job_handler.inquiry` (runners)
 5. the trades of the job handler: :mod:`~salt.job_handler.metrics`,
    :mod:`~salt.job_handler.report`, :mod:`~salt.job_handler.dispatch`,
    :mod:`~salt.job_handler.maintenance`, :mod:`~salt.job_handler.recovery`,

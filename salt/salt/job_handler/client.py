@@ -10,9 +10,12 @@ import uuid
 
 import salt.defaults.exitcodes
 import salt.job_handler
-import salt.job_handler.ipc
 import salt.job_handler.vocabulary as vocabulary
-from salt.exceptions import JobQueueFullError, SaltDeserializationError
+from salt.exceptions import (
+    JobQueueFullError,
+    SaltDeserializationError,
+    SaltException,
+)
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +28,9 @@ _READ_SECONDS = 0.25
 #: seconds: on a master under load many clients wait, and each wakes up for each event.
 _ALERT_SECONDS = 1
 _PAUSE_SECONDS = 0.1
+
+#: How long the master may take to answer a caller that goes.
+WITHDRAW_SECONDS = 10
 
 #: How often a part of a batch is asked for. The master says how long to wait before the
 #: next time, at least a second.
@@ -54,30 +60,54 @@ def announce(client, payload, sync, patience, timeout):
         "timeout": patience,
         "extend": client.batching,
     }
+    if client.withdrawing:
+        payload["job_handler"]["withdraw"] = True
+        return timeout
     return max(timeout, client.opts.get("publish_timeout", 30))
 
 
-def withdraw(client, pub_data):
+def withdraw(client, pub_data, tgt, tgt_type="glob", **kwargs):
     """
-    Take what waits of a job out of the queue, as its caller has gone. Only the master's
-    user and root may; what others leave behind waits until its time is up.
+    Take what waits of a job out of the queue, as its caller has gone. The master takes
+    it back for the user whose job it is.
 
     :param LocalClient client: the client
     :param dict pub_data: the answer to the publish request
-    :return: how many minions do not get the job, of which people are told
+    :param tgt: its target
+    :param kwargs: the rest of what it was asked for with, a log-in among it
+    :return: how many minions do not get the job
     """
     state = pub_data.get("job_handler")
     if not isinstance(state, dict) or not state.get("waiting"):
         return 0
-    ask = {"cmd": "cancel", "jid": pub_data["jid"]}
+    client.withdrawing = True
     try:
-        count = salt.job_handler.ipc.ask_sync(client.opts, ask, 5)["cancelled"]
-    except salt.job_handler.ipc.JobHandlerUnavailable as exc:
-        log.info("The job stays in the master's queue: %s", exc)
+        answer = client.run_job(
+            tgt,
+            "saltutil.find_job",
+            [pub_data["jid"]],
+            tgt_type=tgt_type,
+            timeout=WITHDRAW_SECONDS,
+            listen=False,
+            **kwargs,
+        )
+    except SaltException as exc:
+        sys.stderr.write(f"\nThe job stays in the master's queue: {exc}\n")
         return 0
-    if count:
-        sys.stderr.write(f"\n{count} minions do not get the job any more.\n")
-    return count
+    finally:
+        client.withdrawing = False
+    return cancelled(answer)
+
+
+def cancelled(pub_data):
+    """
+    Return how many minions do not get a job any more that a command has ended.
+
+    :param dict pub_data: the answer to the publish request
+    """
+    state = pub_data.get("job_handler") if isinstance(pub_data, dict) else None
+    count = state.get("cancelled") if isinstance(state, dict) else None
+    return count if isinstance(count, int) else 0
 
 
 def left_out(pub_data):

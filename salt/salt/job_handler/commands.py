@@ -121,6 +121,7 @@ class Commands:
             # another part of a batch
             sentence = vocabulary.SENTENCES[vocabulary.CANCELLED]
             excluded = dict.fromkeys(salt.payload.loads(ids), sentence)
+            self.journal.leave_out(job.jid, excluded, now)
             return {
                 "state": vocabulary.ACCEPTED,
                 "job_handler": self.report.excluded(excluded),
@@ -247,19 +248,31 @@ class Commands:
         return {"charges": self.report.charges(self.clock(), request.get("minion"))}
 
     async def cmd_cancel(self, request):
-        jid = request["jid"]
+        jid, count = request["jid"], 0
+        minions = request.get("minions")
+        if minions is not None:
+            minions = set(salt.payload.loads(minions))
         # a wave of it may be on its way at this moment, and fail
         async with self.dispatcher.ahead():
             self.recovery.recall(jid)
-            actions = self.manager.cancel(jid)
-            for action in actions:
+            now = self.clock()
+            for action in self.manager.cancel(jid, now, minions, request.get("user")):
                 await self.dispatcher.do(action)
-            self._cancelled[jid] = None
-            while len(self._cancelled) > CANCELLED:
-                self._cancelled.popitem(last=False)
-            self.journal.put_snapshot("cancelled", list(self._cancelled))
+                whole = isinstance(action, salt.job_handler.manager.Discard)
+                count += action.job.count if whole else len(action.excluded)
+            if minions is None and request.get("user") is None:
+                self._forbid(jid)
         self.dispatcher.wake()
-        return {"cancelled": sum(action.job.count for action in actions)}
+        return {"cancelled": count}
+
+    def _forbid(self, jid):
+        """
+        Remember that no more parts of a batch are published.
+        """
+        self._cancelled[jid] = None
+        while len(self._cancelled) > CANCELLED:
+            self._cancelled.popitem(last=False)
+        self.journal.put_snapshot("cancelled", list(self._cancelled))
 
     async def cmd_pause(self, request):
         self.manager.paused = bool(request["paused"])

@@ -48,6 +48,14 @@ CREATE INDEX IF NOT EXISTS waves_jid ON waves (jid);
 CREATE TABLE IF NOT EXISTS returns (
     jid TEXT NOT NULL, minion TEXT NOT NULL, PRIMARY KEY (jid, minion)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS left_out (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    jid TEXT NOT NULL,
+    since REAL NOT NULL,
+    sentences BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS left_out_jid ON left_out (jid);
+CREATE INDEX IF NOT EXISTS left_out_since ON left_out (since);
 CREATE TABLE IF NOT EXISTS requests (
     request TEXT PRIMARY KEY,
     answered REAL NOT NULL,
@@ -231,10 +239,13 @@ class Database:
             return None
         return {**salt.payload.loads(row[0]), "minions": salt.payload.loads(row[1])}
 
-    def clean(self):
+    def clean(self, keep=86400):
         """
         Drop what nobody needs any more. Call this now and then.
+
+        :param float keep: for how many seconds it is known who was left out of a job
         """
+        self.db.execute("DELETE FROM left_out WHERE since < ?", (self.clock() - keep,))
         self.db.execute(
             "DELETE FROM requests WHERE answered < ?",
             (self.clock() - REQUEST_SECONDS,),

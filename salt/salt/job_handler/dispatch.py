@@ -130,7 +130,11 @@ class Dispatcher:
         """
         job = action.job
         if isinstance(action, salt.job_handler.manager.Discard):
-            self.journal.remove(job)
+            if job.minions is None:
+                job.minions = self.journal.minions_of(job)
+            sentence = vocabulary.SENTENCES[action.reason]
+            excluded = dict.fromkeys(job.minions, sentence)
+            self.journal.remove(job, excluded, self.clock())
             self._heartbeats.pop(job.seq, None)
             self.report.metrics.discarded(action, self.clock())
             await self.bus.tell(job, vocabulary.DISCARDED, self.report.discard(action))
@@ -189,7 +193,11 @@ class Dispatcher:
         if load is None or job.fixed:
             return load
         return salt.job_handler.target.narrow(
-            load, action.minions, action.excluded, job.waves > 1 or not action.last
+            load,
+            action.minions,
+            action.excluded,
+            # others of its minions had their turn before, or have it later
+            job.waves > 1 or not action.last,
         )
 
     # ------------------------------------------------------------------

@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 #: How long the job handler may take to answer, in seconds.
 ANSWER_SECONDS = 1.0
 
+#: How long it may take to take a job back, which others wait for less.
+CANCEL_SECONDS = 5.0
+
 #: How long a second try of a publish request waits for the first one's job id.
 TWIN_SECONDS = 10.0
 
@@ -37,7 +40,37 @@ def exempt(section, fun):
     return bool(funs) and all(fun in section["exempt"] for fun in funs)
 
 
-async def enter(opts, event, clear_load, request, forced=False):
+def _killed(clear_load):
+    """
+    Return the id of the job that is about to be killed, or None.
+    """
+    if clear_load["fun"] not in vocabulary.KILLS:
+        return None
+    for arg in clear_load.get("arg") or ():
+        if isinstance(arg, dict):
+            arg = arg.get("jid") if arg.get("__kwarg__") else None
+        return None if arg is None else str(arg)
+    return None
+
+
+def _withdrawn(clear_load, request):
+    """
+    Return the id of the job whose caller has gone, as the client says, or None. It asks
+    for the job by name, which every user may.
+    """
+    args = clear_load.get("arg")
+    if (
+        isinstance(request, dict)
+        and request.get("withdraw") is True
+        and clear_load["fun"] == "saltutil.find_job"
+        and isinstance(args, (list, tuple))
+        and args
+    ):
+        return str(args[0])
+    return None
+
+
+async def enter(opts, event, clear_load, request, minions=(), forced=False):
     """
     Take a publish request that is authorised and has no job id yet.
 
@@ -45,15 +78,26 @@ async def enter(opts, event, clear_load, request, forced=False):
     :param event: the master's event bus
     :param dict clear_load: the publish request
     :param request: what the client says of itself, see :mod:`salt.job_handler.client`
+    :param minions: the ids of those it is for
     :param bool forced: publish at once whatever the limits are, and charge it
     :return: a :class:`Gate`, or None if the job handler has no part in this job
     """
     if not salt.job_handler.enabled(opts):
         return None
     section = salt.job_handler.config.settings(opts)
-    if exempt(section, clear_load["fun"]):
-        return None
     gate = Gate(opts, event, section, clear_load["user"], forced)
+    withdrawn = _withdrawn(clear_load, request)
+    if withdrawn is not None:
+        await gate.cancel(withdrawn, user=gate.user)
+        load = {"jid": withdrawn, "minions": [], "missing": []}
+        gate.answer = {"enc": "clear", "load": gate.complete(load)}
+        return gate
+    killed = _killed(clear_load)
+    if killed is not None:
+        await gate.cancel(killed, minions=minions)
+    if exempt(section, clear_load["fun"]):
+        gate.direct = True
+        return gate if gate.cancelled else None
     gate.read(request)
     if not forced:
         await gate.reserve()
@@ -80,6 +124,33 @@ class Gate:
         self.sync = False
         self.timeout = None
         self.extend = False
+        self.cancelled = 0
+
+    async def cancel(self, jid, minions=None, user=None):
+        """
+        Take what waits of a job out of the queue.
+
+        :param minions: for these minions, or all
+        :param str user: if it is this user's
+        """
+        ask = {"cmd": "cancel", "jid": jid, "user": user}
+        if minions is not None:
+            ask["minions"] = salt.payload.dumps(list(minions), use_bin_type=True)
+        try:
+            reply = await salt.job_handler.ipc.ask(self.opts, ask, CANCEL_SECONDS)
+        except salt.job_handler.ipc.JobHandlerUnavailable as exc:
+            log.error("What waits of job %s was not taken back: %s", jid, exc)
+            return
+        self.cancelled = reply["cancelled"]
+
+    def complete(self, load):
+        """
+        Add to the answer of the master how many minions do not get the job that was
+        to be ended.
+        """
+        if self.cancelled:
+            load["job_handler"] = {"cancelled": self.cancelled}
+        return load
 
     def read(self, request):
         """
@@ -174,8 +245,9 @@ class Gate:
         if reply["state"] == vocabulary.UNKEPT:
             self._unkept(reply)
             return self.answer
+        self.complete(answer)
         if reply.get("job_handler"):
-            answer["job_handler"] = reply["job_handler"]
+            answer.setdefault("job_handler", {}).update(reply["job_handler"])
         return {"enc": "clear", "load": answer}
 
     def _unkept(self, reply):

@@ -121,16 +121,49 @@ class Journal(salt.job_handler.database.Database):
             ret.append((submission, job))
         return ret
 
-    def remove(self, job):
+    def remove(self, job, excluded=None, now=None):
         """
         Forget a job that won't be published.
+
+        :param dict excluded: the minions that did not get it, and why
         """
         with self.writing():
             self._delete(job)
+            self._leave_out(job.jid, excluded, now)
 
     def _delete(self, job):
         for table in ("jobs", "loads"):
             self.db.execute(f"DELETE FROM {table} WHERE seq = ?", (job.seq,))
+
+    # ------------------------------------------------------------------
+    # Who is left out
+    # ------------------------------------------------------------------
+
+    def leave_out(self, jid, excluded, now):
+        """
+        Note which minions do not get a job, and why.
+        """
+        with self.writing():
+            self._leave_out(jid, excluded, now)
+
+    def _leave_out(self, jid, excluded, now):
+        if excluded:
+            packed = salt.payload.dumps(excluded, use_bin_type=True)
+            self.db.execute(
+                "INSERT INTO left_out (jid, since, sentences) VALUES (?, ?, ?)",
+                (jid, now, packed),
+            )
+
+    def left_out(self, jid):
+        """
+        Return the minions that did not get a job, and why.
+        """
+        ret = {}
+        for (packed,) in self.db.execute(
+            "SELECT sentences FROM left_out WHERE jid = ? ORDER BY id", (jid,)
+        ):
+            ret.update(salt.payload.loads(packed))
+        return ret
 
     # ------------------------------------------------------------------
     # Waves
@@ -147,6 +180,7 @@ class Journal(salt.job_handler.database.Database):
         job = action.job
         wave = None
         with self.writing():
+            self._leave_out(job.jid, action.excluded, now)
             if load is not None:
                 wave = self.db.execute(
                     "INSERT INTO waves (seq, jid, cost, since, sent, ids, load)"
@@ -186,12 +220,6 @@ class Journal(salt.job_handler.database.Database):
                 "UPDATE waves SET sent = ?, load = NULL WHERE id = ?",
                 [(salt.job_handler.vocabulary.SENT, wave) for wave in waves],
             )
-
-    def recall(self, wave):
-        """
-        Forget a wave that must not be published any more.
-        """
-        self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
 
     def failed(self, wave, submission, job, load):
         """

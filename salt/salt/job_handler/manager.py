@@ -8,9 +8,10 @@ action after the other. Times are seconds of any clock that never goes back.
 
 import collections
 
+import salt.job_criteria
 import salt.job_handler.judge
 import salt.job_handler.queue
-from salt.job_handler.vocabulary import AGE, CANCELLED, TIMEOUT, UNKNOWN
+from salt.job_handler.vocabulary import AGE, CANCELLED, SENTENCES, TIMEOUT, UNKNOWN
 
 #: Publish ``job`` to ``minions``; ``last`` says whether nobody is left to publish to.
 #: ``minions`` may be empty, when all were excluded.
@@ -194,7 +195,7 @@ class QueueManager:
             job.minions = [minion for minion in job.minions if minion not in done]
         job.count = len(job.minions)
         job.sent += len(minions)
-        job.waves += bool(minions)
+        job.waves += 1
         job.moved = now
         job.reason = ""
         if not job.count:
@@ -232,18 +233,42 @@ class QueueManager:
         """
         return self.criteria.on_minion_start(minion, now)
 
-    def cancel(self, jid):
+    def cancel(self, jid, now, minions=None, user=None):
         """
         Take all publications under a job id out of the queue.
 
+        :param set minions: take these minions out of them, and leave the rest
+        :param str user: only those of this user
         :return: the actions
         """
         ret = []
         for job in self.queue.of_jid(jid):
+            if user not in (None, job.user):
+                continue
+            gone = self._cancelled(job, minions)
+            if len(gone) < job.count:
+                if gone and not job.fixed:
+                    sentence = SENTENCES[CANCELLED]
+                    decision = salt.job_criteria.publish(
+                        [], dict.fromkeys(gone, sentence)
+                    )
+                    ret.append(self._dispatch(job, decision, now))
+                continue
             self.queue.remove(job)
+            self._left.append(now)
             self.counters["cancelled"] += 1
             ret.append(Discard(job, CANCELLED))
         return ret
+
+    def _cancelled(self, job, minions):
+        """
+        Return which of a job's minions are taken out of it.
+        """
+        if job.minions is None:
+            job.minions = self.minions_of(job)
+        if minions is None:
+            return job.minions
+        return [minion for minion in job.minions if minion in minions]
 
     def stats(self, now):
         """

@@ -189,7 +189,7 @@ class Handler:
         """
         Keep what a restart must not forget, and forget what nobody needs.
         """
-        self.journal.clean()
+        self.journal.clean(self.opts["keep_jobs_seconds"])
         self.journal.put_snapshot("criteria", self.criteria.snapshot())
         self.journal.put_snapshot("silent", self.criteria.silent)
         self.journal.put_snapshot("counters", dict(self.manager.counters))

@@ -187,12 +187,17 @@ class Recovery:
         for wave, (seq, since, minions, load) in list(self._unsent.items()):
             if load["jid"] != jid:
                 continue
-            self.journal.recall(wave)
             del self._unsent[wave]
             job = self.manager.queue.get(seq)
             if job is None:
                 job = salt.job_handler.job.Job(
                     seq, jid, load["fun"], 0, [], load.get("user", ""), queued=since
                 )
+                job.fixed = salt.job_handler.target.is_fixed(self.opts, minions)
+                job.waves = 1
                 self.manager.queue.put(job, None, first=True)
+            else:
+                load = self.journal.load_of(job)
             self.manager.take_back(job, minions, now)
+            again = f"again-{wave}-{self.dispatcher.master}"
+            self.journal.failed(wave, again, job, load)

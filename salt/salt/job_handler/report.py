@@ -220,5 +220,6 @@ class Report:
             "jid": jid,
             "waiting": waiting,
             "running_on": charged,
+            "left_out": self.journal.left_out(jid),
             "state": ("queued" if waiting else "dispatched" if charged else "not here"),
         }

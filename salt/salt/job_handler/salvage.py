@@ -21,12 +21,13 @@ TABLES = {
     "loads": "seq",
     "waves": "id",
     "returns": None,
+    "left_out": "id",
     "requests": "request",
     "snapshots": "name",
 }
 
 #: Columns that hold something packed.
-_PACKED = ("info", "ids", "load", "answer", "value")
+_PACKED = ("info", "ids", "load", "answer", "value", "sentences")
 
 #: So many numbers of rows are tried at most.
 MOST = 1000000

@@ -16,6 +16,9 @@ QUESTION = "_0"
 #: The minion that stands for those that only syndics know.
 UNKNOWN = "*"
 
+#: The functions that end a job on minions: what waits of it for these minions ends too.
+KILLS = ("saltutil.kill_job", "saltutil.term_job")
+
 #: The name of the error that refuses a job.
 REFUSED = "JobQueueFullError"
 

@@ -14,6 +14,7 @@ import pytest
 import salt.client
 import salt.job_handler
 import salt.job_handler.claims
+import salt.job_handler.client
 import salt.job_handler.gate
 import salt.job_handler.ipc
 import salt.job_handler.journal
@@ -433,15 +434,45 @@ class _Waits:
     exclusive = False
     event = Mock(cpub=True)
 
-    def __init__(self, opts, pub_data):
-        self.opts = opts
-        self.run_job = Mock(return_value=pub_data)
-        self.get_cli_event_returns = Mock(side_effect=KeyboardInterrupt)
+    def __init__(self, setup, pub_data, loop):
+        self.opts = setup.opts
+        self.run_job = Mock(side_effect=[pub_data, None])
+        self.get_cli_event_returns = Mock(side_effect=self.interrupted)
         self._get_timeout = Mock()
+        self.setup = setup
+        self.loop = loop
+        self.cancelled = None
+
+    def interrupted(self, *args, **kwargs):
+        self.run_job.side_effect = self.ask
+        raise KeyboardInterrupt
+
+    def ask(self, tgt, fun, arg, tgt_type, timeout, listen, **kwargs):
+        """
+        Ask the master, which asks the job handler.
+        """
+        assert self.withdrawing
+        request = {"withdraw": True}
+        answer = asyncio.run_coroutine_threadsafe(
+            salt.job_handler.gate.enter(
+                self.opts,
+                self.setup.bus,
+                {"fun": fun, "arg": arg, "user": kwargs["username"]},
+                request,
+                ["m1", "m2"],
+            ),
+            self.loop,
+        ).result()
+        load = answer.answer["load"]
+        self.cancelled = salt.job_handler.client.cancelled(load)
+        return load
 
 
-@pytest.mark.parametrize("handler", ["answers", "is gone"])
-def test_ctrl_c(setup, capsys, handler):
+@pytest.mark.parametrize(
+    "user,handler,cancelled",
+    [("root", "answers", 2), ("bob", "answers", 0), ("root", "is gone", 0)],
+)
+def test_ctrl_c(setup, user, handler, cancelled):
     """
     What waits does not go out behind the back of whoever has gone.
     """
@@ -453,23 +484,27 @@ def test_ctrl_c(setup, capsys, handler):
         answer = await _publish(setup, "2", ["m1", "m2"], _request(sync=True))
         if handler == "is gone":
             await setup.stop()
-        client = _Waits(setup.opts, answer["load"])
         loop = asyncio.get_running_loop()
-        told = await loop.run_in_executor(None, _interrupted, client)
+        client = _Waits(setup, answer["load"], loop)
+        told = await loop.run_in_executor(None, _interrupted, client, user)
         if handler == "is gone":
             await setup.start()
-        return told, len(setup.handler.manager.queue)
+        return told, client, len(setup.handler.manager.queue)
 
-    told, queued = asyncio.run(run())
+    told, client, queued = asyncio.run(run())
     assert "This job's jid is: 2" in told
-    assert queued == (0 if handler == "answers" else 1)
-    said = "2 minions do not get the job any more." in capsys.readouterr().err
-    assert said == (not queued)
+    assert client.cancelled == cancelled
+    assert queued == (0 if cancelled else 1)
+    assert not client.withdrawing
 
 
-def _interrupted(client):
+def _interrupted(client, user):
     with pytest.raises(SystemExit) as raised:
-        list(salt.client.LocalClient.cmd_cli(client, "*", "test.sleep"))
+        list(
+            salt.client.LocalClient.cmd_cli(
+                client, "*", "test.sleep", username=user, eauth="pam"
+            )
+        )
     return str(raised.value)
 
 

@@ -23,7 +23,7 @@ MINIONS = [f"m{number}" for number in range(25)]
 
 async def _enter(setup, fun="state.apply", user="root", request=None, forced=False):
     return await salt.job_handler.gate.enter(
-        setup.opts, setup.bus, {"fun": fun, "user": user}, request, forced
+        setup.opts, setup.bus, {"fun": fun, "user": user}, request, forced=forced
     )
 
 

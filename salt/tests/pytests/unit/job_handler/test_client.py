@@ -16,6 +16,7 @@ class Client:
 
     patience = None
     batching = False
+    withdrawing = False
 
     def __init__(self, **opts):
         self.opts = opts

@@ -277,9 +277,9 @@ def test_cancel(bench):
     setup.manager.paused = True
     setup.submit(2, "a")
     setup.submit(1, "b")
-    (action,) = setup.manager.cancel("a")
+    (action,) = setup.manager.cancel("a", setup.now)
     assert (action.job.jid, action.reason) == ("a", "cancelled")
-    assert setup.manager.cancel("a") == []
+    assert setup.manager.cancel("a", setup.now) == []
     setup.manager.paused = False
     assert [jid for jid, _ in setup.sent()] == ["b"]
 

@@ -23,7 +23,9 @@ def reasons(bench):
     report = salt.job_handler.report.Report(
         {},
         setup.manager,
-        types.SimpleNamespace(load_of=lambda job: {"tgt": "*"}),
+        types.SimpleNamespace(
+            load_of=lambda job: {"tgt": "*"}, left_out=lambda jid: {}
+        ),
         lambda: setup.now,
     )
 
