@@ -6,7 +6,7 @@ Off by default, see :conf_master:`rate_limiting`. The layers, each of which impo
 those above it, and of its own only what stands before:
 
 1. words: :mod:`~salt.job_handler.vocabulary`, :mod:`~salt.job_handler.job` (what travels
-   between the parts)
+   between the parts), :mod:`~salt.job_handler.interval` (who are neighbours)
 2. the state machine, without I/O and with the time passed in:
    :mod:`~salt.job_handler.queue`, :mod:`~salt.job_handler.judge` (asks the criteria
    module), :mod:`~salt.job_handler.manager`, :mod:`~salt.job_handler.rounds` (which

@@ -10,6 +10,7 @@ import logging
 import sqlite3
 
 import salt.job_handler.database
+import salt.job_handler.interval
 import salt.job_handler.manager
 import salt.job_handler.target
 import salt.job_handler.vocabulary as vocabulary
@@ -160,8 +161,13 @@ class Dispatcher:
         :return: whether that worked; if not, the job waits again
         """
         job, now = action.job, self.clock()
+        stretch = None
+        if not job.fixed and (action.minions or action.excluded):
+            stretch = salt.job_handler.interval.stretch(
+                job, action.minions, action.excluded
+            )
         whole = self.journal.load_of(job) if action.minions else None
-        load = self._narrowed(action, whole)
+        load = self._narrowed(action, whole, stretch)
         cost = 0 if load is None else self.manager.criteria.cost(job)
         try:
             wave = self.journal.dispatch(action, load, cost, now)
@@ -185,7 +191,7 @@ class Dispatcher:
         return True
 
     @staticmethod
-    def _narrowed(action, load):
+    def _narrowed(action, load, stretch):
         """
         Return the load of a wave: that of the job, with a target of its own.
         """
@@ -198,6 +204,7 @@ class Dispatcher:
             action.excluded,
             # others of its minions had their turn before, or have it later
             job.waves > 1 or not action.last,
+            stretch,
         )
 
     # ------------------------------------------------------------------

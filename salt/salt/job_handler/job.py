@@ -44,6 +44,7 @@ class Job:
         "ref",
         "left_out",
         "told",
+        "upto",
         "beaten",
     )
 
@@ -82,6 +83,9 @@ class Job:
         self.flow = None
         #: the minions that won't get it, and why
         self.left_out = {}
+        #: all minions with ids below this have had their turn, see
+        #: :mod:`salt.job_handler.interval`; None if that is not known
+        self.upto = None
         #: whether the caller knows that it waits, and when it was last told so
         self.told = False
         self.beaten = queued

@@ -7,6 +7,7 @@ job only has to say so in its target.
 
 import logging
 
+import salt.job_handler.interval
 import salt.utils.resource_registry
 from salt.defaults import DEFAULT_TARGET_DELIM
 
@@ -30,7 +31,7 @@ _NO_WORD = frozenset(" \t\r\n()")
 _OPERATORS = frozenset(("and", "or", "not", "(", ")"))
 
 
-def narrow(load, minions, excluded, partial):
+def narrow(load, minions, excluded, partial, stretch=None):
     """
     Return the load that reaches these minions of a job.
 
@@ -39,19 +40,26 @@ def narrow(load, minions, excluded, partial):
     :param excluded: the minions that are left out for good
     :param bool partial: whether others of the job's minions have got it before, or wait
         for it still
+    :param Stretch stretch: where between these the minions are, if they are neighbours
     :return: ``load`` itself if nobody is left out; or else a copy with a list of the
-        minions, or with ``(<target>) and not L@<excluded>``, whichever is shorter
+        minions, or with ``(<target>) and E@<neighbours> and not L@<excluded>``,
+        whichever is shorter
     """
     if not excluded and not partial:
         return load
-    ret = dict(load)
-    compound = None if partial else _without(load, excluded)
-    listed = sum(map(len, minions)) + 3 * len(minions)
-    if compound is not None and len(compound) < listed:
-        ret["tgt"], ret["tgt_type"] = compound, "compound"
-        ret.pop("delimiter", None)
+    if not partial:
+        found = _without(load, "", excluded)
+    elif stretch is not None and minions:
+        found = _neighbours(load, stretch, minions)
     else:
-        ret["tgt"], ret["tgt_type"] = list(minions), "list"
+        found = None
+    listed = sum(map(len, minions)) + 3 * len(minions)
+    if found is None or len(found[0]) >= listed:
+        found = list(minions), "list"
+    ret = dict(load)
+    ret["tgt"], ret["tgt_type"] = found
+    if found[1] != "list":
+        ret.pop("delimiter", None)
     return ret
 
 
@@ -80,16 +88,34 @@ def is_fixed(opts, minions):
         return False
 
 
-def _without(load, excluded):
+def _neighbours(load, stretch, minions):
     """
-    Return a compound target for all but some minions, or None if there is none.
+    Return the target and its type for the minions of a stretch, or None.
+    """
+    pattern = salt.job_handler.interval.pattern(stretch.low, stretch.high, minions)
+    if not pattern:
+        return None
+    if not stretch.skipped and (load["tgt"], load["tgt_type"]) == ("*", "glob"):
+        return pattern, "pcre"
+    return _without(load, f"E@{pattern}", stretch.skipped)
+
+
+def _without(load, pattern, excluded):
+    """
+    Return a compound target and its type for all minions, or those that fit a word of
+    it, but some; None if there is none.
     """
     if any(_NO_WORD & set(minion) or "," in minion for minion in excluded):
         return None
     target = _compound(load)
     if target is None:
         return None
-    return "( {} ) and not L@{}".format(target, ",".join(sorted(excluded)))
+    parts = [f"( {target} )"]
+    if pattern:
+        parts.append(pattern)
+    if excluded:
+        parts.append("not L@{}".format(",".join(sorted(excluded))))
+    return " and ".join(parts), "compound"
 
 
 def _compound(load):

@@ -1,0 +1,143 @@
+"""
+Parts of a job's minions that need no list: the neighbours in the order of their ids.
+
+A wave goes to neighbours, so a regular expression of two hundred bytes says who they are,
+instead of a list of thirty thousand that all connected minions hear.
+"""
+
+import bisect
+import collections
+
+#: The last character: no id comes after it.
+_END = chr(0x10FFFF)
+
+#: The minions of a wave are all those of the job from ``low`` on and below ``high``, texts
+#: or None for no bound, without the ids in ``skipped``.
+Stretch = collections.namedtuple("Stretch", ("low", "high", "skipped"))
+
+
+def stretch(job, minions, excluded):
+    """
+    Return the :class:`Stretch` of a wave, or None if its minions are not neighbours. Call
+    this once for each part of a job that leaves the queue.
+
+    :param Job job: with the minions that still wait
+    :param list minions: those of the wave, sorted
+    :param excluded: those that are left out with it
+    """
+    low, gone = job.upto, [*minions[:1], *minions[-1:], *excluded]
+    if low is None and job.waves > 1:
+        # some had their turn before, and it is not known who
+        job.upto = _END
+        return None
+    waiting = job.minions
+    place = bisect.bisect_left(waiting, max(gone))
+    high = _boundary(max(gone), waiting[place]) if place < len(waiting) else None
+    job.upto = max(low or "", _END if high is None else high)
+    if low is not None and min(gone) < low:
+        return None
+    first = 0 if low is None else bisect.bisect_left(waiting, low)
+    return Stretch(low, high, [*sorted(excluded), *waiting[first:place]])
+
+
+def _boundary(last, following):
+    """
+    Return the shortest beginning of an id that is greater than the id before it.
+    """
+    for length in range(1, len(following)):
+        if following[:length] > last:
+            return following[:length]
+    return following
+
+
+def pattern(low, high, ids):
+    """
+    Return a regular expression that ``re.match`` finds in these ids, and in no id that is
+    less than ``low`` or not less than ``high``. It has no parentheses and no white space.
+
+    :param low: a text, or None
+    :param high: a text, or None
+    :param list ids: sorted ids between the two
+    """
+    return "|".join(
+        _literal(prefix) + _next(first, last)
+        for prefix, first, last in _parts(low, high)
+        if _any(ids, prefix, first, last)
+    )
+
+
+def _parts(low, high):
+    """
+    Yield the parts of an interval as ``(prefix, first, last)``: what begins with
+    ``prefix`` and goes on with a character from ``first`` to ``last``. If these are
+    empty, ``prefix`` itself; if they are None, all that begins with it.
+    """
+    same = -1
+    if low is not None and high is not None:
+        same = 0
+        while same < len(low) and low[same] == high[same]:
+            same += 1
+    if low is not None and same < len(low):
+        yield low, None, None
+        for place in range(len(low) - 1, same, -1):
+            yield low[:place], _after(low[place]), _END
+    if low is not None and high is not None and same < len(low):
+        yield low[:same], _after(low[same]), _before(high[same])
+        same += 1
+    if high is not None:
+        for place in range(max(same, 0), len(high)):
+            yield high[:place], "", ""
+            yield high[:place], "\0", _before(high[place])
+
+
+def _after(char):
+    return chr(min(ord(char) + 1, ord(_END)))
+
+
+def _before(char):
+    return chr(max(ord(char) - 1, 0))
+
+
+def _any(ids, prefix, first, last):
+    """
+    Return whether an id is in a part.
+    """
+    place = bisect.bisect_left(ids, prefix + (first or ""))
+    if place == len(ids) or not ids[place].startswith(prefix):
+        return False
+    if first is None:
+        return True
+    return ids[place][len(prefix) : len(prefix) + 1] <= last
+
+
+def _next(first, last):
+    """
+    Return the expression for the character that follows a prefix.
+    """
+    if first is None:
+        return ""
+    if not first:
+        return r"\Z"
+    if first == last:
+        return _literal(first)
+    if last == _END:
+        return r"[^\x00-{}]".format(_escaped(_before(first)))
+    return f"[{_escaped(first)}-{_escaped(last)}]"
+
+
+def _literal(text):
+    return "".join(char if char in "-_" else _escaped(char) for char in text)
+
+
+def _escaped(char):
+    """
+    Return a character as it may stand anywhere in a regular expression.
+    """
+    if char.isalnum() and char.isascii():
+        return char
+    if char == ".":
+        return r"\."
+    code = ord(char)
+    if code < 0x100:
+        return rf"\x{code:02x}"
+    return rf"\u{code:04x}" if code < 0x10000 else rf"\U{code:08x}"
