@@ -154,7 +154,7 @@ def queue(minions: int, jobs: int) -> float:
 
 
 async def _fill(minions: int, jobs: int, handler: Any) -> float:  # noqa: ANN401
-    handler.manager.paused = True
+    handler.manager.orders.paused = True
     packed = salt.payload.dumps(ids(minions), use_bin_type=True)
     before = psutil.Process().memory_info().rss
     for number in range(jobs):

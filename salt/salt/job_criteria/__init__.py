@@ -75,6 +75,14 @@ class Criteria:
         """
         return min(heads, key=lambda job: job.seq)
 
+    def beside(self, job, now):
+        """
+        Return whether a job, which is not the next one, may be decided on all the same
+        while the next one waits. That must not be delayed by it. Called often: no job may
+        go, by default.
+        """
+        return False
+
     def cost(self, job):
         """
         Return the points that a job costs for each minion.

@@ -57,6 +57,12 @@ class Ledger:
         """
         return set(self._jobs.get(jid, ()))
 
+    def points_of(self, jid):
+        """
+        Return the points of all minions that are charged for a job.
+        """
+        return sum(points for points, _ in self._jobs.get(jid, {}).values())
+
     def of_minion(self, minion):
         """
         Return the points that a minion is charged.

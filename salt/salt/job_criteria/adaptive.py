@@ -107,6 +107,13 @@ class Adaptive(salt.job_criteria.capacity.Capacity):
         self.pressed = self.pressed or gone < job.count
         return decision
 
+    def _wanted(self, job, limit, cost, now):
+        wanted = super()._wanted(job, limit, cost, now)
+        if self.seeking and wanted > 1:
+            # each wave tells more than two of half its size
+            wanted = max(wanted, min(job.count, int(limit // cost)))
+        return wanted
+
     def _look(self, now):
         """
         Move the limit, at most once a second.

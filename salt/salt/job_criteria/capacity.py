@@ -31,14 +31,31 @@ that have not answered when they were asked what they run, until they are heard 
     that is wider than the master's capacity then runs alone.
 
 ``min_wave``
-    How many minions a wave has at least, half of the capacity by default: every
+    How many minions a wave has at least, three quarters of the capacity by default: every
     wave is sent to all connected minions, so many small ones are expensive. A job that
-    has not moved for ``wave_patience`` seconds (2 by default) takes what there is.
+    has not moved for ``wave_patience`` seconds (5 by default) takes what there is.
+
+``reserve``
+    Which part of the master's capacity is kept for small jobs, 0.05 by default. A job
+    that fits into it goes out at once while a wider one waits for room, which it does not
+    delay. 0 keeps nothing.
+
+``fair``
+    ``True`` by default: users take turns. The next job is that of the user who has had
+    the least from the master of late, for as long as his jobs have waited: who floods the
+    queue waits behind himself. What a user has had halves each minute. With ``False``
+    jobs go out in the order in which they came.
+
+``ageing``
+    For each so many seconds that a job waits, it counts once more against what its user
+    has had, 60 by default.
 
 .. versionadded:: 3008.6
 """
 
 import salt.job_criteria
+
+_HALF_LIFE = 60
 
 
 class Capacity(salt.job_criteria.Criteria):
@@ -52,13 +69,23 @@ class Capacity(salt.job_criteria.Criteria):
         "waves",
         "min_wave",
         "wave_patience",
+        "reserve",
+        "fair",
+        "ageing",
     )
 
     def __init__(self, settings):
         super().__init__(settings)
         self.max_minion_jobs = settings.get("max_minion_jobs")
         self.waves = settings.get("waves", True)
-        self.patience = settings.get("wave_patience", 2)
+        self.patience = settings.get("wave_patience", 5)
+        self.reserve = settings.get("reserve", 0.05)
+        self.fair = settings.get("fair", True)
+        self.ageing = settings.get("ageing", 60)
+        # {flow: (points, as of when)}
+        self.had = {}
+        # job ids of small jobs
+        self._aside = set()
         # for so long a silent minion is charged for what it was sent
         self.hold = 2 * settings.get("long_running", 60)
         # what silent minions are charged, and when that was summed up
@@ -72,13 +99,82 @@ class Capacity(salt.job_criteria.Criteria):
             value = settings.get(name)
             if value is not None and not salt.job_criteria.is_count(value):
                 errors.append(f"{name} is {value!r}: write a whole number from 1 on.")
-        if not isinstance(settings.get("waves", True), bool):
-            errors.append(f"waves is {settings['waves']!r}: write True or False.")
-        if not salt.job_criteria.is_number(settings.get("wave_patience", 2)):
+        for name in ("waves", "fair"):
+            if not isinstance(settings.get(name, True), bool):
+                errors.append(f"{name} is {settings[name]!r}: write True or False.")
+        for name in ("wave_patience", "ageing"):
+            if not salt.job_criteria.is_number(settings.get(name, 1)):
+                errors.append(f"{name} is {settings[name]!r}: write seconds above 0.")
+        reserve = settings.get("reserve", 0)
+        if reserve != 0 and not (salt.job_criteria.is_number(reserve) and reserve < 1):
             errors.append(
-                f"wave_patience is {settings['wave_patience']!r}: write seconds above 0."
+                f"reserve is {reserve!r}: write 0 or a part of the capacity below 1."
             )
         return errors
+
+    # ------------------------------------------------------------------
+    # Whose turn it is
+    # ------------------------------------------------------------------
+
+    def flow(self, job):
+        return job.user if self.fair else None
+
+    def weight(self, flow):
+        """
+        Return by how much jobs of a flow are preferred to those of others.
+        """
+        return 1
+
+    def choose(self, heads, now):
+        return min(heads, key=lambda job: (self._served(job, now), job.seq))
+
+    def _served(self, job, now):
+        """
+        Return what a job's flow has had, measured by what it is worth by now.
+        """
+        weight = self.weight(job.flow) * (1 + (now - job.queued) / self.ageing)
+        # one point more, so that weights count among those who have had nothing
+        return (self._had(job.flow, now) + 1) / weight
+
+    def _had(self, flow, now):
+        points, then = self.had.get(flow, (0, now))
+        return points * 0.5 ** ((now - then) / _HALF_LIFE)
+
+    def charge(self, job, minions, now):
+        super().charge(job, minions, now)
+        flow = job.flow or self.flow(job)
+        points = self._had(flow, now) + len(minions) * self.cost(job)
+        self.had[flow] = (points, now)
+        if len(self.had) > 1000:
+            # who has had next to nothing
+            self.had = {
+                flow: had for flow, had in self.had.items() if self._had(flow, now) > 1
+            }
+
+    # ------------------------------------------------------------------
+    # How much there is
+    # ------------------------------------------------------------------
+
+    def _kept(self, limit):
+        """
+        Return the points that are kept for small jobs.
+        """
+        return 0 if limit is None else int(limit * self.reserve)
+
+    def _used_aside(self, kept):
+        """
+        Return how much of what is kept for small jobs they use.
+        """
+        self._aside = {jid for jid in self._aside if self.ledger.owes(jid)}
+        # the limit may have been lowered, or a job id have come again with a wide job
+        return min(kept, sum(map(self.ledger.points_of, self._aside)))
+
+    def beside(self, job, now):
+        limit = self.master_limit(now)
+        wanted, kept = job.count * self.cost(job), self._kept(limit)
+        if job.fixed or wanted > kept or wanted > limit - self.ledger.used:
+            return False
+        return wanted <= kept - self._used_aside(kept)
 
     def master_limit(self, now):
         """
@@ -95,12 +191,14 @@ class Capacity(salt.job_criteria.Criteria):
     def decide(self, job, now):
         cost = self.cost(job)
         limit = self.master_limit(now)
-        used = self.ledger.used
+        used, small = self.ledger.used, self.beside(job, now)
+        if limit is not None and not small:
+            kept = self._kept(limit)
+            limit -= kept
+            used -= self._used_aside(kept)
         room = job.count if limit is None else int((limit - used) // cost)
         if used and room < self._wanted(job, limit, cost, now):
-            return salt.job_criteria.requeue(
-                f"the master is at {used:g} of {limit:g} points"
-            )
+            return salt.job_criteria.requeue(self._full(now))
         if limit is not None and (not self.waves or job.fixed):
             # nothing runs, so it runs alone, however wide it is
             room = max(room, job.count)
@@ -110,7 +208,18 @@ class Capacity(salt.job_criteria.Criteria):
                 f"{doubted} minions are asked whether they still run what they were sent"
             )
         self.charge(job, minions, now)
+        if small:
+            self._aside.add(job.jid)
         return salt.job_criteria.publish(minions, excluded)
+
+    def _full(self, now):
+        """
+        Return why a job waits for room.
+        """
+        limit = self.master_limit(now)
+        kept = self._kept(limit)
+        ret = f"the master is at {self.ledger.used:g} of {limit:g} points"
+        return f"{ret}, {kept} of which are for small jobs" if kept else ret
 
     def _wanted(self, job, limit, cost, now):
         """
@@ -120,7 +229,7 @@ class Capacity(salt.job_criteria.Criteria):
             return max(job.count, 1)
         if limit is None or now - job.moved >= self.patience:
             return 1
-        least = self.settings.get("min_wave") or int(limit // 2)
+        least = self.settings.get("min_wave") or int(limit * 3 // 4)
         return max(1, min(job.count, least, int(limit // cost)))
 
     def _split(self, job, room, cost, now):

@@ -1,9 +1,9 @@
 """
-Lanes, fair shares and ageing
-=============================
+Lanes of different weight
+=========================
 
 :mod:`capacity <salt.job_criteria.capacity>`, with an order of its own: jobs wait in
-lanes of different weight, the users of a lane take turns, and nobody waits for ever.
+lanes of different weight, and the users of a lane take turns.
 
 .. code-block:: yaml
 
@@ -14,7 +14,6 @@ lanes of different weight, the users of a lane take turns, and nobody waits for 
         - urgent: {weight: 10, functions: [pkg.*], users: [security]}
         - bulk: {weight: 1, functions: [state.*]}
       default_weight: 3
-      ageing: 60
 
 ``lanes``
     Each with its name, a weight, and globs of ``functions`` or ``users`` or both; a
@@ -24,12 +23,9 @@ lanes of different weight, the users of a lane take turns, and nobody waits for 
 ``default_weight``
     The weight of that one, 1 by default.
 
-``ageing``
-    Each so many seconds that a job waits, its lane weighs once more what it weighs, 60
-    by default.
-
 Of the jobs that are first of their user and lane, the next one is whose user has had the
-least from the master of late, by the weight. What a user has had halves each minute.
+least from the master of late, by the weight. Each ``ageing`` seconds that a job waits,
+its lane weighs once more what it weighs.
 
 .. versionadded:: 3008.6
 """
@@ -38,8 +34,6 @@ import fnmatch
 
 import salt.job_criteria
 import salt.job_criteria.capacity
-
-_HALF_LIFE = 60
 
 
 class Priority(salt.job_criteria.capacity.Capacity):
@@ -51,16 +45,12 @@ class Priority(salt.job_criteria.capacity.Capacity):
         *salt.job_criteria.capacity.Capacity.options,
         "lanes",
         "default_weight",
-        "ageing",
     )
 
     def __init__(self, settings):
         super().__init__(settings)
         self.weights = {"default": settings.get("default_weight", 1)}
         self.lanes = []
-        self.ageing = settings.get("ageing", 60)
-        # flow: (points, as of when)
-        self.had = {}
         if not self.validate(settings):
             for lane in settings.get("lanes", []):
                 ((name, rule),) = lane.items()
@@ -70,9 +60,9 @@ class Priority(salt.job_criteria.capacity.Capacity):
     @classmethod
     def validate(cls, settings):
         errors = super().validate(settings)
-        for name in ("default_weight", "ageing"):
-            if not salt.job_criteria.is_number(settings.get(name, 1)):
-                errors.append(f"{name} is {settings[name]!r}: write a number above 0.")
+        weight = settings.get("default_weight", 1)
+        if not salt.job_criteria.is_number(weight):
+            errors.append(f"default_weight is {weight!r}: write a number above 0.")
         lanes = settings.get("lanes", [])
         if not isinstance(lanes, list) or not all(
             isinstance(lane, dict)
@@ -118,31 +108,8 @@ class Priority(salt.job_criteria.capacity.Capacity):
                 return name, job.user
         return "default", job.user
 
-    def choose(self, heads, now):
-        return min(heads, key=lambda job: (self._served(job, now), job.seq))
-
-    def _served(self, job, now):
-        """
-        Return what a job's flow has had, measured by what it is worth by now.
-        """
-        weight = self.weights[job.flow[0]] * (1 + (now - job.queued) / self.ageing)
-        # one point more, so that weights count among those who have had nothing
-        return (self._had(job.flow, now) + 1) / weight
-
-    def _had(self, flow, now):
-        points, then = self.had.get(flow, (0, now))
-        return points * 0.5 ** ((now - then) / _HALF_LIFE)
-
-    def charge(self, job, minions, now):
-        super().charge(job, minions, now)
-        flow = job.flow or self.flow(job)
-        points = self._had(flow, now) + len(minions) * self.cost(job)
-        self.had[flow] = (points, now)
-        if len(self.had) > 1000:
-            # who has had next to nothing
-            self.had = {
-                flow: had for flow, had in self.had.items() if self._had(flow, now) > 1
-            }
+    def weight(self, flow):
+        return self.weights[flow[0]]
 
 
 def _any(globs, value):

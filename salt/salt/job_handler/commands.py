@@ -2,25 +2,11 @@
 The commands of the private socket: what workers hand over, and what administrators ask.
 """
 
-import asyncio
-import collections
-import logging
 import sqlite3
 
-import salt.job_handler.claims
 import salt.job_handler.database
-import salt.job_handler.job
 import salt.job_handler.manager
-import salt.job_handler.vocabulary as vocabulary
 import salt.payload
-
-log = logging.getLogger(__name__)
-
-#: How long a submission waits for what others have set in motion.
-PATIENCE_SECONDS = 0.25
-
-#: So many job ids that were cancelled are remembered.
-CANCELLED = 1000
 
 
 class Commands:
@@ -28,31 +14,23 @@ class Commands:
     Each command is a method ``cmd_<name>`` that takes the request and returns the reply.
 
     :param Dispatcher dispatcher: publishes, and knows the queue and the journal
+    :param Submissions submissions: takes jobs in
     :param Recovery recovery: knows what may not have been sent
     :param Maintenance maintenance: checks charges
     :param Report report: finds the words
     """
 
-    def __init__(self, dispatcher, recovery, maintenance, report):
+    def __init__(self, dispatcher, submissions, recovery, maintenance, report):
         self.dispatcher = dispatcher
+        self.submissions = submissions
         self.recovery = recovery
         self.maintenance = maintenance
         self.report = report
-        self.opts = dispatcher.opts
         self.clock = dispatcher.clock
         self.journal = dispatcher.journal
         self.manager = dispatcher.manager
-        # idempotency keys with a place in the queue but no job id yet, and until when
-        self._pending = {}
-        # job ids that somebody has cancelled: a batch publishes more than once
-        self._cancelled = collections.OrderedDict()
-
-    def recover(self):
-        """
-        Take over what the last job handler knew.
-        """
-        jids = self.journal.get_snapshot("cancelled") or []
-        self._cancelled.update(dict.fromkeys(jids))
+        self.cmd_reserve = submissions.reserve
+        self.cmd_submit = submissions.submit
 
     async def handle(self, request):
         """
@@ -64,179 +42,18 @@ class Commands:
             salt.job_handler.database.end_if_damaged(exc)
             raise
 
-    def tick(self, now):
-        """
-        Forget the requests whose worker has not come back.
-        """
-        for key, until in list(self._pending.items()):
-            if until <= now:
-                del self._pending[key]
-
-    # ------------------------------------------------------------------
-    # Of workers
-    # ------------------------------------------------------------------
-
-    async def cmd_reserve(self, request):
-        now = self.clock()
-        key = request.get("idempotency_key")
-        if key is not None:
-            answer = self.journal.answered(key)
-            if answer is not None:
-                return {
-                    "state": vocabulary.ANSWERED,
-                    "answer": self._renewed(answer, now),
-                }
-            if self._pending.get(key, now) > now:
-                return {"state": vocabulary.TWIN}
-        if not self.manager.reserve(request["submission"], now):
-            return self.report.full(now)
-        if key is not None:
-            self._pending[key] = now + salt.job_handler.manager.RESERVED_SECONDS
-        return {"state": vocabulary.RESERVED}
-
-    def _renewed(self, answer, now):
-        """
-        Return the answer to a request that comes again, as things are now.
-        """
-        state = answer.pop("job_handler", None)
-        waiting = self.manager.queue.of_jid(answer["jid"])
-        if waiting:
-            answer["job_handler"] = self.report.state(waiting[0], now)
-        elif state and state.get("excluded"):
-            answer["job_handler"] = self.report.excluded(state["excluded"])
-        return answer
-
-    async def cmd_submit(self, request):
-        try:
-            return await self._submit(request)
-        finally:
-            # a second try finds an answer now
-            self._pending.pop(request.get("idempotency_key"), None)
-            self.manager.unreserve(request["submission"])
-
-    async def _submit(self, request):
-        now = self.clock()
-        job, ids = self._job(request, now)
-        if job.jid in self._cancelled:
-            # another part of a batch
-            sentence = vocabulary.SENTENCES[vocabulary.CANCELLED]
-            excluded = dict.fromkeys(salt.payload.loads(ids), sentence)
-            self.journal.leave_out(job.jid, excluded, now)
-            return {
-                "state": vocabulary.ACCEPTED,
-                "job_handler": self.report.excluded(excluded),
-            }
-        refusal = self._keep(request, job, ids)
-        if refusal is not None:
-            return refusal
-        if job.forced:
-            job.minions = self.journal.minions_of(job)
-            async with self.dispatcher.ahead():
-                await self.dispatcher.do(self.manager.force(job, now))
-        else:
-            if not job.sync:
-                # who waits for a synchronous job rather has the answers that there are
-                self.recovery.wait_for_minions(now)
-            self.manager.submit(job, request["submission"])
-            await self.dispatcher.pump(PATIENCE_SECONDS)
-        return await self._accepted(request, job)
-
-    @staticmethod
-    def _job(request, now):
-        """
-        Return the job that is handed over, and the ids of its minions as they are kept.
-        """
-        load, timeout, ids = request["load"], request["timeout"], request["ids"]
-        job = salt.job_handler.job.Job(
-            None,
-            load["jid"],
-            load["fun"],
-            request["count"],
-            user=load.get("user", ""),
-            sync=request["sync"],
-            deadline=None if timeout is None else now + timeout,
-            queued=now,
-            forced=request["forced"],
-            fixed=request["fixed"],
-        )
-        if job.fixed and not job.count:
-            # a master of masters that knows none of the targets: count the job itself
-            job.count = 1
-            ids = salt.payload.dumps([vocabulary.UNKNOWN], use_bin_type=True)
-        return job, ids
-
-    def _keep(self, request, job, ids):
-        """
-        Write a job down and claim it.
-
-        :return: the reply if there is nothing to publish, or None
-        """
-        submission = request["submission"]
-        try:
-            if not self.journal.add(submission, job, ids, request["load"]):
-                return {"state": vocabulary.KNOWN}
-            try:
-                mine = salt.job_handler.claims.claim(
-                    self.opts, submission, salt.job_handler.claims.HANDLER
-                )
-                if mine:
-                    self._answer(request, job, {})
-            except (OSError, sqlite3.OperationalError):
-                self.journal.remove(job)
-                raise
-        except (OSError, sqlite3.OperationalError) as exc:
-            log.exception("Job %s can't be written down", job.jid)
-            return {"state": vocabulary.UNKEPT, "reason": str(exc)}
-        if not mine:
-            # the worker did not wait for this, and has published the job
-            self.journal.remove(job)
-            salt.job_handler.claims.drop(self.opts, submission)
-            return {"state": vocabulary.LATE}
-        asyncio.get_running_loop().call_later(
-            2 * salt.job_handler.manager.RESERVED_SECONDS,
-            salt.job_handler.claims.drop,
-            self.opts,
-            submission,
-        )
-        return None
-
-    async def _accepted(self, request, job):
-        """
-        Return what to say of a job that was taken, as far as it got at once.
-        """
-        # from here on the caller hears of everything that becomes of it
-        job.told = bool(job.count)
-        reply = self.report.state(job, self.clock())
-        if reply:
-            try:
-                self._answer(request, job, reply)
-            except sqlite3.Error:
-                # a second try learns less
-                log.exception("The answer for job %s could not be written", job.jid)
-        if job.told:
-            log.info("Job %s waits: %s", job.jid, job.reason)
-            await self.dispatcher.bus.tell(
-                job, vocabulary.QUEUED, self.report.progress(job, self.clock())
-            )
-            self.dispatcher.follow(job)
-        return {"state": vocabulary.ACCEPTED, "job_handler": reply}
-
-    def _answer(self, request, job, state):
-        """
-        Remember what is answered to a request, for its second try.
-        """
-        if request.get("idempotency_key") is not None:
-            answer = {"jid": job.jid, "missing": []}
-            if state:
-                answer["job_handler"] = state
-            self.journal.answer(request["idempotency_key"], answer, request["ids"])
-
-    # ------------------------------------------------------------------
-    # Of people
-    # ------------------------------------------------------------------
-
     async def cmd_status(self, request):
         return self.report.status(self.clock(), len(self.maintenance.rounds))
+
+    async def cmd_words(self, request):
+        return self.report.words(self.clock(), len(self.maintenance.rounds))
+
+    async def cmd_order(self, request):
+        count = self.manager.orders.give(
+            request["jid"], request.get("priority"), request.get("held")
+        )
+        self._keep_orders()
+        return {"minions": count}
 
     async def cmd_list(self, request):
         return {"jobs": self.report.jobs(self.clock(), request.get("limit"))}
@@ -261,24 +78,22 @@ class Commands:
                 whole = isinstance(action, salt.job_handler.manager.Discard)
                 count += action.job.count if whole else len(action.excluded)
             if minions is None and request.get("user") is None:
-                self._forbid(jid)
+                self.submissions.forbid(jid)
         self.dispatcher.wake()
         return {"cancelled": count}
 
-    def _forbid(self, jid):
-        """
-        Remember that no more parts of a batch are published.
-        """
-        self._cancelled[jid] = None
-        while len(self._cancelled) > CANCELLED:
-            self._cancelled.popitem(last=False)
-        self.journal.put_snapshot("cancelled", list(self._cancelled))
-
     async def cmd_pause(self, request):
-        self.manager.paused = bool(request["paused"])
-        self.journal.put_snapshot("paused", self.manager.paused)
+        orders = self.manager.orders
+        orders.paused = bool(request["paused"])
+        seconds = request.get("seconds")
+        if orders.paused and seconds is not None:
+            orders.paused_until = self.clock() + seconds
+        self._keep_orders()
+        return {"paused": orders.paused}
+
+    def _keep_orders(self):
+        self.journal.put_snapshot("orders", self.manager.orders.snapshot())
         self.dispatcher.wake()
-        return {"paused": self.manager.paused}
 
     async def cmd_reconcile(self, request):
         self.maintenance.missed()

@@ -7,6 +7,7 @@ import salt.loader
 
 DEFAULTS = {
     "max_queue_size": 10000,
+    "max_queue_bytes": 1073741824,
     "max_queue_age": 86400,
     "sync_wait": "timeout",
     "fail_mode": "open",
@@ -21,6 +22,7 @@ DEFAULTS = {
     ],
     "long_running": 60,
     "reconcile_interval": 15,
+    "reconcile_rate": 100,
 }
 
 _CHOICES = {"sync_wait": ("timeout", "extend"), "fail_mode": ("open", "closed")}
@@ -67,7 +69,7 @@ def errors(opts):
 
 def _errors(opts, section):
     ret = []
-    for name in ("max_queue_size",):
+    for name in ("max_queue_size", "max_queue_bytes", "reconcile_rate"):
         if name in section and not salt.job_criteria.is_count(section[name]):
             ret.append(f"{name} is {section[name]!r}: write a whole number from 1 on.")
     for name in ("max_queue_age", "long_running", "reconcile_interval"):

@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 
+#: The name of its file.
+NAME = "queue.sqlite"
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS targets (digest BLOB PRIMARY KEY, ids BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS jobs (
@@ -88,7 +91,7 @@ class Database:
     def __init__(self, folder, clock=time.time):
         self.clock = clock
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        self.path = os.path.join(folder, "queue.sqlite")
+        self.path = os.path.join(folder, NAME)
         try:
             self._open()
         except Exception as exc:  # pylint: disable=broad-except

@@ -4,12 +4,12 @@ all of their minions have returned.
 """
 
 import asyncio
-import collections
 import contextlib
 import logging
 import sqlite3
 
 import salt.job_handler.database
+import salt.job_handler.followers
 import salt.job_handler.interval
 import salt.job_handler.manager
 import salt.job_handler.target
@@ -20,9 +20,6 @@ log = logging.getLogger(__name__)
 #: A wave is on its way for so long. What publishes it may be killed with it, so it only
 #: counts as sent after that, or when all of its minions have returned.
 FLIGHT_SECONDS = 3
-
-#: At most so many clients are told in each tick that their jobs still wait.
-HEARTBEATS = 100
 
 
 class Dispatcher:
@@ -54,7 +51,7 @@ class Dispatcher:
         self._hurry = 0
         # waves that are on their way: {wave: (job id, until when, whether it is charged)}
         self._flying = {}
-        self._heartbeats = collections.OrderedDict()
+        self.followers = salt.job_handler.followers.Followers(bus, manager, report)
 
     def start(self):
         """
@@ -136,7 +133,7 @@ class Dispatcher:
             sentence = vocabulary.SENTENCES[action.reason]
             excluded = dict.fromkeys(job.minions, sentence)
             self.journal.remove(job, excluded, self.clock())
-            self._heartbeats.pop(job.seq, None)
+            self.followers.forget(job)
             self.report.metrics.discarded(action, self.clock())
             await self.bus.tell(job, vocabulary.DISCARDED, self.report.discard(action))
             return
@@ -146,7 +143,7 @@ class Dispatcher:
         if not await self._send(action):
             return
         if action.last:
-            self._heartbeats.pop(job.seq, None)
+            self.followers.forget(job)
         if job.told or not action.last:
             await self.bus.tell(
                 job,
@@ -256,30 +253,3 @@ class Dispatcher:
         if done:
             self.journal.settled(done)
             self.open_jids.difference_update(done)
-
-    # ------------------------------------------------------------------
-    # Who waits
-    # ------------------------------------------------------------------
-
-    def follow(self, job):
-        """
-        Tell the client of a job from time to time that it waits.
-        """
-        if job.sync:
-            self._heartbeats[job.seq] = job
-
-    async def beat(self, now):
-        """
-        Tell the clients that wait for queued jobs that they do.
-        """
-        interval = self.report.heartbeat(len(self._heartbeats))
-        for _ in range(min(len(self._heartbeats), HEARTBEATS)):
-            seq, job = next(iter(self._heartbeats.items()))
-            if job not in self.manager.queue:
-                del self._heartbeats[seq]
-                continue
-            if now - job.beaten < interval:
-                break
-            job.beaten = now
-            self._heartbeats.move_to_end(seq)
-            await self.bus.tell(job, vocabulary.QUEUED, self.report.progress(job, now))

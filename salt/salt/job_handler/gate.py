@@ -100,8 +100,18 @@ async def enter(opts, event, clear_load, request, minions=(), forced=False):
         return gate if gate.cancelled else None
     gate.read(request)
     if not forced:
-        await gate.reserve()
+        await gate.reserve(_size(clear_load))
     return gate
+
+
+def _size(clear_load):
+    """
+    Return about how many bytes a job takes.
+    """
+    return sum(
+        len(salt.payload.dumps(clear_load.get(name), use_bin_type=True))
+        for name in ("tgt", "arg", "kwargs")
+    )
 
 
 class Gate:
@@ -169,14 +179,17 @@ class Gate:
                 request.get("extend") is True or self.section["sync_wait"] == "extend"
             )
 
-    async def reserve(self):
+    async def reserve(self, size):
         """
         Ask for a place in the queue, before anything is written or announced.
+
+        :param int size: how many bytes the job takes
         """
         ask = {
             "cmd": "reserve",
             "submission": self.submission,
             "idempotency_key": self.key,
+            "size": size,
         }
         loop = asyncio.get_running_loop()
         until = loop.time() + TWIN_SECONDS
@@ -194,9 +207,8 @@ class Gate:
             self.answer = {"enc": "clear", "load": reply["answer"]}
         elif reply["state"] == vocabulary.FULL:
             self.answer = _refusal(
-                "The master has {} jobs waiting, which is all it takes. Nothing was"
-                " sent; try again in {} seconds.".format(
-                    reply["queued"], reply["retry_after"]
+                "{}. Nothing was sent; try again in {} seconds.".format(
+                    reply["sentence"], reply["retry_after"]
                 ),
                 reply["retry_after"],
             )

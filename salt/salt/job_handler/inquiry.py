@@ -7,6 +7,7 @@ import logging
 
 import salt.job_handler
 import salt.job_handler.ipc
+import salt.job_handler.leftovers
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +45,15 @@ def job(opts, jid):
     """
     ret = {}
     reply = _ask(opts, cmd="show", jid=str(jid))
+    left_out = reply.get("left_out")
+    if not salt.job_handler.enabled(opts):
+        left_out = salt.job_handler.leftovers.left_out(opts, str(jid))
     if reply.get("waiting"):
         ret["Queued"] = _by_jid(reply["waiting"])[str(jid)]
-    if reply.get("left_out"):
+    if left_out:
         ret["LeftOut"] = {
             minion: f"Minion did not get the job. [{reason}]"
-            for minion, reason in sorted(reply["left_out"].items())
+            for minion, reason in sorted(left_out.items())
         }
     return ret
 

@@ -59,35 +59,48 @@ def pattern(low, high, ids):
     :param high: a text, or None
     :param list ids: sorted ids between the two
     """
-    return "|".join(
-        _literal(prefix) + _next(first, last)
-        for prefix, first, last in _parts(low, high)
-        if _any(ids, prefix, first, last)
-    )
+    words = []
+    for prefix, first, last in _parts(low, high):
+        start = bisect.bisect_left(ids, prefix + first)
+        if start == len(ids) or not ids[start].startswith(prefix):
+            continue
+        if not first:
+            if ids[start] == prefix:
+                words.append(_literal(prefix) + r"\Z")
+        elif ids[start][len(prefix)] <= last:
+            # as far as there are ids
+            end = bisect.bisect_right(ids, prefix + last + _END) - 1
+            words.append(
+                _literal(prefix)
+                + _class(ids[start][len(prefix)], ids[end][len(prefix)])
+            )
+    return "|".join(words)
 
 
 def _parts(low, high):
     """
     Yield the parts of an interval as ``(prefix, first, last)``: what begins with
-    ``prefix`` and goes on with a character from ``first`` to ``last``. If these are
-    empty, ``prefix`` itself; if they are None, all that begins with it.
+    ``prefix`` and goes on with a character from ``first`` to ``last``, or ``prefix``
+    itself if these are empty.
     """
     same = -1
     if low is not None and high is not None:
         same = 0
         while same < len(low) and low[same] == high[same]:
             same += 1
-    if low is not None and same < len(low):
-        yield low, None, None
+    if low is not None:
+        # what begins with low itself is not less
+        starts = [*map(_after, low[:-1]), low[-1]]
         for place in range(len(low) - 1, same, -1):
-            yield low[:place], _after(low[place]), _END
-    if low is not None and high is not None and same < len(low):
-        yield low[:same], _after(low[same]), _before(high[same])
-        same += 1
+            yield low[:place], starts[place], _END
+        if high is not None and same < len(low):
+            yield low[:same], starts[same], _before(high[same])
+            same += 1
     if high is not None:
         for place in range(max(same, 0), len(high)):
             yield high[:place], "", ""
-            yield high[:place], "\0", _before(high[place])
+            if high[place] != "\0":
+                yield high[:place], "\0", _before(high[place])
 
 
 def _after(char):
@@ -98,30 +111,12 @@ def _before(char):
     return chr(max(ord(char) - 1, 0))
 
 
-def _any(ids, prefix, first, last):
+def _class(first, last):
     """
-    Return whether an id is in a part.
+    Return the expression for a character from one to another.
     """
-    place = bisect.bisect_left(ids, prefix + (first or ""))
-    if place == len(ids) or not ids[place].startswith(prefix):
-        return False
-    if first is None:
-        return True
-    return ids[place][len(prefix) : len(prefix) + 1] <= last
-
-
-def _next(first, last):
-    """
-    Return the expression for the character that follows a prefix.
-    """
-    if first is None:
-        return ""
-    if not first:
-        return r"\Z"
     if first == last:
         return _literal(first)
-    if last == _END:
-        return r"[^\x00-{}]".format(_escaped(_before(first)))
     return f"[{_escaped(first)}-{_escaped(last)}]"
 
 

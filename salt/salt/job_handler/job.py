@@ -41,7 +41,10 @@ class Job:
         "moved",
         "reason",
         "flow",
+        "priority",
+        "held",
         "ref",
+        "bytes",
         "left_out",
         "told",
         "upto",
@@ -80,7 +83,12 @@ class Job:
         #: when the last wave went out, or when the job was queued
         self.moved = queued
         self.reason = ""
+        #: what minions get, as it is kept
+        self.bytes = 0
         self.flow = None
+        #: jobs of a higher priority go first; one that is held stays in the queue
+        self.priority = 0
+        self.held = False
         #: the minions that won't get it, and why
         self.left_out = {}
         #: all minions with ids below this have had their turn, see

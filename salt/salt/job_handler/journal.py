@@ -14,6 +14,7 @@ import hashlib
 
 import salt.job_handler.database
 import salt.job_handler.job
+import salt.job_handler.left_out
 import salt.job_handler.vocabulary
 import salt.payload
 
@@ -76,14 +77,13 @@ class Journal(salt.job_handler.database.Database):
         if not cursor.rowcount:
             return False
         job.seq, job.ref = cursor.lastrowid, digest
-        self._put_load(job.seq, load)
+        job.bytes = self._put_load(job.seq, load)
         return True
 
     def _put_load(self, seq, load):
-        self.db.execute(
-            "INSERT OR REPLACE INTO loads VALUES (?, ?)",
-            (seq, salt.payload.dumps(load, use_bin_type=True)),
-        )
+        packed = salt.payload.dumps(load, use_bin_type=True)
+        self.db.execute("INSERT OR REPLACE INTO loads VALUES (?, ?)", (seq, packed))
+        return len(packed)
 
     def load_of(self, job):
         """
@@ -108,16 +108,16 @@ class Journal(salt.job_handler.database.Database):
         Return ``(submission, job)`` for all jobs that wait, in their order.
         """
         ret = []
-        for seq, submission, jid, digest, count, waves, info in self.db.execute(
-            "SELECT seq, submission, jid, digest, count, waves, info FROM jobs"
-            " ORDER BY seq"
-        ):
+        for seq, submission, jid, digest, count, waves, info, size in self.db.execute(
+            "SELECT seq, submission, jid, digest, count, waves, info, length(load)"
+            " FROM jobs LEFT JOIN loads USING (seq) ORDER BY seq"
+        ).fetchall():
             info = salt.payload.loads(info)
             if "load" in info:
                 # as this was kept before
-                self._put_load(seq, info.pop("load"))
+                size = self._put_load(seq, info.pop("load"))
             job = salt.job_handler.job.Job(seq, jid, count=count, ref=digest, **info)
-            job.waves = waves
+            job.waves, job.bytes = waves, size or 0
             ret.append((submission, job))
         return ret
 
@@ -129,41 +129,17 @@ class Journal(salt.job_handler.database.Database):
         """
         with self.writing():
             self._delete(job)
-            self._leave_out(job.jid, excluded, now)
+            salt.job_handler.left_out.add(self.db, job.jid, excluded, now)
 
     def _delete(self, job):
         for table in ("jobs", "loads"):
             self.db.execute(f"DELETE FROM {table} WHERE seq = ?", (job.seq,))
 
-    # ------------------------------------------------------------------
-    # Who is left out
-    # ------------------------------------------------------------------
-
-    def leave_out(self, jid, excluded, now):
-        """
-        Note which minions do not get a job, and why.
-        """
-        with self.writing():
-            self._leave_out(jid, excluded, now)
-
-    def _leave_out(self, jid, excluded, now):
-        if excluded:
-            packed = salt.payload.dumps(excluded, use_bin_type=True)
-            self.db.execute(
-                "INSERT INTO left_out (jid, since, sentences) VALUES (?, ?, ?)",
-                (jid, now, packed),
-            )
-
     def left_out(self, jid):
         """
         Return the minions that did not get a job, and why.
         """
-        ret = {}
-        for (packed,) in self.db.execute(
-            "SELECT sentences FROM left_out WHERE jid = ? ORDER BY id", (jid,)
-        ):
-            ret.update(salt.payload.loads(packed))
-        return ret
+        return salt.job_handler.left_out.of(self.db, jid)
 
     # ------------------------------------------------------------------
     # Waves
@@ -180,7 +156,7 @@ class Journal(salt.job_handler.database.Database):
         job = action.job
         wave = None
         with self.writing():
-            self._leave_out(job.jid, action.excluded, now)
+            salt.job_handler.left_out.add(self.db, job.jid, action.excluded, now)
             if load is not None:
                 wave = self.db.execute(
                     "INSERT INTO waves (seq, jid, cost, since, sent, ids, load)"

@@ -63,6 +63,18 @@ class Judge:
             log.exception("The criteria module failed to choose a job")
         return min(heads, key=lambda job: job.seq)
 
+    def may_go_beside(self, job, now):
+        """
+        Return whether a job may go although it is another one's turn.
+        """
+        if self.failing_until is not None:
+            return False
+        try:
+            return bool(self.criteria.beside(job, now))
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to look at job %s", job.jid)
+            return False
+
     def decide(self, job, now):
         """
         Ask the criteria module. Return None if the job has to wait.

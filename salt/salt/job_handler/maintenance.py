@@ -28,7 +28,10 @@ class Maintenance:
         self.manager = dispatcher.manager
         self.criteria = dispatcher.manager.criteria
         self.rounds = salt.job_handler.rounds.Rounds(
-            self.criteria, section["long_running"], section["reconcile_interval"]
+            self.criteria,
+            section["long_running"],
+            section["reconcile_interval"],
+            section["reconcile_rate"],
         )
 
     # ------------------------------------------------------------------

@@ -10,6 +10,8 @@ import collections
 
 import salt.job_criteria
 import salt.job_handler.judge
+import salt.job_handler.orders
+import salt.job_handler.places
 import salt.job_handler.queue
 from salt.job_handler.vocabulary import AGE, CANCELLED, SENTENCES, TIMEOUT, UNKNOWN
 
@@ -23,8 +25,8 @@ Discard = collections.namedtuple("Discard", ("job", "reason"))
 #: How long nothing is published after a publication has failed, in seconds.
 HOLD_SECONDS = 1
 
-#: How long a place in the queue is kept for a job that has no job id yet.
-RESERVED_SECONDS = 30
+#: So many jobs of the queue may go before one that waits.
+BESIDE = 100
 
 
 class QueueManager:
@@ -37,6 +39,7 @@ class QueueManager:
         for. They are asked for when the job's turn comes, so that a long queue does
         not hold the ids of the fleet once for each job
     :param float max_queue_age: for how many seconds a job may wait, or None
+    :param int max_queue_bytes: what the jobs that wait may take, or None
     """
 
     def __init__(
@@ -48,67 +51,49 @@ class QueueManager:
         minions_of=None,
         work=None,
         max_queue_age=None,
+        max_queue_bytes=None,
     ):
         self.criteria = criteria
         self.max_queue_size = max_queue_size
         self.max_queue_age = max_queue_age
         self.minions_of = minions_of or (lambda job: job.minions)
         self.queue = salt.job_handler.queue.JobQueue()
-        self.paused = False
+        self.orders = salt.job_handler.orders.Orders(self.queue)
         #: nothing is published before this
         self.held_until = None
         self.counters = collections.Counter()
         self.judge = salt.job_handler.judge.Judge(
             criteria, fail_mode, self.counters, clock, work
         )
-        self._reserved = {}
-        self._left = collections.deque(maxlen=32)
+        self.places = salt.job_handler.places.Places(
+            self.queue, max_queue_size, max_queue_bytes
+        )
 
     # ------------------------------------------------------------------
     # The way in
     # ------------------------------------------------------------------
 
-    def reserve(self, token, now):
+    def reserve(self, submission, now, size=0):
         """
         Keep a place in the queue for a job that is about to be submitted.
 
-        :return: whether there was one
+        :param int size: how many bytes it takes
+        :return: the sentence that says why there is none, or None
         """
-        for old, until in list(self._reserved.items()):
-            if until > now:
-                break
-            del self._reserved[old]
-        if len(self.queue) + len(self._reserved) >= self.max_queue_size:
-            self.counters["rejected"] += 1
-            return False
-        self._reserved[token] = now + RESERVED_SECONDS
-        return True
+        full = self.places.reserve(submission, now, size)
+        self.counters["rejected"] += full is not None
+        return full
 
-    def unreserve(self, token):
-        """
-        Give a reserved place up.
-        """
-        self._reserved.pop(token, None)
-
-    def retry_after(self, now):
-        """
-        Return in how many seconds a place in the queue should be free, as far as the
-        last jobs that left it tell.
-        """
-        if len(self._left) < 2:
-            return 10
-        seconds = (now - self._left[0]) / len(self._left)
-        return int(min(60, max(1, seconds * 2)))
-
-    def submit(self, job, token=None):
+    def submit(self, job, submission=None):
         """
         Add a job to the queue. Its turn comes with :meth:`advance`.
         """
-        self.unreserve(token)
+        self.places.unreserve(submission)
         if self.max_queue_age is not None:
             oldest = job.queued + self.max_queue_age
             if job.deadline is None or job.deadline > oldest:
                 job.deadline = oldest
+        job.priority, job.held = self.orders.of(job.jid)
         self.queue.put(job, self.judge.flow(job))
         self.counters["submitted"] += 1
 
@@ -124,7 +109,7 @@ class QueueManager:
         """
         for job in self.queue.expired(now):
             self.counters["discarded"] += 1
-            self._left.append(now)
+            self.places.left(now)
             aged = (
                 self.max_queue_age is not None
                 and now >= job.queued + self.max_queue_age
@@ -132,14 +117,34 @@ class QueueManager:
             yield Discard(job, AGE if aged else TIMEOUT)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
-        while len(self.queue) and not self.paused and self.held_until is None:
-            job = self.judge.choose(self.queue.heads(), now)
-            if job.minions is None:
-                job.minions = self.minions_of(job)
-            decision = self.judge.decide(job, now)
+        while not self.orders.pausing(now) and self.held_until is None:
+            heads = self.queue.heads()
+            if not heads:
+                return
+            job = self.judge.choose(heads, now)
+            decision = self._decide(job, now)
+            if decision is None:
+                job, decision = self._beside(job, now)
             if decision is None:
                 return
             yield self._dispatch(job, decision, now)
+
+    def _decide(self, job, now):
+        if job.minions is None:
+            job.minions = self.minions_of(job)
+        return self.judge.decide(job, now)
+
+    def _beside(self, waiting, now):
+        """
+        Return a job that may go before the one whose turn it is, as that is not delayed
+        by it, and the decision on it.
+        """
+        for job in self.queue.first(BESIDE):
+            if job is not waiting and self.judge.may_go_beside(job, now):
+                decision = self._decide(job, now)
+                if decision is not None:
+                    return job, decision
+        return None, None
 
     def force(self, job, now):
         """
@@ -200,7 +205,7 @@ class QueueManager:
         job.reason = ""
         if not job.count:
             self.queue.remove(job)
-            self._left.append(now)
+            self.places.left(now)
             self.counters["dispatched"] += 1
         if minions:
             self.counters["waves"] += 1
@@ -255,7 +260,7 @@ class QueueManager:
                     ret.append(self._dispatch(job, decision, now))
                 continue
             self.queue.remove(job)
-            self._left.append(now)
+            self.places.left(now)
             self.counters["cancelled"] += 1
             ret.append(Discard(job, CANCELLED))
         return ret
@@ -269,32 +274,3 @@ class QueueManager:
         if minions is None:
             return job.minions
         return [minion for minion in job.minions if minion in minions]
-
-    def stats(self, now):
-        """
-        Return figures for people and for metrics.
-        """
-        head = self.queue.head()
-        return {
-            "queued": len(self.queue),
-            "reserved": len(self._reserved),
-            "max_queue_size": self.max_queue_size,
-            "oldest": now - head.queued if head else 0,
-            "paused": self.paused,
-            "held": self.held_until is not None,
-            "failing": self.judge.failing_until is not None,
-            **{
-                name: self.counters[name]
-                for name in (
-                    "submitted",
-                    "dispatched",
-                    "waves",
-                    "excluded",
-                    "discarded",
-                    "cancelled",
-                    "rejected",
-                    "aborted",
-                    "criteria_failures",
-                )
-            },
-        }

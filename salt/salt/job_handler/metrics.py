@@ -2,6 +2,7 @@
 The metrics of the job handler. Nothing is labelled by minion, job id or user.
 """
 
+import salt.job_handler.figures
 import salt.utils.metrics
 
 
@@ -42,7 +43,7 @@ class Metrics:
             self._gauge(name, key, description, self._criteria_stats)
 
     def _manager_stats(self):
-        return self.manager.stats(self.clock())
+        return salt.job_handler.figures.of(self.manager, self.clock())
 
     def _criteria_stats(self):
         return self.manager.criteria.stats(self.clock())

@@ -23,6 +23,7 @@ import salt.job_handler.maintenance
 import salt.job_handler.manager
 import salt.job_handler.recovery
 import salt.job_handler.report
+import salt.job_handler.submissions
 import salt.utils.process
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class Handler:
             self.journal.minions_of,
             time.thread_time,
             section["max_queue_age"],
+            section["max_queue_bytes"],
         )
         self.bus = salt.job_handler.bus.Bus(opts)
         self.report = salt.job_handler.report.Report(
@@ -104,8 +106,15 @@ class Handler:
         self.recovery = salt.job_handler.recovery.Recovery(
             self.dispatcher, self.maintenance
         )
+        self.submissions = salt.job_handler.submissions.Submissions(
+            self.dispatcher, self.recovery, self.report
+        )
         self.commands = salt.job_handler.commands.Commands(
-            self.dispatcher, self.recovery, self.maintenance, self.report
+            self.dispatcher,
+            self.submissions,
+            self.recovery,
+            self.maintenance,
+            self.report,
         )
         self.feed = salt.job_handler.feed.Feed(opts, self.maintenance)
         self.server = None
@@ -134,7 +143,7 @@ class Handler:
         self.report.metrics.register()
         await self._alive()
         await self.recovery.run()
-        self.commands.recover()
+        self.submissions.recover()
         self.server = await salt.job_handler.ipc.serve(self.opts, self.commands.handle)
         log.info("The job handler is ready, with %d jobs", len(self.manager.queue))
 
@@ -170,8 +179,8 @@ class Handler:
         await self.dispatcher.pump()
         self.dispatcher.note_returns()
         self.dispatcher.settle()
-        self.commands.tick(now)
-        await self.dispatcher.beat(now)
+        self.submissions.tick(now)
+        await self.dispatcher.followers.beat(now)
         if self.journal.log_bytes() > salt.job_handler.database.LOG_BYTES:
             await self._checkpoint()
 

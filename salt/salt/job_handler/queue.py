@@ -2,7 +2,8 @@
 The queue of jobs that wait, in memory.
 
 Jobs of one *flow* leave in the order in which they came. Which flow a job belongs
-to is for the criteria module to say; with one flow the whole queue is a FIFO.
+to is for the criteria module to say; with one flow the whole queue is a FIFO. Those of a
+higher priority leave before all others, and those that are held stay.
 """
 
 import heapq
@@ -19,10 +20,12 @@ class JobQueue:
 
     def __init__(self):
         self._jobs = {}
-        # flow: {seq: job}. A dict keeps its order, so this is a FIFO from whose
-        # middle a job can be taken
+        # (priority, flow): {seq: job}. A dict keeps its order, so this is a FIFO from
+        # whose middle a job can be taken. What is held is in none of them
         self._flows = {}
         self._jids = {}
+        #: what all of them take, as they are kept
+        self.bytes = 0
         self._deadlines = []
         self._ties = itertools.count()
 
@@ -40,12 +43,16 @@ class JobQueue:
         Add a job as the last one of a flow, or put it back as the first one.
         """
         job.flow = flow
+        self.bytes += job.bytes
+        key = (job.priority, flow)
         if first:
             self._jobs = {job.seq: job, **self._jobs}
-            self._flows[flow] = {job.seq: job, **self._flows.get(flow, {})}
         else:
             self._jobs[job.seq] = job
-            self._flows.setdefault(flow, {})[job.seq] = job
+        if first and not job.held:
+            self._flows[key] = {job.seq: job, **self._flows.get(key, {})}
+        elif not job.held:
+            self._flows.setdefault(key, {})[job.seq] = job
         self._jids.setdefault(job.jid, {})[job.seq] = job
         if job.deadline is not None:
             heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))
@@ -68,11 +75,30 @@ class JobQueue:
         Take a job out, wherever it is.
         """
         del self._jobs[job.seq]
-        for index, key in ((self._flows, job.flow), (self._jids, job.jid)):
-            jobs = index[key]
-            del jobs[job.seq]
-            if not jobs:
-                del index[key]
+        self.bytes -= job.bytes
+        self._forget(self._jids, job.jid, job)
+        if not job.held:
+            self._forget(self._flows, (job.priority, job.flow), job)
+
+    @staticmethod
+    def _forget(index, key, job):
+        jobs = index[key]
+        del jobs[job.seq]
+        if not jobs:
+            del index[key]
+
+    def order(self, job, priority, held):
+        """
+        Give a job another priority, hold it or let it go.
+        """
+        if not job.held:
+            self._forget(self._flows, (job.priority, job.flow), job)
+        job.priority, job.held = priority, held
+        if not held:
+            key = (priority, job.flow)
+            jobs = {**self._flows.get(key, {}), job.seq: job}
+            # as they came
+            self._flows[key] = {seq: jobs[seq] for seq in self._jobs if seq in jobs}
 
     def get(self, seq):
         """
@@ -98,9 +124,21 @@ class JobQueue:
 
     def heads(self):
         """
-        Return the first job of each flow.
+        Return the first job of each flow, of the highest priority that there is.
         """
-        return [next(iter(jobs.values())) for jobs in self._flows.values()]
+        top = max((priority for priority, _ in self._flows), default=0)
+        return [
+            next(iter(jobs.values()))
+            for (priority, _), jobs in self._flows.items()
+            if priority == top
+        ]
+
+    def first(self, most):
+        """
+        Return the jobs that have been here longest and are not held.
+        """
+        free = (job for job in self._jobs.values() if not job.held)
+        return list(itertools.islice(free, most))
 
     def head(self):
         """

@@ -63,8 +63,10 @@ class Recovery:
         # returns may have come while nobody listened
         self.maintenance.missed()
         self.criteria.ledger.settled = []
+        orders = self.journal.get_snapshot("orders")
+        if orders is not None:
+            self.manager.orders.restore(orders)
         forced = self._recover_jobs(now)
-        self.manager.paused = bool(self.journal.get_snapshot("paused"))
         # jobs that are taken over were counted before
         self.manager.counters.clear()
         self.manager.counters.update(self.journal.get_snapshot("counters") or {})
@@ -130,7 +132,7 @@ class Recovery:
                 job.told = True
                 self._set_back(job, now)
                 self.manager.submit(job)
-                self.dispatcher.follow(job)
+                self.dispatcher.followers.follow(job)
         return forced
 
     def _recognised(self, wave, minions):

@@ -6,8 +6,10 @@ import os
 import random
 import time
 
+import salt.job_handler.figures
 import salt.job_handler.metrics
 import salt.job_handler.vocabulary as vocabulary
+import salt.job_handler.words
 
 
 class Report:
@@ -36,16 +38,16 @@ class Report:
         Return in how many seconds to try again. Not the same for everybody, or they
         would all come back at once.
         """
-        seconds = self.manager.retry_after(now)
+        seconds = self.manager.places.retry_after(now)
         return int(seconds * (1 + self.rand())) or 1
 
-    def full(self, now):
+    def full(self, sentence, now):
         """
         Return the reply to a worker for whose job there is no place.
         """
         return {
             "state": vocabulary.FULL,
-            "queued": len(self.manager.queue),
+            "sentence": sentence,
             "retry_after": self.retry_after(now),
         }
 
@@ -106,8 +108,13 @@ class Report:
         said of the job, or that it has not been its turn yet.
         """
         manager = self.manager
-        if manager.paused:
-            return "the queue is paused"
+        if manager.orders.paused:
+            until = salt.job_handler.words.date(manager.orders.paused_until)
+            return (
+                f"the queue is paused until {until}" if until else "the queue is paused"
+            )
+        if job.held:
+            return "an administrator holds it"
         if job.reason:
             return job.reason
         if manager.held_until is not None:
@@ -141,6 +148,12 @@ class Report:
     # Words to people
     # ------------------------------------------------------------------
 
+    def words(self, now, checking):
+        """
+        Return the same as :meth:`status`, in words that say what to do.
+        """
+        return salt.job_handler.words.status(self.status(now, checking), now)
+
     def status(self, now, checking):
         """
         Return the figures of the job handler and of its criteria module.
@@ -153,7 +166,7 @@ class Report:
             "settings": self.section,
             "pid": os.getpid(),
             "running_since": self.started,
-            **self.manager.stats(now),
+            **salt.job_handler.figures.of(self.manager, now),
             "capacity": criteria.stats(now),
             "silent_minions": len(criteria.silent),
             "checking_minions": checking,
@@ -175,6 +188,7 @@ class Report:
             "jid": job.jid,
             "fun": job.fun,
             "user": job.user,
+            "priority": job.priority,
             "position": place,
             "waiting": job.count,
             "sent": job.sent,

@@ -20,10 +20,9 @@ Ask = collections.namedtuple("Ask", ("fun", "arg", "minions"))
 #: Silent for so many rounds means gone.
 SILENT_ROUNDS = 2
 
-#: At most so many minions are asked within so many seconds as long as they don't answer,
-#: and for so many jobs at a time: the answers are returns, which the master has to serve
-#: like any other.
-ASK_MINIONS = 500
+#: How many minions are asked is counted over so many seconds, and they are asked for so
+#: many jobs at a time: the answers are returns, which the master has to serve like any
+#: other.
 ASK_SECONDS = 5
 ASK_JOBS = 20
 
@@ -64,12 +63,14 @@ class Rounds:
     :param float threshold: seconds after which a charge is in doubt, and after which a
         minion that was silent is asked again
     :param float interval: seconds that a minion has to answer
+    :param int rate: how many minions are asked each second, as long as they don't answer
     """
 
-    def __init__(self, criteria, threshold, interval):
+    def __init__(self, criteria, threshold, interval, rate=100):
         self.criteria = criteria
         self.threshold = threshold
         self.interval = interval
+        self.rate = rate
         self.doubt_before = None
         # when the minions that were silent were last asked
         self._probed = {}
@@ -195,7 +196,7 @@ class Rounds:
             for suspect in self._suspects.values()
             if suspect.asked is not None and now - suspect.asked < ASK_SECONDS
         )
-        return ASK_MINIONS - recent
+        return self.rate * ASK_SECONDS - recent
 
     def _ask_running(self, now):
         minions, room = [], self._room(now)

@@ -64,11 +64,13 @@ LEASE_SECONDS = 60
 TIMEOUT = "timeout"
 AGE = "age"
 CANCELLED = "cancelled"
+OFF = "off"
 
 SENTENCES = {
     TIMEOUT: "It waited in the master's queue for longer than its caller did",
     AGE: "It waited in the master's queue for longer than max_queue_age",
     CANCELLED: "It was taken out of the master's queue",
+    OFF: "It waited in the master's queue when the job handler was turned off",
 }
 
 # ----------------------------------------------------------------------

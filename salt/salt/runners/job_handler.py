@@ -27,14 +27,29 @@ def _ask(cmd, **arguments):
 
 def status():
     """
-    Return the figures of the job handler: how many jobs wait and for how long, what has
-    become of the others, what the capacity is and how much of it is used.
+    Return in words how the job handler is: whether there is anything to do about it, how
+    many jobs wait and since when, how much of the capacity is used, and what has become
+    of the other jobs.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run job_handler.status
+    """
+    return _ask("words")
+
+
+def figures():
+    """
+    Return the same as :func:`status`, as figures for programs. Times are seconds since
+    the epoch.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run job_handler.figures --out=json
     """
     return _ask("status")
 
@@ -112,18 +127,28 @@ def cancel(jid):
     return _ask("cancel", jid=str(jid))["cancelled"]
 
 
-def pause():
+def pause(seconds=3600):
     """
-    Publish nothing out of the queue until :func:`resume`. Exempt functions are
-    published as ever, and jobs are still taken in. The pause survives a restart.
+    Publish nothing out of the queue for a while. Exempt functions are published as ever,
+    and jobs are still taken in. The pause survives a restart.
+
+    seconds
+        For so long, an hour by default, or until :func:`resume`. ``0`` has no end.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run job_handler.pause
+        salt-run job_handler.pause seconds=600
     """
-    return _ask("pause", paused=True)["paused"]
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise salt.exceptions.SaltInvocationError(
+            f"seconds is {seconds!r}: give a number of seconds, or 0 for no end."
+        )
+    if seconds < 0:
+        raise salt.exceptions.SaltInvocationError("Give seconds from 0 on.")
+    return _ask("pause", paused=True, seconds=seconds or None)["paused"]
 
 
 def resume():
@@ -137,6 +162,70 @@ def resume():
         salt-run job_handler.resume
     """
     return not _ask("pause", paused=False)["paused"]
+
+
+def hold(jid):
+    """
+    Keep a job in the queue until :func:`release`, while others pass. Its deadline stays
+    as it is: a caller that waits for it gives up in time.
+
+    jid
+        The job id.
+
+    :return: how many minions wait for it
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run job_handler.hold 20261121093000000000
+    """
+    return _ask("order", jid=str(jid), held=True)["minions"]
+
+
+def release(jid):
+    """
+    Let a job go that was held.
+
+    jid
+        The job id.
+
+    :return: how many minions wait for it
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run job_handler.release 20261121093000000000
+    """
+    return _ask("order", jid=str(jid), held=False)["minions"]
+
+
+def prioritize(jid, priority=1):
+    """
+    Let a job go before all those of lower priority, whosever they are. Jobs have the
+    priority 0.
+
+    jid
+        The job id.
+
+    priority
+        A whole number; with one below 0 the job goes when no other waits.
+
+    :return: how many minions wait for it
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run job_handler.prioritize 20261121093000000000
+        salt-run job_handler.prioritize 20261121093000000000 priority=-1
+    """
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise salt.exceptions.SaltInvocationError(
+            f"priority is {priority!r}: give a whole number."
+        )
+    return _ask("order", jid=str(jid), priority=priority)["minions"]
 
 
 def reconcile():

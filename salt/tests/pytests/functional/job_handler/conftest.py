@@ -5,6 +5,7 @@ whose publisher and event bus write down what they get.
 
 import asyncio
 import os
+import re
 import shutil
 import tempfile
 
@@ -40,6 +41,23 @@ class Bus:
         """
         own = ("saltutil.running", "saltutil.find_job")
         return [load["jid"] for load in self.published if load["fun"] not in own]
+
+    def reached(self, jid, minions):
+        """
+        Return which of these minions each publication of a job is for, in their order.
+        """
+        ret = []
+        for load in self.published:
+            if load["jid"] == jid:
+                match = {
+                    "list": lambda minion, tgt: minion in tgt,
+                    "pcre": lambda minion, tgt: re.match(tgt, minion) is not None,
+                    "glob": lambda minion, tgt: tgt == "*",
+                }[load["tgt_type"]]
+                ret.append(
+                    [name for name in sorted(minions) if match(name, load["tgt"])]
+                )
+        return ret
 
     def kinds(self, jid):
         """

@@ -567,7 +567,7 @@ def test_disk_that_is_full_before_the_answer(setup):
         with patch.object(handler.journal, "answer", side_effect=full):
             answer = await _publish(setup, "1", ["m0"], _request())
         assert handler.journal.jobs() == []
-        assert handler.manager.stats(setup.clock())["reserved"] == 0
+        assert len(handler.manager.places) == 0
         return answer
 
     assert "Nothing was sent" in asyncio.run(run())["error"]["message"]
@@ -584,10 +584,10 @@ def test_cancel_does_not_wait_for_the_whole_queue(setup):
 
     async def run():
         handler = await setup.start()
-        handler.manager.paused = True
+        handler.manager.orders.paused = True
         for number in range(20):
             await _publish(setup, f"{number}", [f"m{number}"])
-        handler.manager.paused = False
+        handler.manager.orders.paused = False
         with patch.object(setup.bus, "publish", publish):
             pump = asyncio.ensure_future(handler.tick())
             await asyncio.sleep(0.05)

@@ -15,7 +15,7 @@ import salt.job_handler.ipc
 import salt.job_handler.process
 import salt.utils.files
 import salt.utils.resource_registry
-from salt.exceptions import CommandExecutionError
+from salt.exceptions import CommandExecutionError, SaltInvocationError
 from tests.support.mock import AsyncMock, patch
 
 MINIONS = [f"m{number}" for number in range(25)]
@@ -98,11 +98,9 @@ def test_wide_job_in_waves(setup):
             await handler.tick()
 
     asyncio.run(run())
-    assert [len(load["tgt"]) for load in setup.bus.published] == [10, 10, 5]
-    assert {load["tgt_type"] for load in setup.bus.published} == {"list"}
-    assert sorted(sum((load["tgt"] for load in setup.bus.published), [])) == sorted(
-        MINIONS
-    )
+    waves = setup.bus.reached("1", MINIONS)
+    assert [len(wave) for wave in waves] == [10, 10, 5]
+    assert sum(waves, []) == sorted(MINIONS)
     sent = setup.bus.told("1", "dispatched")
     assert [data["waiting"] for data in sent] == [15, 5, 0]
     assert sum((data["targets"] for data in sent), []) == sorted(MINIONS)
@@ -150,8 +148,9 @@ def test_minions_without_resources_beside_others(setup, resources):
         )
 
     asyncio.run(run())
-    (load,) = setup.bus.published
-    assert len(load["tgt"]) == 10
+    others = [minion for minion in MINIONS[:16] if minion != "m3"]
+    (wave,) = setup.bus.reached("1", others)
+    assert len(wave) == 10
 
 
 def test_excluded_minion(setup):
@@ -294,10 +293,10 @@ def test_caller_gives_up_while_others_are_published(setup):
 
     async def run():
         handler = await setup.start()
-        handler.manager.paused = True
+        handler.manager.orders.paused = True
         for jid in ("1", "2", "3"):
             await _publish(setup, jid, ["m0"], _request(jid, sync=True))
-        handler.manager.paused = False
+        handler.manager.orders.paused = False
         setup.bus.publish = slow
         setup.clock.now += 2
         await handler.tick()
@@ -494,11 +493,11 @@ def test_crash_between_two_waves(setup):
         await _land(setup, handler)
         await setup.stop()
         handler = await setup.start()
-        _return(setup, "1", *setup.bus.published[0]["tgt"])
+        _return(setup, "1", *setup.bus.reached("1", MINIONS[:15])[0])
         await handler.tick()
 
     asyncio.run(run())
-    first, second = [load["tgt"] for load in setup.bus.published if load["jid"] == "1"]
+    first, second = setup.bus.reached("1", MINIONS[:15])
     assert sorted(first + second) == sorted(MINIONS[:15])
 
 
@@ -785,7 +784,7 @@ def test_cancelled_job_that_may_not_have_been_sent(setup):
         assert await _cancel(handler, "1") == 2
         assert await _cancel(handler, "1") == 0
         assert handler.criteria.ledger.used == 1
-        assert handler.manager.stats(setup.clock())["cancelled"] == 1
+        assert handler.manager.counters["cancelled"] == 1
         assert [jid for _, _, jid, *_ in handler.journal.waves()] == ["2"]
         await setup.stop()
         await setup.start(master="another")
@@ -807,7 +806,7 @@ def test_cancelled_job_of_which_a_wave_may_not_have_been_sent(setup):
         handler = await _killed(setup, ("1", MINIONS), ("2", ["m0"]))
         assert await _cancel(handler, "1") == len(MINIONS)
         assert handler.criteria.ledger.used == 0
-        assert handler.manager.stats(setup.clock())["cancelled"] == 1
+        assert handler.manager.counters["cancelled"] == 1
         assert (handler.journal.waves(), len(handler.journal.jobs())) == ([], 1)
         await _connect(setup)
 
@@ -1044,8 +1043,12 @@ def test_runner(setup):
             return await loop.run_in_executor(None, function, *args)
 
         with patch.object(runner, "__opts__", setup.opts, create=True):
+            figures = await ask(runner.figures)
+            assert (figures["queued"], figures["capacity"]["used"]) == (1, 1)
             status = await ask(runner.status)
-            assert (status["queued"], status["capacity"]["used"]) == (1, 1)
+            assert status["to do"] == ["Nothing: the queue is at work."]
+            assert status["queue"].startswith("1 job of 10,000, the oldest since 1970")
+            assert status["capacity"] == "1 of 1 points used"
             (line,) = await ask(runner.list_)
             assert line["jid"] == "2"
             assert line["reason"] == "the master is at 1 of 1 points"
@@ -1066,7 +1069,26 @@ def test_runner(setup):
             assert await ask(runner.charges, "m0") == [charge]
             assert await ask(runner.charges, "m1") == []
             assert await ask(runner.pause) is True
+            (advice,) = (await ask(runner.status))["to do"]
+            assert "paused until 1970-01-01 01:16:47 UTC" in advice
+            assert await ask(runner.pause, 0) is True
+            (advice,) = (await ask(runner.status))["to do"]
+            assert "paused: salt-run job_handler.resume" in advice
             assert await ask(runner.resume) is True
+            assert await ask(runner.hold, "2") == 2
+            (line,) = await ask(runner.list_)
+            assert line["reason"] == "an administrator holds it"
+            assert await ask(runner.prioritize, "2", 5) == 2
+            (line,) = await ask(runner.list_)
+            assert line["priority"] == 5
+            assert await ask(runner.release, "2") == 2
+            for call in (
+                lambda: runner.pause("x"),
+                lambda: runner.pause(-1),
+                lambda: runner.prioritize("2", 1.5),
+            ):
+                with pytest.raises(SaltInvocationError):
+                    await ask(call)
             assert await ask(runner.reconcile) == 1
             assert await ask(runner.cancel, "2") == 2
             assert await ask(runner.cancel, "2") == 0
@@ -1088,6 +1110,90 @@ def test_pause_survives_a_restart(setup):
 
     asyncio.run(run())
     assert setup.bus.published == []
+
+
+def test_pause_ends_by_itself(setup):
+    """
+    Also when the job handler was started again meanwhile.
+    """
+
+    async def run():
+        handler = await setup.start()
+        pause = {"cmd": "pause", "paused": True, "seconds": 60}
+        await handler.commands.handle(pause)
+        await _publish(setup, "1", ["m0"])
+        await setup.stop()
+        handler = await setup.start()
+        (line,) = handler.report.jobs(setup.clock())
+        assert line["reason"] == "the queue is paused until 1970-01-01 00:17:40 UTC"
+        assert setup.bus.jids() == []
+        setup.clock.now += 60
+        await handler.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1"]
+
+
+def test_what_an_administrator_has_said_survives_a_restart(setup):
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        for number in range(1, 5):
+            await _publish(setup, f"{number}", ["m0"])
+        order = {"cmd": "order", "jid": "2", "held": True}
+        await handler.commands.handle(order)
+        order = {"cmd": "order", "jid": "4", "priority": 1}
+        await handler.commands.handle(order)
+        await setup.stop()
+        handler = await setup.start()
+        for jid in "143":
+            _return(setup, jid, "m0")
+            await handler.tick()
+        return [job.jid for job in handler.manager.queue]
+
+    assert asyncio.run(run()) == ["2"]
+    assert setup.bus.jids()[-2:] == ["4", "3"]
+
+
+def test_jobs_that_wait_are_limited_in_bytes(setup):
+    """
+    Those that were taken over are counted, too.
+    """
+    setup.config(max_queue_bytes=100000)
+
+    async def publish(jid, size):
+        gate = await salt.job_handler.gate.enter(
+            setup.opts,
+            setup.bus,
+            {"fun": "f", "user": "root", "arg": ["x" * size]},
+            None,
+        )
+        if gate.answer is not None:
+            return gate.answer["error"]["message"]
+        load = {"jid": jid, "fun": "f", "arg": ["x" * size], "tgt": "*"}
+        load.update({"tgt_type": "glob", "ret": "", "user": "root"})
+        await gate.submit(load, ["m0"], [])
+        return None
+
+    async def run():
+        handler = await setup.start()
+        handler.manager.orders.paused = True
+        await handler.commands.handle({"cmd": "pause", "paused": True})
+        assert await publish("1", 60000) is None
+        found = [await publish("2", 60000)]
+        await setup.stop()
+        await setup.start()
+        found.append(await publish("3", 60000))
+        assert await publish("4", 30000) is None
+        await setup.handler.commands.handle({"cmd": "cancel", "jid": "1"})
+        assert await publish("5", 60000) is None
+        found.append(await publish("6", 200000))
+        return found
+
+    for message in asyncio.run(run()):
+        assert message.startswith("With this one the jobs that wait would take ")
+        assert "max_queue_bytes is 100000. Nothing was sent;" in message
 
 
 def test_request_that_makes_no_sense(setup):

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+import salt.job_handler
 import salt.job_handler.gate
 import salt.job_handler.inquiry
 import salt.runners.jobs
@@ -36,7 +37,7 @@ async def _publish(setup, jid, minions=MINIONS, user="root"):
 def _run(setup, what):
     async def run():
         handler = await setup.start()
-        handler.manager.paused = True
+        handler.manager.orders.paused = True
         return await what(handler)
 
     return asyncio.run(run())
@@ -48,7 +49,7 @@ def test_kill_job_of_a_queued_job(setup, fun, arg):
     async def what(handler):
         await _publish(setup, "1")
         gate = await _ask(setup, fun, arg)
-        handler.manager.paused = False
+        handler.manager.orders.paused = False
         await handler.tick()
         # it goes to the minions, too
         assert gate.answer is None
@@ -71,7 +72,7 @@ def test_kill_job_for_some_minions(setup):
         await _publish(setup, "1")
         await _publish(setup, "2")
         gate = await _ask(setup, "saltutil.kill_job", "1", minions=["m1", "m7"])
-        handler.manager.paused = False
+        handler.manager.orders.paused = False
         await handler.tick()
         return gate.complete({})
 
@@ -186,7 +187,7 @@ def test_jobs_knows_who_was_left_out_and_after_a_restart(setup):
     setup.config(max_minion_jobs=1)
 
     async def what(handler):
-        handler.manager.paused = False
+        handler.manager.orders.paused = False
         handler.journal.clock = setup.clock
         await _publish(setup, "1", ["m0"])
         await _publish(setup, "2")
@@ -231,6 +232,46 @@ def test_who_was_left_out_is_forgotten_with_the_job(setup):
         return handler.journal.left_out("1")
 
     assert _run(setup, what) == {}
+
+
+def test_turned_off_leaves_no_job_half_alive(setup, caplog):
+    """
+    It is known of each why it did not run, and nothing comes out of the queue or is
+    charged when the job handler is turned on again.
+    """
+    process_manager = MagicMock()
+
+    async def run():
+        await setup.start()
+        await _publish(setup, "1", ["m0"])
+        await setup.handler.commands.handle({"cmd": "pause", "paused": True})
+        await _publish(setup, "2")
+        await setup.stop()
+        section, setup.opts["rate_limiting"] = setup.opts["rate_limiting"], {}
+        salt.job_handler.add_process(setup.opts, process_manager)
+        found = _jobs(setup, salt.runners.jobs.lookup_jid, "2")
+        setup.opts["rate_limiting"] = section
+        await setup.start("another")
+        await setup.handler.tick()
+        ledger = setup.handler.criteria.ledger
+        return found, len(setup.handler.manager.queue), ledger.used
+
+    found, queued, used = asyncio.run(run())
+    sentence = (
+        "Minion did not get the job. [It waited in the master's queue when the job"
+        " handler was turned off]"
+    )
+    assert found == {"m0": sentence, "m1": sentence, "m2": 7}
+    assert (queued, used) == (0, 0)
+    assert "Job 2 is not published to 3 minions" in caplog.text
+    assert setup.bus.jids() == ["1"]
+    process_manager.add_process.assert_not_called()
+
+
+def test_turned_off_without_a_queue(setup):
+    setup.opts["rate_limiting"] = {}
+    salt.job_handler.add_process(setup.opts, MagicMock())
+    assert _jobs(setup, salt.runners.jobs.lookup_jid, "2") == {"m2": 7}
 
 
 def test_jobs_without_an_answer_of_the_handler(setup):

@@ -82,3 +82,81 @@ def test_full_minions_beyond_the_wave_stay(bench):
         (action,) = actions
         assert action.excluded == {}
     assert "m9" in action.minions
+
+
+def test_small_job_goes_beside_a_wide_one(bench):
+    """
+    And the wide one gets as many minions in each wave as if there was none.
+    """
+    setup = bench(max_master_jobs=100)
+    setup.submit(300, "wide")
+    assert [len(minions) for _, minions in setup.sent()] == [95]
+    setup.submit(["a", "b"], "small")
+    setup.submit(["a", "b", "c", "d"], "too wide beside it")
+    setup.submit(["c"], "next")
+    assert setup.sent() == [("small", ["a", "b"]), ("next", ["c"])]
+    setup.give_back("wide", *[f"m{number}" for number in range(300)])
+    assert [(jid, len(minions)) for jid, minions in setup.sent()] == [("wide", 95)]
+    assert setup.criteria.ledger.used == 98
+
+
+def test_nothing_is_kept_for_small_jobs(bench):
+    setup = bench(max_master_jobs=100, reserve=0)
+    setup.submit(300, "wide")
+    assert [len(minions) for _, minions in setup.sent()] == [100]
+    setup.submit(["a"], "small")
+    assert setup.sent() == []
+
+
+def test_who_floods_the_queue_waits_behind_himself(bench):
+    """
+    Of a user who asks for fifty jobs and one who asks for one a moment later.
+    """
+    setup = bench(max_master_jobs=10)
+    for number in range(50):
+        setup.submit(10, f"many{number}", user="alice")
+    assert [jid for jid, _ in setup.sent()] == ["many0"]
+    setup.submit(10, "one", user="bob")
+    setup.give_back("many0", *[f"m{number}" for number in range(10)])
+    assert [jid for jid, _ in setup.sent()] == ["one"]
+
+
+def test_without_fairness_the_order_is_that_of_the_requests(bench):
+    setup = bench(max_master_jobs=10, fair=False)
+    for number in range(3):
+        setup.submit(10, f"many{number}", user="alice")
+    setup.submit(10, "one", user="bob")
+    order = []
+    for _ in range(4):
+        ((jid, minions),) = setup.sent()
+        order.append(jid)
+        setup.give_back(jid, *minions)
+    assert order == ["many0", "many1", "many2", "one"]
+
+
+def test_nobody_waits_for_ever(bench):
+    """
+    A user who has had much, behind others who go on asking.
+    """
+    setup = bench(max_master_jobs=10, ageing=60)
+    setup.submit(10, "first", user="alice")
+    setup.give_back(*setup.sent()[0][:1], *[f"m{number}" for number in range(10)])
+    setup.submit(10, "second", user="alice")
+    for number in range(600):
+        setup.submit(10, f"bob{number}", user=f"bob{number}")
+        ((jid, minions),) = setup.sent()
+        setup.give_back(jid, *minions)
+        setup.now += 1
+        if jid == "second":
+            break
+    # what she has had halves each minute, and her job counts more each minute
+    assert number < 180
+
+
+@pytest.mark.parametrize("reserve", [1, -0.1, "x", True])
+def test_reserve_is_a_part(reserve):
+    validate = salt.job_criteria.capacity.Capacity.validate
+    assert validate({"reserve": reserve}) == [
+        f"reserve is {reserve!r}: write 0 or a part of the capacity below 1."
+    ]
+    assert validate({"reserve": 0, "fair": False, "ageing": 1.5}) == []

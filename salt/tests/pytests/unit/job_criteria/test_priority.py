@@ -98,7 +98,7 @@ def test_validate():
     validate = salt.job_criteria.priority.Priority.validate
     assert validate({"lanes": LANES}) == []
     assert validate({"lanes": {}, "ageing": 0}) == [
-        "ageing is 0: write a number above 0.",
+        "ageing is 0: write seconds above 0.",
         "lanes is {}: write a list of name: {weight: 1, ...}.",
     ]
     assert validate({"lanes": [{"a": {"weight": 0, "users": "x", "colour": 1}}]}) == [

@@ -84,7 +84,7 @@ def test_wide_job_goes_out_in_waves(bench):
     10,000 minions with room for 500: never more than 500, everyone once, one job id,
     and the next job follows.
     """
-    setup = bench(max_master_jobs=500)
+    setup = bench(max_master_jobs=500, reserve=0)
     setup.submit(10000, "wide")
     setup.submit(["other"], "next")
     seen, waves = [], 0
@@ -108,16 +108,16 @@ def test_small_waves_wait_for_more_room(bench):
     """
     Every wave costs as much as any other, so a wave is not sent for each return.
     """
-    setup = bench(max_master_jobs=100)
+    setup = bench(max_master_jobs=100, reserve=0)
     setup.submit(200, "wide")
     ((_, first),) = setup.sent()
-    setup.give_back("wide", *first[:49])
+    setup.give_back("wide", *first[:74])
     assert setup.sent() == []
-    setup.give_back("wide", first[49])
-    assert [len(minions) for _, minions in setup.sent()] == [50]
-    setup.give_back("wide", first[50])
+    setup.give_back("wide", first[74])
+    assert [len(minions) for _, minions in setup.sent()] == [75]
+    setup.give_back("wide", first[75])
     assert setup.sent() == []
-    setup.now += 2
+    setup.now += 5
     assert [len(minions) for _, minions in setup.sent()] == [1]
 
 
@@ -244,22 +244,22 @@ def test_rest_of_an_expired_wide_job_is_discarded(bench):
 
 def test_queue_is_bounded(bench):
     setup = bench(max_queue_size=2)
-    setup.manager.paused = True
-    assert setup.manager.reserve("a", setup.now)
-    assert setup.manager.reserve("b", setup.now)
-    assert not setup.manager.reserve("c", setup.now)
+    setup.manager.orders.paused = True
+    assert setup.manager.reserve("a", setup.now) is None
+    assert setup.manager.reserve("b", setup.now) is None
+    assert "all it takes" in setup.manager.reserve("c", setup.now)
     setup.manager.submit(setup.job(1), "a")
-    assert not setup.manager.reserve("c", setup.now)
-    setup.manager.unreserve("b")
-    assert setup.manager.reserve("c", setup.now)
+    assert "all it takes" in setup.manager.reserve("c", setup.now)
+    setup.manager.places.unreserve("b")
+    assert setup.manager.reserve("c", setup.now) is None
     assert setup.manager.counters["rejected"] == 2
 
 
 def test_reserved_place_is_given_up_some_day(bench):
     setup = bench(max_queue_size=1)
-    assert setup.manager.reserve("a", setup.now)
-    assert not setup.manager.reserve("b", setup.now + 29)
-    assert setup.manager.reserve("b", setup.now + 30)
+    assert setup.manager.reserve("a", setup.now) is None
+    assert "all it takes" in setup.manager.reserve("b", setup.now + 29)
+    assert setup.manager.reserve("b", setup.now + 30) is None
 
 
 @pytest.mark.parametrize("each,expected", [(0.1, 1), (3.0, 6), (500.0, 60)])
@@ -269,24 +269,24 @@ def test_retry_after_is_as_fast_as_the_queue(bench, each, expected):
         setup.submit(1)
         setup.advance()
         setup.now += each
-    assert setup.manager.retry_after(setup.now) == pytest.approx(expected, abs=1)
+    assert setup.manager.places.retry_after(setup.now) == pytest.approx(expected, abs=1)
 
 
 def test_cancel(bench):
     setup = bench()
-    setup.manager.paused = True
+    setup.manager.orders.paused = True
     setup.submit(2, "a")
     setup.submit(1, "b")
     (action,) = setup.manager.cancel("a", setup.now)
     assert (action.job.jid, action.reason) == ("a", "cancelled")
     assert setup.manager.cancel("a", setup.now) == []
-    setup.manager.paused = False
+    setup.manager.orders.paused = False
     assert [jid for jid, _ in setup.sent()] == ["b"]
 
 
 def test_pause_keeps_deadlines(bench):
     setup = bench()
-    setup.manager.paused = True
+    setup.manager.orders.paused = True
     setup.submit(1, "a", deadline=101.0)
     setup.submit(1, "b")
     setup.now = 102.0
@@ -558,3 +558,65 @@ def test_unknown_minions_of_a_syndic(bench):
     setup.give_back("j", "behind-a-syndic")
     assert setup.criteria.stale(400.0) == {}
     assert setup.criteria.ledger.used == 1
+
+
+def test_job_that_is_held_stays_and_others_pass(bench):
+    setup = bench(max_master_jobs=10)
+    setup.manager.orders.paused = True
+    for jid in ("a", "b"):
+        setup.submit(10, jid)
+    assert setup.manager.orders.give("a", held=True) == 10
+    setup.manager.orders.paused = False
+    assert [jid for jid, _ in setup.sent()] == ["b"]
+    setup.give_back("b", *[f"m{number}" for number in range(10)])
+    assert setup.sent() == []
+    assert setup.manager.orders.give("a", held=False) == 10
+    assert [jid for jid, _ in setup.sent()] == ["a"]
+    assert setup.manager.orders.snapshot()["jobs"] == []
+
+
+def test_job_of_higher_priority_goes_first(bench):
+    setup = bench(max_master_jobs=10)
+    setup.submit(10, "runs")
+    setup.sent()
+    for jid in "abc":
+        setup.submit(10, jid, user=jid)
+    setup.manager.orders.give("c", priority=5)
+    setup.manager.orders.give("a", priority=-1)
+    order = []
+    setup.give_back("runs", *[f"m{number}" for number in range(10)])
+    for _ in range(3):
+        ((jid, minions),) = setup.sent()
+        order.append(jid)
+        setup.give_back(jid, *minions)
+    assert order == ["c", "b", "a"]
+
+
+def test_what_is_said_of_a_batch_holds_for_its_later_parts(bench):
+    setup = bench(max_master_jobs=10)
+    assert setup.manager.orders.give("batch", held=True) == 0
+    for minion in ("x", "y"):
+        setup.submit([minion], "batch")
+    assert setup.sent() == []
+    setup.manager.cancel("batch", setup.now)
+    assert not len(setup.manager.queue)
+
+
+def test_held_job_is_discarded_in_time(bench):
+    setup = bench(max_master_jobs=10)
+    setup.manager.orders.give("a", held=True)
+    job = setup.submit(1, "a", deadline=setup.now + 5)
+    assert setup.advance() == []
+    setup.now += 5
+    (action,) = setup.advance()
+    assert (action.job, action.reason) == (job, "timeout")
+
+
+def test_pause_ends(bench):
+    setup = bench(max_master_jobs=10)
+    setup.manager.orders.paused_until = setup.now + 60
+    setup.submit(1, "a")
+    assert setup.sent() == []
+    setup.now += 60
+    assert setup.sent() == [("a", ["m0"])]
+    assert not setup.manager.orders.paused

@@ -15,7 +15,7 @@ import salt.job_handler.manager
 #: Set this to 1000000 for a long run.
 EVENTS = int(os.environ.get("SALT_JOB_HANDLER_EVENTS", "20000"))
 MINIONS = [f"m{number:02}" for number in range(30)]
-PATIENCE = 2
+PATIENCE = 5
 
 
 class Oracle:
@@ -26,8 +26,11 @@ class Oracle:
     def __init__(self, limit, per_minion):
         self.limit = limit
         self.per_minion = per_minion
+        self.kept = int(limit * 0.05)
         self.charges = set()
         self.waiting = []
+        # job ids of small jobs
+        self.aside = set()
 
     def of_minion(self, minion):
         return len([1 for _, charged in self.charges if charged == minion])
@@ -38,34 +41,69 @@ class Oracle:
         for job in sorted(late, key=lambda job: (job["deadline"], job["number"])):
             self.waiting.remove(job)
             actions.append(("discard", job["number"]))
-        while self.waiting:
-            job = self.waiting[0]
-            free = self.limit - len(self.charges)
-            wanted = min(len(job["minions"]), self.limit // 2, self.limit)
+        while True:
+            taken = self._next(now)
+            if taken is None:
+                return actions
+            actions.append(taken)
+
+    def _next(self, now):
+        """
+        Do what is to be done with the first job, or with a small one beside it.
+        """
+        for place, job in enumerate(self.waiting[:101]):
+            small = self.small(job)
+            if place and not small:
+                continue
+            used = len(self.charges)
+            free = self.limit - used
+            if not small:
+                # what is kept for small jobs is theirs
+                used -= self.used_aside()
+                free = self.limit - self.kept - used
+            most = self.limit if small else self.limit - self.kept
+            wanted = min(len(job["minions"]), most * 3 // 4, most)
             if now - job["moved"] >= PATIENCE:
                 wanted = 1
-            if self.charges and free < max(1, wanted):
+            if used and free < max(1, wanted):
+                continue
+            if small:
+                self.aside.add(job["jid"])
+            return self._publish(job, max(free, 1), now)
+        return None
+
+    def _publish(self, job, free, now):
+        taken, full = [], []
+        for minion in job["minions"]:
+            if len(taken) == free:
                 break
-            taken, full = [], []
-            for minion in job["minions"]:
-                if len(taken) == max(free, 1):
-                    break
-                load = self.of_minion(minion)
-                known = (job["jid"], minion) in self.charges
-                if load >= self.per_minion and not known:
-                    full.append(minion)
-                else:
-                    taken.append(minion)
-            for minion in taken:
-                self.charges.add((job["jid"], minion))
-            job["minions"] = [
-                minion for minion in job["minions"] if minion not in taken + full
-            ]
-            job["moved"] = now
-            actions.append(("dispatch", job["number"], taken, full))
-            if not job["minions"]:
-                self.waiting.remove(job)
-        return actions
+            load = self.of_minion(minion)
+            known = (job["jid"], minion) in self.charges
+            if load >= self.per_minion and not known:
+                full.append(minion)
+            else:
+                taken.append(minion)
+        for minion in taken:
+            self.charges.add((job["jid"], minion))
+        job["minions"] = [
+            minion for minion in job["minions"] if minion not in taken + full
+        ]
+        job["moved"] = now
+        if not job["minions"]:
+            self.waiting.remove(job)
+        return ("dispatch", job["number"], taken, full)
+
+    def used_aside(self):
+        owed = {jid for jid, _ in self.charges}
+        self.aside &= owed
+        used = len([1 for jid, _ in self.charges if jid in self.aside])
+        return min(used, self.kept)
+
+    def small(self, job):
+        count = len(job["minions"])
+        return count <= self.kept - self.used_aside() and count <= self.limit - len(
+            self.charges
+        )
 
 
 def _plain(action):
@@ -85,7 +123,6 @@ def test_random_events(seed):
         {
             "max_master_jobs": limit,
             "max_minion_jobs": per_minion,
-            "wave_patience": PATIENCE,
         }
     )
     manager = salt.job_handler.manager.QueueManager(

@@ -50,9 +50,9 @@ def test_reason_of_a_job_is_that_of_its_criteria(reasons):
 def test_pause_is_the_reason_of_all_jobs(reasons):
     manager, listed = reasons
     before = listed()
-    manager.paused = True
+    manager.orders.paused = True
     assert listed() == ["the queue is paused"] * 2
-    manager.paused = False
+    manager.orders.paused = False
     assert listed() == before
 
 
