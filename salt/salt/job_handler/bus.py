@@ -36,12 +36,18 @@ class Bus:
         for _, opts in iter_transport_opts(self.opts):
             self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
 
-    async def publish(self, load):
+    async def publish(self, load, minions=None):
         """
         Send a load on its way as ``ClearFuncs.publish`` would.
+
+        :param list minions: whom it is for, which other masters of a cluster can't tell
+            from the target of a wave
         """
+        data = dict(load)
+        if minions is not None and self.opts.get("cluster_id"):
+            data["minions"] = minions
         await self.event.fire_event_async(
-            dict(load), salt.utils.event.tagify([load["jid"], "publish"], "job")
+            data, salt.utils.event.tagify([load["jid"], "publish"], "job")
         )
         await asyncio.gather(
             *[channel.publish(dict(load)) for channel in self.channels]
@@ -53,7 +59,7 @@ class Bus:
         """
         try:
             await self.event.fire_event_async(
-                {"jid": job.jid, "fun": job.fun, **data},
+                {"jid": job.jid, "fun": job.fun, "ticket": job.ticket, **data},
                 salt.utils.event.tagify([job.jid, kind], "job"),
             )
         except Exception:  # pylint: disable=broad-except

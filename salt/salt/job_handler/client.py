@@ -241,6 +241,7 @@ class QueuedJob:
         self.position = None
         self._sent = set()
         self._found = 0
+        self._tickets = set()
         # number of the publication: how many of its minions wait, until when that holds
         self._waiting = {}
         # the sentence that ends the wait of all that have not been sent to
@@ -251,6 +252,7 @@ class QueuedJob:
         """
         Take over what the master said in its answer to a publish request.
         """
+        self._tickets.add(state.get("ticket"))
         self._exclude(state.get("excluded"))
         self._progress(state)
 
@@ -304,6 +306,9 @@ class QueuedJob:
         ):
             return False
         data = raw["data"]
+        if data.get("ticket") not in self._tickets:
+            log.debug("An event that the job handler did not fire: %s", raw["tag"])
+            return True
         targets = data.get("targets")
         if kind == vocabulary.EXCLUDED:
             self._exclude(data.get("excluded"))

@@ -177,7 +177,7 @@ class Dispatcher:
             return True
         self.open_jids.add(job.jid)
         try:
-            await self.bus.publish(load)
+            await self.bus.publish(load, action.minions)
         except Exception:  # pylint: disable=broad-except
             log.exception("Job %s could not be published", job.jid)
             self.manager.abort(action, now)

@@ -21,9 +21,9 @@ import salt.utils.stringutils
 log = logging.getLogger(__name__)
 
 _TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
-_RETURN = re.compile(rb"salt/job/([0-9_]+)/ret/(.+)")
+_RETURN = re.compile(rb"salt/job/([^/]+)/ret/(.+)")
 _START = re.compile(rb"salt/minion/([^/]+)/start$")
-_PEER = re.compile(rb"salt/job/([0-9_]+)/(new|publish)$")
+_PEER = re.compile(rb"salt/job/([^/]+)/(new|publish)$")
 
 #: How many jobs of peers may be known but not published yet.
 _PEER_JOBS = 1000
@@ -124,14 +124,17 @@ class Feed:
         """
         jid = data.get("jid")
         if kind == b"new":
-            self._peer_jobs[jid] = data.get("minions") or []
+            self._peer_jobs[jid] = data.get("minions")
             if len(self._peer_jobs) > _PEER_JOBS:
                 self._peer_jobs.popitem(last=False)
             return
         minions = self._peer_jobs.get(jid)
-        if data.get("tgt_type") == "list" and isinstance(data.get("tgt"), list):
-            minions = data["tgt"]
-        if minions:
+        if data.get("tgt_type") == "list":
+            minions = data.get("tgt")
+        # the job handler of that master says whom a wave is for
+        minions = data.get("minions", minions)
+        # the bus trims what is too large, and then says so in a text
+        if isinstance(minions, list) and minions:
             self.sink.peer_published(jid, data.get("fun", ""), minions)
 
     @staticmethod

@@ -250,6 +250,7 @@ class Gate:
                 answer["job_handler"] = {
                     "state": vocabulary.QUEUED,
                     "waiting": len(minions),
+                    "ticket": self.submission,
                 }
                 return {"enc": "clear", "load": answer}
             self._unavailable(exc)

@@ -7,6 +7,7 @@ instead of a list of thirty thousand that all connected minions hear.
 
 import bisect
 import collections
+import os
 
 #: The last character: no id comes after it.
 _END = chr(0x10FFFF)
@@ -50,14 +51,15 @@ def _boundary(last, following):
     return following
 
 
-def pattern(low, high, ids):
+def pattern(low, high, ids, group=False):
     """
     Return a regular expression that ``re.match`` finds in these ids, and in no id that is
-    less than ``low`` or not less than ``high``. It has no parentheses and no white space.
+    less than ``low`` or not less than ``high``. There is no white space in it.
 
     :param low: a text, or None
     :param high: a text, or None
     :param list ids: sorted ids between the two
+    :param bool group: whether there may be parentheses
     """
     words = []
     for prefix, first, last in _parts(low, high):
@@ -66,15 +68,17 @@ def pattern(low, high, ids):
             continue
         if not first:
             if ids[start] == prefix:
-                words.append(_literal(prefix) + r"\Z")
+                words.append((prefix, r"\Z"))
         elif ids[start][len(prefix)] <= last:
             # as far as there are ids
             end = bisect.bisect_right(ids, prefix + last + _END) - 1
-            words.append(
-                _literal(prefix)
-                + _class(ids[start][len(prefix)], ids[end][len(prefix)])
-            )
-    return "|".join(words)
+            place = len(prefix)
+            words.append((prefix, _class(ids[start][place], ids[end][place])))
+    same = ""
+    if group and len(words) > 1:
+        same = os.path.commonprefix([prefix for prefix, _ in words])
+    found = "|".join(_literal(prefix[len(same) :]) + rest for prefix, rest in words)
+    return f"{_literal(same)}({found})" if same else found
 
 
 def _parts(low, high):

@@ -22,6 +22,8 @@ class Job:
     :ivar bool fixed: the target must not be rewritten: on a master of masters, and where
         minions manage resources
     :ivar ref: where its minions are kept
+    :ivar str ticket: tells its caller which events are the job handler's: a minion can
+        fire any event on the bus of the master
     """
 
     __slots__ = (
@@ -44,6 +46,7 @@ class Job:
         "priority",
         "held",
         "ref",
+        "ticket",
         "bytes",
         "left_out",
         "told",
@@ -65,6 +68,7 @@ class Job:
         forced=False,
         fixed=False,
         ref=None,
+        ticket="",
     ):
         self.seq = seq
         self.jid = jid
@@ -78,6 +82,7 @@ class Job:
         self.forced = forced
         self.fixed = fixed
         self.ref = ref
+        self.ticket = ticket
         self.sent = 0
         self.waves = 0
         #: when the last wave went out, or when the job was queued

@@ -63,6 +63,7 @@ class Journal(salt.job_handler.database.Database):
                 "queued": job.queued,
                 "forced": job.forced,
                 "fixed": job.fixed,
+                "ticket": job.ticket,
             },
             use_bin_type=True,
         )

@@ -18,10 +18,13 @@ class Metrics:
         self._results = None
         self._waits = None
 
-    def register(self):
+    def register(self, opts):
         """
         Set the instruments up.
+
+        :param dict opts: the master's options
         """
+        _listen(opts)
         self._results = salt.utils.metrics.counter(
             "salt.job_handler.jobs", description="Jobs that left the queue, by result."
         )
@@ -75,3 +78,17 @@ class Metrics:
         """
         self._results.add(1, attributes={"result": action.reason})
         self._waits.record((now - action.job.queued) * 1000)
+
+
+def _listen(opts):
+    """
+    Open a listener for Prometheus of its own. That of the master is of another process,
+    which has the port.
+    """
+    section = opts.get("metrics") or {}
+    if (section.get("exporter") or "").lower() != "prometheus":
+        return
+    listener = section.get("prometheus") or {}
+    port = listener.get("job_handler_port", int(listener.get("port", 9464)) + 1)
+    section = {**section, "prometheus": {**listener, "port": port}}
+    salt.utils.metrics.configure({**opts, "metrics": section, "__role": "master"})

@@ -140,7 +140,7 @@ class Handler:
         Take over what the last one left, and open the socket.
         """
         self.dispatcher.start()
-        self.report.metrics.register()
+        self.report.metrics.register(self.opts)
         await self._alive()
         await self.recovery.run()
         self.submissions.recover()

@@ -76,6 +76,7 @@ class Report:
             else {"publication": job.seq, "waiting": 0}
         )
         ret["state"] = vocabulary.QUEUED if job.count else vocabulary.DISPATCHED
+        ret["ticket"] = job.ticket
         if job.left_out:
             ret["excluded"] = job.left_out
         return ret

@@ -157,6 +157,7 @@ class Submissions:
             queued=now,
             forced=request["forced"],
             fixed=request["fixed"],
+            ticket=request["submission"],
         )
         if job.fixed and not job.count:
             # a master of masters that knows none of the targets: count the job itself

@@ -92,10 +92,13 @@ def _neighbours(load, stretch, minions):
     """
     Return the target and its type for the minions of a stretch, or None.
     """
-    pattern = salt.job_handler.interval.pattern(stretch.low, stretch.high, minions)
+    whole = not stretch.skipped and (load["tgt"], load["tgt_type"]) == ("*", "glob")
+    pattern = salt.job_handler.interval.pattern(
+        stretch.low, stretch.high, minions, group=whole
+    )
     if not pattern:
         return None
-    if not stretch.skipped and (load["tgt"], load["tgt_type"]) == ("*", "glob"):
+    if whole:
         return pattern, "pcre"
     return _without(load, f"E@{pattern}", stretch.skipped)
 

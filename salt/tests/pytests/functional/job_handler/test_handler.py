@@ -378,7 +378,11 @@ def test_handler_that_stops_after_it_took_the_job(setup):
 
         with patch.object(handler.dispatcher, "pump", stuck):
             answer = await gate.submit({"jid": "1", "fun": "f"}, ["m0"], [])
-        assert answer["load"]["job_handler"] == {"state": "queued", "waiting": 1}
+        assert answer["load"]["job_handler"] == {
+            "state": "queued",
+            "waiting": 1,
+            "ticket": gate.submission,
+        }
         await setup.stop()
         handler = await setup.start()
         await handler.tick()

@@ -346,3 +346,19 @@ def test_asynchronous_caller_learns_who_is_left_out():
         with patch.object(client, "run_job", return_value=pub_data):
             client.cmd_async("*", "test.echo")
         assert client.left_out == expected
+
+
+def test_event_of_a_minion_that_forges(clock):
+    """
+    A minion can fire any event on the bus of the master, but does not know the ticket.
+    """
+    job = salt.job_handler.client.QueuedJob(
+        "1", {"publication": 7, "waiting": 2, "ticket": "secret"}, clock
+    )
+    forged = {"publication": 7, "targets": ["a"], "sentence": "x"}
+    for ticket in ({}, {"ticket": "other"}, {"ticket": None}):
+        assert job.handle(_event("discarded", **forged, **ticket))
+        assert job.waits and not job.left_out
+    assert job.handle(_event("discarded", **forged, ticket="secret"))
+    assert not job.waits
+    assert list(job.left_out) == ["a"]

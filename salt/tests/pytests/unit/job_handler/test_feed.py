@@ -184,3 +184,37 @@ def test_lost_bus(sink):
 
     assert asyncio.run(run()) == []
     assert sink.told == [("missed",)]
+
+
+def test_return_of_a_job_with_an_id_of_its_own(sink):
+    feed = salt.job_handler.feed.Feed({}, sink)
+    feed.hear(b"salt/job/my-own.jid/ret/web1\n\n")
+    assert sink.told == [("returned", "my-own.jid", "web1")]
+
+
+@pytest.mark.parametrize("minions", ["VALUE_TRIMMED", None])
+def test_trimmed_minions_are_not_charged(sink, minions):
+    """
+    A text of 13 letters is not a list of 13 minions.
+    """
+    feed = salt.job_handler.feed.Feed({"cluster_id": "x"}, sink)
+    for tag, data in (
+        ("salt/job/1/new", {"jid": "1", "minions": minions}),
+        ("salt/job/1/publish", {"jid": "1", "tgt": "*", "tgt_type": "glob"}),
+    ):
+        feed.hear(salt.utils.event.SaltEvent.pack(tag, data))
+    assert sink.told == []
+
+
+def test_wave_of_a_peer_charges_its_own_minions(sink):
+    """
+    Whatever its target is.
+    """
+    feed = salt.job_handler.feed.Feed({"cluster_id": "x"}, sink)
+    wave = {"jid": "1", "fun": "f", "tgt": "web[1-2]", "tgt_type": "pcre"}
+    for tag, data in (
+        ("salt/job/1/new", {"jid": "1", "minions": ["web1", "web2", "web3"]}),
+        ("salt/job/1/publish", {**wave, "minions": ["web1", "web2"]}),
+    ):
+        feed.hear(salt.utils.event.SaltEvent.pack(tag, data))
+    assert sink.told == [("peer_published", "1", "f", ["web1", "web2"])]
