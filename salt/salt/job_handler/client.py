@@ -11,11 +11,7 @@ import uuid
 import salt.defaults.exitcodes
 import salt.job_handler
 import salt.job_handler.vocabulary as vocabulary
-from salt.exceptions import (
-    JobQueueFullError,
-    SaltDeserializationError,
-    SaltException,
-)
+from salt.exceptions import JobQueueFullError, SaltDeserializationError, SaltException
 
 log = logging.getLogger(__name__)
 

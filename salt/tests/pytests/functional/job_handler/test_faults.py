@@ -432,6 +432,7 @@ class _Waits:
     """
 
     exclusive = False
+    withdrawing = False
     event = Mock(cpub=True)
 
     def __init__(self, setup, pub_data, loop):

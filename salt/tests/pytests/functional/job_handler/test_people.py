@@ -12,7 +12,7 @@ import salt.job_handler.inquiry
 import salt.runners.jobs
 from tests.support.mock import MagicMock, patch
 
-MINIONS = ["m0", "m1", "m2"]
+MINIONS = ("m0", "m1", "m2")
 
 
 async def _ask(setup, fun, *args, user="root", minions=MINIONS, **request):
@@ -60,7 +60,7 @@ def test_kill_job_of_a_queued_job(setup, fun, arg):
     assert answer == {"jid": "2", "job_handler": {"cancelled": 3}}
     assert setup.bus.jids() == []
     (told,) = setup.bus.told("1", "discarded")
-    assert told["targets"] == MINIONS
+    assert told["targets"] == list(MINIONS)
 
 
 def test_kill_job_for_some_minions(setup):
