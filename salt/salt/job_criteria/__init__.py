@@ -15,22 +15,32 @@ from salt.job_criteria._ledger import Ledger
 #: The answer of a criteria module. ``minions`` are those to publish to now, which
 #: have been charged, or None to put the job back as the first one. ``excluded``
 #: maps each minion that won't get the job to the reason. ``reason`` says why the
-#: job waits.
-Decision = collections.namedtuple("Decision", ("minions", "excluded", "reason"))
+#: job waits, and ``parked`` whether others pass it meanwhile.
+Decision = collections.namedtuple(
+    "Decision", ("minions", "excluded", "reason", "parked")
+)
 
 
 def publish(minions, excluded=None):
     """
     Return the decision to publish to these minions, whom the criteria has charged.
     """
-    return Decision(minions, excluded or {}, "")
+    return Decision(minions, excluded or {}, "", False)
 
 
 def requeue(reason):
     """
     Return the decision that the job goes back into the queue as the first one.
     """
-    return Decision(None, {}, reason)
+    return Decision(None, {}, reason, False)
+
+
+def park(reason):
+    """
+    Return the decision that the job waits, and others pass it, until something that was
+    charged is given back.
+    """
+    return Decision(None, {}, reason, True)
 
 
 class Criteria:
@@ -96,7 +106,7 @@ class Criteria:
         :return: :func:`publish` with the minions to publish to
             now, after they have been charged, and those that won't get the job at
             all; whoever is in neither stays in the queue. Or
-            :func:`requeue` with the reason
+            :func:`requeue` or :func:`park` with the reason
         """
         raise NotImplementedError
 

@@ -17,6 +17,7 @@ class Ledger:
     :ivar used: the sum of all charges, which is what the master is charged
     :ivar dict points: what each minion is charged, for those that are charged at all
     :ivar dict unsure: what of it is in doubt, see :meth:`doubt`
+    :ivar int releases: how often something was given back
     :ivar list settled: ``(jid, minion)`` of what was given back since somebody last
         emptied it, or None for a ledger whose charges nobody keeps
     """
@@ -26,6 +27,7 @@ class Ledger:
         self.points = {}
         self.unsure = {}
         self.settled = None
+        self.releases = 0
         # (jid, minion) of what is in doubt
         self._doubted = set()
         # jid: {minion: (points, since)}. A job of 10,000 minions must not cost as many
@@ -139,6 +141,7 @@ class Ledger:
             # it was not charged, or returns once more
             return False
         del charges[minion]
+        self.releases += 1
         if self._doubted:
             self._sure(jid, minion, points)
         if settled and self.settled is not None:

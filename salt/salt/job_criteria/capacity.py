@@ -26,6 +26,11 @@ that have not answered when they were asked what they run, until they are heard 
 ``max_minion_jobs``
     The capacity of each minion. Without it minions have no limit.
 
+``minion_full``
+    What becomes of minions whose own capacity is used up: with ``exclude``, the default,
+    they are left out; with ``wait`` the job waits for them in the queue, where other jobs
+    pass it, and goes out to each when it has room.
+
 ``waves``
     ``True`` by default. With ``False`` a job goes out in one piece or not at all. One
     that is wider than the master's capacity then runs alone.
@@ -53,6 +58,8 @@ that have not answered when they were asked what they run, until they are heard 
 .. versionadded:: 3008.6
 """
 
+import collections
+
 import salt.job_criteria
 
 _HALF_LIFE = 60
@@ -66,6 +73,7 @@ class Capacity(salt.job_criteria.Criteria):
     options = (
         "max_master_jobs",
         "max_minion_jobs",
+        "minion_full",
         "waves",
         "min_wave",
         "wave_patience",
@@ -77,6 +85,7 @@ class Capacity(salt.job_criteria.Criteria):
     def __init__(self, settings):
         super().__init__(settings)
         self.max_minion_jobs = settings.get("max_minion_jobs")
+        self.wait_for_full = settings.get("minion_full") == "wait"
         self.waves = settings.get("waves", True)
         self.patience = settings.get("wave_patience", 5)
         self.reserve = settings.get("reserve", 0.05)
@@ -99,6 +108,9 @@ class Capacity(salt.job_criteria.Criteria):
             value = settings.get(name)
             if value is not None and not salt.job_criteria.is_count(value):
                 errors.append(f"{name} is {value!r}: write a whole number from 1 on.")
+        full = settings.get("minion_full", "exclude")
+        if full not in ("exclude", "wait"):
+            errors.append(f"minion_full is {full!r}: write exclude or wait.")
         for name in ("waves", "fair"):
             if not isinstance(settings.get(name, True), bool):
                 errors.append(f"{name} is {settings[name]!r}: write True or False.")
@@ -202,15 +214,25 @@ class Capacity(salt.job_criteria.Criteria):
         if limit is not None and (not self.waves or job.fixed):
             # nothing runs, so it runs alone, however wide it is
             room = max(room, job.count)
-        minions, excluded, doubted = self._split(job, max(room, 1), cost, now)
-        if doubted and not minions and not excluded:
-            return salt.job_criteria.requeue(
-                f"{doubted} minions are asked whether they still run what they were sent"
-            )
+        minions, excluded, full = self._split(job, max(room, 1), cost, now)
+        if not minions and not excluded and full:
+            return self._wait(full)
         self.charge(job, minions, now)
         if small:
             self._aside.add(job.jid)
         return salt.job_criteria.publish(minions, excluded)
+
+    def _wait(self, full):
+        """
+        Return the decision on a job all of whose minions are at their limit.
+
+        :param Counter full: how many surely are, and how many may be
+        """
+        if full[True]:
+            return salt.job_criteria.park(f"{full[True]} minions are at their limit")
+        return salt.job_criteria.requeue(
+            f"{full[False]} minions are asked whether they still run what they were sent"
+        )
 
     def _full(self, now):
         """
@@ -234,12 +256,13 @@ class Capacity(salt.job_criteria.Criteria):
 
     def _split(self, job, room, cost, now):
         """
-        Return whom to publish to now, who is left out and why, and how many wait for the
-        answer to whether they still run what they were sent before.
+        Return whom to publish to now, who is left out and why, and how many are full and
+        stay: by whether they surely are, or are asked whether they still run what they
+        were sent before.
         """
         if job.fixed:
-            return job.minions, {}, 0
-        minions, excluded, doubted = [], {}, 0
+            return job.minions, {}, {}
+        minions, excluded, full = [], {}, collections.Counter()
         points, unsure, silent = self.ledger.points, self.ledger.unsure, self.silent
         for minion in job.minions:
             if room <= 0:
@@ -258,16 +281,17 @@ class Capacity(salt.job_criteria.Criteria):
                     and used + cost > limit
                     and (job.jid, minion) not in self.ledger
                 ):
-                    if used + cost - unsure.get(minion, 0) > limit:
+                    sure = used + cost - unsure.get(minion, 0) > limit
+                    if sure and not self.wait_for_full:
                         excluded[minion] = (
                             f"the minion is at {used:g} of {limit:g} points"
                         )
                     else:
-                        doubted += 1
+                        full[sure] += 1
                     continue
             minions.append(minion)
             room -= 1
-        return minions, excluded, doubted
+        return minions, excluded, full
 
     def on_silent(self, minion, now):
         """

@@ -45,6 +45,7 @@ class Job:
         "flow",
         "priority",
         "held",
+        "parked",
         "ref",
         "ticket",
         "bytes",
@@ -94,6 +95,8 @@ class Job:
         #: jobs of a higher priority go first; one that is held stays in the queue
         self.priority = 0
         self.held = False
+        #: others pass it until something that was charged is given back
+        self.parked = False
         #: the minions that won't get it, and why
         self.left_out = {}
         #: all minions with ids below this have had their turn, see
@@ -109,3 +112,10 @@ class Job:
         The function or functions, always as a list.
         """
         return [self.fun] if isinstance(self.fun, str) else list(self.fun)
+
+    @property
+    def stays(self):
+        """
+        Whether others pass it.
+        """
+        return self.held or self.parked

@@ -77,7 +77,8 @@ class Judge:
 
     def decide(self, job, now):
         """
-        Ask the criteria module. Return None if the job has to wait.
+        Ask the criteria module. Return its decision, or None if it has made none and the
+        job has to wait.
         """
         if self.failing_until is not None:
             if now < self.failing_until:
@@ -107,7 +108,6 @@ class Judge:
         self.failures = 0
         if decision.minions is None:
             job.reason = decision.reason
-            return None
         return decision
 
     def charge(self, job, now):

@@ -59,6 +59,8 @@ class QueueManager:
         self.minions_of = minions_of or (lambda job: job.minions)
         self.queue = salt.job_handler.queue.JobQueue()
         self.orders = salt.job_handler.orders.Orders(self.queue)
+        # how often something was given back when jobs were last let go
+        self._releases = 0
         #: nothing is published before this
         self.held_until = None
         self.counters = collections.Counter()
@@ -117,22 +119,34 @@ class QueueManager:
             yield Discard(job, AGE if aged else TIMEOUT)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
+        if self._releases != self.criteria.ledger.releases:
+            self._releases = self.criteria.ledger.releases
+            self.queue.unpark()
         while not self.orders.pausing(now) and self.held_until is None:
             heads = self.queue.heads()
             if not heads:
                 return
             job = self.judge.choose(heads, now)
             decision = self._decide(job, now)
-            if decision is None:
+            if decision is None and not job.parked:
                 job, decision = self._beside(job, now)
-            if decision is None:
-                return
-            yield self._dispatch(job, decision, now)
+                if decision is None:
+                    return
+            if decision is not None:
+                yield self._dispatch(job, decision, now)
 
     def _decide(self, job, now):
+        """
+        Return the decision to publish a job, or None if it has to wait, parked or not.
+        """
         if job.minions is None:
             job.minions = self.minions_of(job)
-        return self.judge.decide(job, now)
+        decision = self.judge.decide(job, now)
+        if decision is None or decision.minions is not None:
+            return decision
+        if decision.parked:
+            self.queue.park(job)
+        return None
 
     def _beside(self, waiting, now):
         """

@@ -24,6 +24,7 @@ class JobQueue:
         # whose middle a job can be taken. What is held is in none of them
         self._flows = {}
         self._jids = {}
+        self._parked = {}
         #: what all of them take, as they are kept
         self.bytes = 0
         self._deadlines = []
@@ -49,9 +50,9 @@ class JobQueue:
             self._jobs = {job.seq: job, **self._jobs}
         else:
             self._jobs[job.seq] = job
-        if first and not job.held:
+        if first and not job.stays:
             self._flows[key] = {job.seq: job, **self._flows.get(key, {})}
-        elif not job.held:
+        elif not job.stays:
             self._flows.setdefault(key, {})[job.seq] = job
         self._jids.setdefault(job.jid, {})[job.seq] = job
         if job.deadline is not None:
@@ -77,7 +78,8 @@ class JobQueue:
         del self._jobs[job.seq]
         self.bytes -= job.bytes
         self._forget(self._jids, job.jid, job)
-        if not job.held:
+        self._parked.pop(job.seq, None)
+        if not job.stays:
             self._forget(self._flows, (job.priority, job.flow), job)
 
     @staticmethod
@@ -91,14 +93,45 @@ class JobQueue:
         """
         Give a job another priority, hold it or let it go.
         """
-        if not job.held:
-            self._forget(self._flows, (job.priority, job.flow), job)
+        self._take_out(job)
         job.priority, job.held = priority, held
-        if not held:
-            key = (priority, job.flow)
-            jobs = {**self._flows.get(key, {}), job.seq: job}
-            # as they came
-            self._flows[key] = {seq: jobs[seq] for seq in self._jobs if seq in jobs}
+        self._take_in([job])
+
+    def park(self, job):
+        """
+        Let others pass a job.
+        """
+        self._take_out(job)
+        job.parked = True
+        self._parked[job.seq] = job
+
+    def unpark(self):
+        """
+        Let no job be passed any more.
+        """
+        jobs, self._parked = self._parked.values(), {}
+        for job in jobs:
+            job.parked = False
+        self._take_in(jobs)
+
+    def _take_out(self, job):
+        """
+        Take a job out of its flow.
+        """
+        if not job.stays:
+            self._forget(self._flows, (job.priority, job.flow), job)
+
+    def _take_in(self, jobs):
+        """
+        Put jobs back into their flows, each in the order of the numbers.
+        """
+        flows = {}
+        for job in jobs:
+            if not job.stays:
+                flows.setdefault((job.priority, job.flow), {})[job.seq] = job
+        for key, back in flows.items():
+            back.update(self._flows.get(key, {}))
+            self._flows[key] = dict(sorted(back.items()))
 
     def get(self, seq):
         """
@@ -137,7 +170,7 @@ class JobQueue:
         """
         Return the jobs that have been here longest and are not held.
         """
-        free = (job for job in self._jobs.values() if not job.held)
+        free = (job for job in self._jobs.values() if not job.stays)
         return list(itertools.islice(free, most))
 
     def head(self):

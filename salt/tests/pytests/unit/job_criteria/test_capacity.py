@@ -160,3 +160,66 @@ def test_reserve_is_a_part(reserve):
         f"reserve is {reserve!r}: write 0 or a part of the capacity below 1."
     ]
     assert validate({"reserve": 0, "fair": False, "ageing": 1.5}) == []
+
+
+def test_job_waits_for_minions_that_are_full(bench):
+    """
+    Others pass it, and each minion gets it when it has room.
+    """
+    setup = bench(max_minion_jobs=1, minion_full="wait")
+    setup.submit(["a"], "runs on a")
+    setup.submit(["b"], "runs on b")
+    setup.submit(["a", "b", "c"], "waits")
+    setup.submit(["d"], "passes")
+    assert setup.sent() == [
+        ("runs on a", ["a"]),
+        ("runs on b", ["b"]),
+        ("waits", ["c"]),
+        ("passes", ["d"]),
+    ]
+    (job,) = setup.manager.queue
+    assert (job.count, job.reason) == (2, "2 minions are at their limit")
+    setup.submit(["e"], "passes, too")
+    assert setup.sent() == [("passes, too", ["e"])]
+    setup.give_back("runs on b", "b")
+    assert setup.sent() == [("waits", ["b"])]
+    setup.give_back("runs on a", "a")
+    assert setup.sent() == [("waits", ["a"])]
+    assert len(setup.manager.queue) == 0
+
+
+def test_order_of_jobs_that_wait_for_one_minion(bench):
+    setup = bench(max_minion_jobs=1, minion_full="wait")
+    for jid in "123":
+        setup.submit(["a"], jid)
+    order = []
+    for _ in range(3):
+        ((jid, _),) = setup.sent()
+        order.append(jid)
+        setup.give_back(jid, "a")
+    assert order == ["1", "2", "3"]
+
+
+def test_parked_job_can_be_cancelled_held_and_discarded(bench):
+    setup = bench(max_minion_jobs=1, minion_full="wait")
+    setup.submit(["a"], "runs")
+    setup.submit(["a"], "cancelled")
+    setup.submit(["a"], "held")
+    setup.submit(["a"], "late", deadline=setup.now + 5)
+    assert len(setup.sent()) == 1
+    setup.manager.cancel("cancelled", setup.now)
+    setup.manager.orders.give("held", held=True)
+    setup.now += 5
+    (action,) = setup.advance()
+    assert action.job.jid == "late"
+    setup.give_back("runs", "a")
+    assert setup.sent() == []
+    setup.manager.orders.give("held", held=False)
+    assert setup.sent() == [("held", ["a"])]
+
+
+def test_minion_full_is_one_of_two():
+    validate = salt.job_criteria.capacity.Capacity.validate
+    assert validate({"minion_full": "later"}) == [
+        "minion_full is 'later': write exclude or wait."
+    ]
