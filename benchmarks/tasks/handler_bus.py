@@ -75,9 +75,9 @@ async def _listen(opts: dict[str, Any], rate: int, total: int, begin: Any, answe
     handler.bus.event, handler.bus.channels = Bus(), [Bus()]
     heard = Heard(handler, rate)
     losses: list[float] = []
-    handler.maintenance.missed = lambda: losses.append(time.time())
     await handler.feed.connect()
     await handler.start()
+    handler.maintenance.missed = lambda: losses.append(time.time())
     serving = asyncio.create_task(handler.serve())
     answer.send("ready")
     while not begin.value:  # noqa: ASYNC110 - another process sets it
