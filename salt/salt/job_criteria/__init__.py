@@ -131,7 +131,8 @@ class Criteria:
 
         :return: whether that gave anything back
         """
-        self.heard(minion)
+        if self.silent:
+            self.heard(minion)
         return self.ledger.release(jid, minion)
 
     def heard(self, minion):
