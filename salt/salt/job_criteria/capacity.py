@@ -61,8 +61,7 @@ that have not answered when they were asked what they run, until they are heard 
 import collections
 
 import salt.job_criteria
-
-_HALF_LIFE = 60
+from salt.job_criteria._shares import Shares
 
 
 class Capacity(salt.job_criteria.Criteria):
@@ -91,8 +90,7 @@ class Capacity(salt.job_criteria.Criteria):
         self.reserve = settings.get("reserve", 0.05)
         self.fair = settings.get("fair", True)
         self.ageing = settings.get("ageing", 60)
-        # {flow: (points, as of when)}
-        self.had = {}
+        self.shares = Shares()
         # job ids of small jobs
         self._aside = set()
         # for so long a silent minion is charged for what it was sent
@@ -146,22 +144,12 @@ class Capacity(salt.job_criteria.Criteria):
         """
         weight = self.weight(job.flow) * (1 + (now - job.queued) / self.ageing)
         # one point more, so that weights count among those who have had nothing
-        return (self._had(job.flow, now) + 1) / weight
-
-    def _had(self, flow, now):
-        points, then = self.had.get(flow, (0, now))
-        return points * 0.5 ** ((now - then) / _HALF_LIFE)
+        return (self.shares.had(job.flow, now) + 1) / weight
 
     def charge(self, job, minions, now):
         super().charge(job, minions, now)
         flow = job.flow or self.flow(job)
-        points = self._had(flow, now) + len(minions) * self.cost(job)
-        self.had[flow] = (points, now)
-        if len(self.had) > 1000:
-            # who has had next to nothing
-            self.had = {
-                flow: had for flow, had in self.had.items() if self._had(flow, now) > 1
-            }
+        self.shares.give(flow, len(minions) * self.cost(job), now)
 
     # ------------------------------------------------------------------
     # How much there is

@@ -71,10 +71,6 @@ class QueueManager:
             self.queue, max_queue_size, max_queue_bytes
         )
 
-    # ------------------------------------------------------------------
-    # The way in
-    # ------------------------------------------------------------------
-
     def reserve(self, submission, now, size=0):
         """
         Keep a place in the queue for a job that is about to be submitted.
@@ -98,10 +94,6 @@ class QueueManager:
         job.priority, job.held = self.orders.of(job.jid)
         self.queue.put(job, self.judge.flow(job))
         self.counters["submitted"] += 1
-
-    # ------------------------------------------------------------------
-    # What is to be done
-    # ------------------------------------------------------------------
 
     def advance(self, now):
         """
@@ -225,10 +217,6 @@ class QueueManager:
             self.counters["waves"] += 1
         self.counters["excluded"] += len(excluded)
         return Dispatch(job, minions, excluded, not job.count)
-
-    # ------------------------------------------------------------------
-    # What is heard
-    # ------------------------------------------------------------------
 
     def returned(self, jid, minion, now):
         """

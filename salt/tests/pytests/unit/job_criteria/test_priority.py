@@ -89,7 +89,7 @@ def test_had_is_forgotten(bench):
     setup.submit(1, user="a")
     setup.advance()
     flow = ("bulk", "a")
-    had = setup.criteria._had  # pylint: disable=protected-access
+    had = setup.criteria.shares.had
     assert had(flow, setup.now) == 1
     assert had(flow, setup.now + 60) == 0.5
 
