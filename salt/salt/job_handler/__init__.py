@@ -15,8 +15,8 @@ those above it, and of its own only what stands before:
    charges to check). :mod:`salt.job_criteria` holds what decides, and knows nothing of
    this package
 3. what touches the world, one thing each: :mod:`~salt.job_handler.config`,
-   :mod:`~salt.job_handler.target`, :mod:`~salt.job_handler.salvage`,
-   :mod:`~salt.job_handler.left_out`, :mod:`~salt.job_handler.database`,
+   :mod:`~salt.job_handler.target`, :mod:`~salt.job_handler.left_out`,
+   :mod:`~salt.job_handler.salvage`, :mod:`~salt.job_handler.database`,
    :mod:`~salt.job_handler.journal` (what survives a
    crash), :mod:`~salt.job_handler.claims`, :mod:`~salt.job_handler.ipc` (the private
    socket), :mod:`~salt.job_handler.bus`, :mod:`~salt.job_handler.feed`

@@ -22,9 +22,6 @@ log = logging.getLogger(__name__)
 #: How long the job handler may take to answer, in seconds.
 ANSWER_SECONDS = 1.0
 
-#: How long it may take to take a job back, which others wait for less.
-CANCEL_SECONDS = 5.0
-
 #: How long a second try of a publish request waits for the first one's job id.
 TWIN_SECONDS = 10.0
 
@@ -147,7 +144,7 @@ class Gate:
         if minions is not None:
             ask["minions"] = salt.payload.dumps(list(minions), use_bin_type=True)
         try:
-            reply = await salt.job_handler.ipc.ask(self.opts, ask, CANCEL_SECONDS)
+            reply = await salt.job_handler.ipc.ask(self.opts, ask, ANSWER_SECONDS)
         except salt.job_handler.ipc.JobHandlerUnavailable as exc:
             log.error("What waits of job %s was not taken back: %s", jid, exc)
             return

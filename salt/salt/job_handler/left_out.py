@@ -2,6 +2,8 @@
 The table of the minions that did not get a job, and why.
 """
 
+import zlib
+
 import salt.payload
 
 
@@ -15,10 +17,23 @@ def add(db, jid, excluded, now):
     """
     if excluded:
         packed = salt.payload.dumps(excluded, use_bin_type=True)
+        # the dead minions of a large fleet are left out of each of its jobs
         db.execute(
             "INSERT INTO left_out (jid, since, sentences) VALUES (?, ?, ?)",
-            (jid, now, packed),
+            (jid, now, zlib.compress(packed, 1)),
         )
+
+
+def unpack(sentences):
+    """
+    Return the sentences of a row.
+
+    :raises ValueError: if the row is damaged
+    """
+    try:
+        return salt.payload.loads(zlib.decompress(sentences))
+    except zlib.error as exc:
+        raise ValueError(str(exc)) from exc
 
 
 def of(db, jid):
@@ -29,8 +44,8 @@ def of(db, jid):
     :param str jid: the job id
     """
     ret = {}
-    for (packed,) in db.execute(
+    for (sentences,) in db.execute(
         "SELECT sentences FROM left_out WHERE jid = ? ORDER BY id", (jid,)
     ):
-        ret.update(salt.payload.loads(packed))
+        ret.update(unpack(sentences))
     return ret

@@ -197,9 +197,10 @@ class Recovery:
                 )
                 job.fixed = salt.job_handler.target.is_fixed(self.opts, minions)
                 job.waves = 1
-                self.manager.queue.put(job, None, first=True)
             else:
                 load = self.journal.load_of(job)
             self.manager.take_back(job, minions, now)
             again = f"again-{wave}-{self.dispatcher.master}"
             self.journal.failed(wave, again, job, load)
+            if job not in self.manager.queue:
+                self.manager.queue.put(job, None, first=True)

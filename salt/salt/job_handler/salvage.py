@@ -10,6 +10,7 @@ import logging
 import sqlite3
 
 import salt.exceptions
+import salt.job_handler.left_out
 import salt.payload
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ TABLES = {
 }
 
 #: Columns that hold something packed.
-_PACKED = ("info", "ids", "load", "answer", "value", "sentences")
+_PACKED = ("info", "ids", "load", "answer", "value")
 
 #: So many numbers of rows are tried at most.
 MOST = 1000000
@@ -119,6 +120,8 @@ def _makes_sense(table, row):
         for name in _PACKED:
             if row.get(name) is not None:
                 salt.payload.loads(row[name])
+        if table == "left_out":
+            salt.job_handler.left_out.unpack(row["sentences"])
         if table == "targets":
             digest = hashlib.blake2b(row["ids"], digest_size=16).digest()
             return digest == row["digest"]

@@ -93,10 +93,13 @@ def test_kill_job_of_what_may_not_have_been_sent(setup):
         await setup.stop()
         handler = await setup.start("another")
         await _ask(setup, "saltutil.kill_job", "1", minions=["m1"])
+        assert handler.manager.queue.bytes > 0
         await setup.stop()
         handler = await setup.start("another")
+        assert handler.manager.queue.bytes > 0
         setup.clock.now += 31
         await handler.tick()
+        assert handler.manager.queue.bytes == 0
         return handler.criteria.ledger.of_job("1")
 
     assert asyncio.run(run()) == {"m0", "m2"}

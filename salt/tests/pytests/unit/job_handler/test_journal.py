@@ -9,6 +9,7 @@ import pytest
 import salt.job_handler.database
 import salt.job_handler.job
 import salt.job_handler.journal
+import salt.job_handler.left_out
 import salt.job_handler.manager
 import salt.payload
 import salt.utils.files
@@ -243,6 +244,7 @@ def queue(opened):
         ids = [f"m{each}" for each in range(number % 7 + 1)]
         job = _job(f"j{number}", len(ids))
         store.add(f"s{number}", job, salt.payload.dumps(ids, use_bin_type=True), load)
+        salt.job_handler.left_out.add(store.db, job.jid, {ids[0]: f"{number}"}, 1)
     store.checkpoint()
     store.close()
     yield store.path
