@@ -25,14 +25,19 @@ def _free_port():
         return sock.getsockname()[1]
 
 
-def _serve(opts, connection):
+def _serve(opts, connection, of_parent):
+    # The connection's other end is the parent's alone: should it die, this ends too.
+    of_parent.close()
     criteria = salt.job_criteria.capacity.Capacity({"max_master_jobs": 7})
     manager = salt.job_handler.manager.QueueManager(criteria, 9, "open", lambda: 0)
     manager.orders.paused = True
     manager.submit(salt.job_handler.job.Job(1, "1", "f", 1, minions=["a"]))
     salt.job_handler.metrics.Metrics(manager, lambda: 0).register(opts)
     connection.send("ready")
-    connection.recv()
+    try:
+        connection.recv()
+    except EOFError:
+        pass
 
 
 def _page(port):
@@ -48,16 +53,18 @@ def _master(opts, connection):
     salt.utils.metrics.counter("salt.test.of_the_master").add(1)
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(opts, theirs))
+    process = context.Process(target=_serve, args=(opts, theirs, ours))
     process.start()
+    theirs.close()
     try:
         assert ours.poll(30)
         port = opts["metrics"]["prometheus"]["port"]
         own = opts["metrics"]["prometheus"]["job_handler_port"]
-        connection.send((_page(port), _page(own)))
+        pages = (_page(port), _page(own))
     finally:
         process.kill()
         process.join()
+    connection.send(pages)
 
 
 def test_prometheus_has_the_figures():
@@ -70,6 +77,7 @@ def test_prometheus_has_the_figures():
     try:
         assert ours.poll(60)
         of_master, of_handler = ours.recv()
+        process.join(60)
     finally:
         process.kill()
         process.join()
