@@ -192,7 +192,7 @@ def test_killed_minions(setup: HandlerBed) -> None:
     until(lambda: setup.arrivals([lasting]) == [lasting], Deadline(20), lambda: "the job does not arrive")
     crowd.process.signal(signal.SIGKILL)
     until(
-        lambda: setup.ask("show", jid=doomed)["state"] == "not here",
+        lambda: setup.ask("show", jid=doomed)["state"] == "silent",
         Deadline(60),
         lambda: f"still charged: {setup.ask('show', jid=doomed)}",
     )

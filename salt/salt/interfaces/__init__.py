@@ -33,7 +33,7 @@ in ``salt/interfaces/pkg_module.py``. A module says which interface it has with
 A module that does not say it gets the interface of its virtual name all the same.
 See :ref:`module-interfaces`.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """
 Whether the grains of a minion meet what ``supported`` and ``not_applicable`` were given
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 # How people write a grain, and how Salt calls it

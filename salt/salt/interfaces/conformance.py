@@ -29,7 +29,7 @@ code                         level      the module
 ``alien-function``           note       has a function that is not in the interface
 ===========================  =========  ===============================================
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import collections

@@ -10,7 +10,7 @@ Errors of the Salt Module Interface
         ├── FunctionNotSupportedError    ... and the platform is not one that must have it
         └── ReturnStructureError         a function returned another structure than declared
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 from salt.exceptions import CommandExecutionError

@@ -1,7 +1,7 @@
 """
 One function of an interface
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import functools

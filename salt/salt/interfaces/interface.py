@@ -1,7 +1,7 @@
 """
 The base class of interfaces, its decorators, and what an instance is
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import inspect

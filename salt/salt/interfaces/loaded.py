@@ -1,7 +1,7 @@
 """
 How the module that a minion has loaded keeps its interface
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import inspect

@@ -4,7 +4,7 @@ What the decorators of an interface take, and leave on its methods
 A minion imports this with each interface that a module declares, and no more: what
 reads the marks is in :mod:`salt.interfaces.function`.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 # The attribute of a method with its marks

@@ -1,7 +1,7 @@
 """
 The interface of the virtual module ``pkg``
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 from salt.interfaces import Interface

@@ -15,7 +15,7 @@ A schema is written with plain Python objects:
 A schema names the least that every platform returns. What a platform returns
 on top is its own business. A value is checked and never changed.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 # A dictionary of thousands of packages that are all wrong needs no thousand lines

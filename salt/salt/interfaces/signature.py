@@ -5,7 +5,7 @@ A signature comes from a function object (on a minion) or from a syntax tree
 (offline), and both ways give the same, so that what is reported about the whole
 source tree holds for the module that a minion has loaded.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import ast

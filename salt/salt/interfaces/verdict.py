@@ -13,7 +13,7 @@ What each function of an interface is in a module, in one word
 ``alien``                     it is there, and the interface knows nothing of it
 ============================  =====================================================
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import salt.interfaces

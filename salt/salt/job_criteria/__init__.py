@@ -5,12 +5,13 @@ A criteria module lives in this package, below ``extension_modules`` in the fold
 ``job_criteria``, or in one of :conf_master:`job_criteria_dirs`. It holds one
 function, ``criteria(settings)``, which returns an instance of :class:`Criteria`.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import collections
 
 from salt.job_criteria._ledger import Ledger
+from salt.job_criteria._missing import Missing
 
 #: The answer of a criteria module. ``minions`` are those to publish to now, which
 #: have been charged, or None to put the job back as the first one. ``excluded``
@@ -55,6 +56,7 @@ class Criteria:
     :ivar ledger: a :class:`Ledger` of what is charged
     :ivar dict silent: the minions that did not answer the maintenance, and since when.
         What is published to them may reach them when they are back, all at once
+    :ivar missing: a :class:`Missing` of those that have not answered yet
     """
 
     #: The names of the settings that this module understands
@@ -64,6 +66,7 @@ class Criteria:
         self.settings = settings
         self.ledger = Ledger()
         self.silent = {}
+        self.missing = Missing(self.ledger, self.silent)
 
     @classmethod
     def validate(cls, settings):
@@ -131,7 +134,7 @@ class Criteria:
 
         :return: whether that gave anything back
         """
-        if self.silent:
+        if self.silent or self.missing.late:
             self.heard(minion)
         return self.ledger.release(jid, minion)
 
@@ -141,6 +144,7 @@ class Criteria:
         """
         if self.silent:
             self.silent.pop(minion, None)
+        self.missing.heard(minion)
 
     def on_minion_start(self, minion, now):
         """
@@ -157,6 +161,7 @@ class Criteria:
         time, until it is heard of.
         """
         self.silent.setdefault(minion, now)
+        self.missing.gone(minion)
         return self.ledger.release_minion(minion)
 
     def stale(self, before):

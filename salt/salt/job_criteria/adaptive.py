@@ -27,7 +27,7 @@ The limit is looked at once a second while jobs wait for it. It is at most what 
 in the last seconds would fill in ``return_seconds``, or else it grows by a tenth. At
 first, until it has come so far, it is doubled.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import collections

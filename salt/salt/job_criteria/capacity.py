@@ -55,13 +55,21 @@ that have not answered when they were asked what they run, until they are heard 
     For each so many seconds that a job waits, it counts once more against what its user
     has had, 60 by default.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import collections
 
 import salt.job_criteria
 from salt.job_criteria._shares import Shares
+
+#: For at least so many seconds a silent minion is charged for what it was sent. About as
+#: long it takes a master to notice that nobody is at the other end of a connection, and
+#: to drop what was to be sent there.
+HOLD_SECONDS = 300
+
+#: A minion stays in the queue until it has answered.
+_ASKED = "asked"
 
 
 class Capacity(salt.job_criteria.Criteria):
@@ -94,10 +102,7 @@ class Capacity(salt.job_criteria.Criteria):
         # job ids of small jobs
         self._aside = set()
         # for so long a silent minion is charged for what it was sent
-        self.hold = 2 * settings.get("long_running", 60)
-        # what silent minions are charged, and when that was summed up
-        self._held = 0
-        self._held_at = None
+        self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
 
     @classmethod
     def validate(cls, settings):
@@ -170,9 +175,11 @@ class Capacity(salt.job_criteria.Criteria):
         return min(kept, sum(map(self.ledger.points_of, self._aside)))
 
     def beside(self, job, now):
-        limit = self.master_limit(now)
-        wanted, kept = job.count * self.cost(job), self._kept(limit)
-        if job.fixed or wanted > kept or wanted > limit - self.ledger.used:
+        wanted, kept = job.count * self.cost(job), self._kept(self.master_limit(now))
+        if job.fixed or wanted > kept:
+            return False
+        limit, used, _ = self._capacity(now)
+        if wanted > limit - used:
             return False
         return wanted <= kept - self._used_aside(kept)
 
@@ -190,11 +197,11 @@ class Capacity(salt.job_criteria.Criteria):
 
     def decide(self, job, now):
         cost = self.cost(job)
-        limit = self.master_limit(now)
-        used, small = self.ledger.used, self.beside(job, now)
+        limit, used, careful = self._capacity(now)
+        small = self.beside(job, now)
         if limit is not None and not small:
-            kept = self._kept(limit)
-            limit -= kept
+            kept = self._kept(self.master_limit(now))
+            limit = max(limit - kept, 0)
             used -= self._used_aside(kept)
         room = job.count if limit is None else int((limit - used) // cost)
         if used and room < self._wanted(job, limit, cost, now):
@@ -202,7 +209,9 @@ class Capacity(salt.job_criteria.Criteria):
         if limit is not None and (not self.waves or job.fixed):
             # nothing runs, so it runs alone, however wide it is
             room = max(room, job.count)
-        minions, excluded, full = self._split(job, max(room, 1), cost, now)
+        minions, excluded, full = self._split(
+            job, max(room, 1), cost, now, careful
+        )
         if not minions and not excluded and full:
             return self._wait(full)
         self.charge(job, minions, now)
@@ -210,12 +219,30 @@ class Capacity(salt.job_criteria.Criteria):
             self._aside.add(job.jid)
         return salt.job_criteria.publish(minions, excluded)
 
+    def _capacity(self, now):
+        """
+        Return the limit, what is used of it, and whether minions are asked first whether
+        they are there. What those hold that do not answer is neither there nor used, and
+        never more than half of the limit.
+        """
+        limit, used = self.master_limit(now), self.ledger.used
+        if limit is None:
+            return None, used, False
+        missing, lent = self.missing.points(), self.missing.lent(limit)
+        return limit - (missing - lent), used - missing, lent > 0
+
     def _wait(self, full):
         """
         Return the decision on a job all of whose minions are at their limit.
 
-        :param Counter full: how many surely are, and how many may be
+        :param Counter full: how many surely are, how many may be, and how many are asked
+            whether they are there
         """
+        if full[_ASKED]:
+            return salt.job_criteria.park(
+                f"{full[_ASKED]} minions are asked whether they are there, as others do"
+                " not answer"
+            )
         if full[True]:
             return salt.job_criteria.park(f"{full[True]} minions are at their limit")
         return salt.job_criteria.requeue(
@@ -229,7 +256,12 @@ class Capacity(salt.job_criteria.Criteria):
         limit = self.master_limit(now)
         kept = self._kept(limit)
         ret = f"the master is at {self.ledger.used:g} of {limit:g} points"
-        return f"{ret}, {kept} of which are for small jobs" if kept else ret
+        if kept:
+            ret += f", {kept} of which are for small jobs"
+        missing = self.missing.points()
+        if missing:
+            ret += f"; {missing:g} are with minions that do not answer"
+        return ret
 
     def _wanted(self, job, limit, cost, now):
         """
@@ -242,11 +274,13 @@ class Capacity(salt.job_criteria.Criteria):
         least = self.settings.get("min_wave") or int(limit * 3 // 4)
         return max(1, min(job.count, least, int(limit // cost)))
 
-    def _split(self, job, room, cost, now):
+    def _split(self, job, room, cost, now, careful):
         """
-        Return whom to publish to now, who is left out and why, and how many are full and
-        stay: by whether they surely are, or are asked whether they still run what they
-        were sent before.
+        Return whom to publish to now, who is left out and why, and how many stay: by
+        whether they are surely full, or are asked whether they still run what they were
+        sent before, or whether they are there.
+
+        :param bool careful: whether those that have not been heard of are asked first
         """
         if job.fixed:
             return job.minions, {}, {}
@@ -260,6 +294,9 @@ class Capacity(salt.job_criteria.Criteria):
                 excluded[minion] = (
                     f"the minion has not answered for {now - silent[minion]:.0f} s"
                 )
+                continue
+            if careful and self.missing.asks(minion):
+                full[_ASKED] += 1
                 continue
             used = points.get(minion)
             if used:
@@ -284,21 +321,12 @@ class Capacity(salt.job_criteria.Criteria):
     def on_silent(self, minion, now):
         """
         What a minion was sent may run when it is back, so it goes on being charged for
-        it for a while, as long as such minions do not take more than half of the
-        master's capacity.
+        it for a while.
         """
-        limit, points = self.master_limit(now), self.ledger.of_minion(minion)
-        if self._held_at != now:
-            # a whole fleet may fall silent, and each of it comes here
-            self._held_at = now
-            self._held = sum(map(self.ledger.of_minion, self.silent))
-        if minion not in self.silent:
-            self._held += points
         since = self.silent.setdefault(minion, now)
-        if limit is not None and now - since < self.hold:
-            if self._held <= limit / 2:
-                return []
-        self._held -= points
+        self.missing.gone(minion)
+        if self.master_limit(now) is not None and now - since < self.hold:
+            return []
         return self.ledger.release_minion(minion)
 
     def stats(self, now):
@@ -309,8 +337,11 @@ class Capacity(salt.job_criteria.Criteria):
                 for minion, used in self.ledger.minions().items()
                 if used >= (self.minion_limit(minion) or float("inf"))
             )
+        silent = sum(map(self.ledger.of_minion, self.silent))
         return {
             **super().stats(now),
+            "used": self.ledger.used - silent,
+            "silent": silent,
             "limit": self.master_limit(now),
             "full_minions": full,
         }

@@ -25,7 +25,7 @@ highstate that compiles for a minute and returns a megabyte is not a ``test.vers
 ``default_cost``
     What other functions cost, 1 by default.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import fnmatch

@@ -25,7 +25,7 @@ than a router.
 Grains and pillars come from the master's minion data cache, which is read about once a
 minute, so a minion that is new or has changed has its capacity a minute later.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import fnmatch

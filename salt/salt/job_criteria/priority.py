@@ -27,7 +27,7 @@ Of the jobs that are first of their user and lane, the next one is whose user ha
 least from the master of late, by the weight. Each ``ageing`` seconds that a job waits,
 its lane weighs once more what it weighs.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import fnmatch

@@ -59,8 +59,8 @@ class QueueManager:
         self.minions_of = minions_of or (lambda job: job.minions)
         self.queue = salt.job_handler.queue.JobQueue()
         self.orders = salt.job_handler.orders.Orders(self.queue)
-        # how often something was given back when jobs were last let go
-        self._releases = 0
+        # what had been heard of minions when jobs were last let go
+        self._news = None
         #: nothing is published before this
         self.held_until = None
         self.counters = collections.Counter()
@@ -111,8 +111,9 @@ class QueueManager:
             yield Discard(job, AGE if aged else TIMEOUT)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
-        if self._releases != self.criteria.ledger.releases:
-            self._releases = self.criteria.ledger.releases
+        news = (self.criteria.ledger.releases, self.criteria.missing.news)
+        if self._news != news:
+            self._news = news
             self.queue.unpark()
         while not self.orders.pausing(now) and self.held_until is None:
             heads = self.queue.heads()
@@ -217,6 +218,12 @@ class QueueManager:
             self.counters["waves"] += 1
         self.counters["excluded"] += len(excluded)
         return Dispatch(job, minions, excluded, not job.count)
+
+    def waits(self, now):
+        """
+        Return whether jobs wait that would go if there was room for them.
+        """
+        return bool(self.queue.heads()) and not self.orders.pausing(now)
 
     def returned(self, jid, minion, now):
         """

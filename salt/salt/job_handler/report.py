@@ -230,11 +230,15 @@ class Report:
             for place, job in enumerate(queue, 1)
             if job.jid == jid
         ]
-        charged = sorted(self.manager.criteria.ledger.of_job(jid))
+        criteria = self.manager.criteria
+        charged = criteria.ledger.of_job(jid)
+        silent = charged.intersection(criteria.silent)
+        states = {"queued": waiting, "dispatched": charged - silent, "silent": silent}
         return {
             "jid": jid,
             "waiting": waiting,
-            "running_on": charged,
+            "running_on": sorted(charged - silent),
+            "silent": sorted(silent),
             "left_out": self.journal.left_out(jid),
-            "state": ("queued" if waiting else "dispatched" if charged else "not here"),
+            "state": next((name for name, some in states.items() if some), "not here"),
         }

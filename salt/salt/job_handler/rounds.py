@@ -26,6 +26,10 @@ SILENT_ROUNDS = 2
 ASK_SECONDS = 5
 ASK_JOBS = 20
 
+#: When jobs wait and nothing has come back for so many seconds, charges are checked that
+#: are that old, and a minion that does not answer for so many seconds is late.
+STILL_SECONDS = 5
+
 RUNNING = "saltutil.running"
 FIND_JOB = "saltutil.find_job"
 
@@ -35,7 +39,7 @@ class _Suspect:
     A minion with old charges.
     """
 
-    __slots__ = ("jids", "missing", "open", "asked", "silent")
+    __slots__ = ("jids", "missing", "open", "asked", "late", "silent")
 
     def __init__(self, jids):
         #: job ids that are in doubt
@@ -46,6 +50,8 @@ class _Suspect:
         self.open = set()
         #: when it was asked, None if it is to be asked
         self.asked = None
+        #: which question was found to be late
+        self.late = None
         self.silent = 0
 
     def drop(self, jid):
@@ -72,6 +78,10 @@ class Rounds:
         self.interval = interval
         self.rate = rate
         self.doubt_before = None
+        # how often something had been given back, and since when it is so often
+        self._releases = (0, None)
+        # (minion, job id) that runs, as the minion said, and when
+        self._running = {}
         # when the minions that were silent were last asked
         self._probed = {}
         self._suspects = {}
@@ -88,10 +98,15 @@ class Rounds:
     def __len__(self):
         return len(self._suspects)
 
-    def tick(self, now):
+    def tick(self, now, waiting=False):
         """
         Return the questions that are due. Call this about once a second.
+
+        :param bool waiting: whether jobs wait for something to be given back
         """
+        releases = self.criteria.ledger.releases
+        if not waiting or releases != self._releases[0] or self._releases[1] is None:
+            self._releases = (releases, now)
         self._hear_silence(now)
         self._find_suspects(now)
         for jid, (_, _, asked) in list(self._questions.items()):
@@ -131,6 +146,8 @@ class Rounds:
             suspect.missing = set(suspect.jids)
             # its jobs are asked for by name now
             suspect.asked = None
+            if not suspect.jids:
+                self._suspects.pop(minion, None)
         elif wanted in suspect.jids:
             self._settle(minion, suspect, wanted, bool(answer), now)
             if not suspect.open:
@@ -145,6 +162,8 @@ class Rounds:
 
     def _settle(self, minion, suspect, jid, running, now):
         self.criteria.reconcile(minion, jid, running, now)
+        if running:
+            self._running[minion, jid] = now
         suspect.drop(jid)
         if not suspect.jids:
             self._suspects.pop(minion, None)
@@ -153,8 +172,15 @@ class Rounds:
         """
         Note who has not answered in time.
         """
+        late = []
         for minion, suspect in list(self._suspects.items()):
-            if suspect.asked is None or now - suspect.asked < self.interval:
+            if suspect.asked is None:
+                continue
+            passed = now - suspect.asked
+            if passed >= STILL_SECONDS and suspect.late != suspect.asked:
+                suspect.late = suspect.asked
+                late.append(minion)
+            if passed < self.interval:
                 continue
             suspect.silent += 1
             suspect.asked = None
@@ -162,22 +188,23 @@ class Rounds:
             if suspect.silent >= SILENT_ROUNDS:
                 del self._suspects[minion]
                 self.criteria.on_silent(minion, now)
+        missing = self.criteria.missing
+        missing.late_now([minion for minion in late if minion in self._suspects])
+        for minion in missing.late.difference(self._suspects):
+            missing.late.discard(minion)
 
     def _find_suspects(self, now):
         """
-        Add the minions with old charges, and drop what has been settled meanwhile.
+        Add the minions with old charges and those that are to be asked whether they are
+        there, and drop what has been settled meanwhile.
         """
-        before = now - self.threshold
-        if self.doubt_before is not None:
-            before = max(before, self.doubt_before)
-            self.doubt_before = None
-        ledger = self.criteria.ledger
+        ledger, unsure = self.criteria.ledger, self.criteria.missing.unsure
         for minion, suspect in list(self._suspects.items()):
             for jid in [jid for jid in suspect.jids if (jid, minion) not in ledger]:
                 suspect.drop(jid)
-            if not suspect.jids:
+            if not suspect.jids and minion not in unsure:
                 del self._suspects[minion]
-        for minion, jids in self.criteria.stale(before).items():
+        for minion, jids in self._old_charges(now).items():
             if minion == UNKNOWN:
                 # behind a syndic there is nobody to ask
                 for jid in jids:
@@ -186,6 +213,31 @@ class Rounds:
                 self._suspects[minion].jids.update(jids)
             else:
                 self._suspects[minion] = _Suspect(set(jids))
+        for minion in unsure:
+            self._suspects.setdefault(minion, _Suspect(set()))
+
+    def _old_charges(self, now):
+        """
+        Return ``{minion: [job id, ...]}`` of the charges that are to be checked.
+        """
+        before = now - self.threshold
+        if self.doubt_before is not None:
+            before = max(before, self.doubt_before)
+            self.doubt_before = None
+        old = self.criteria.stale(before)
+        if now - self._releases[1] >= STILL_SECONDS:
+            # nothing goes on, so it is asked early, but not again and again
+            for charge in [
+                charge
+                for charge, then in self._running.items()
+                if now - then >= self.threshold
+            ]:
+                del self._running[charge]
+            for minion, jids in self.criteria.stale(now - STILL_SECONDS).items():
+                jids = [jid for jid in jids if (minion, jid) not in self._running]
+                if jids and minion != UNKNOWN:
+                    old.setdefault(minion, jids)
+        return old
 
     def _room(self, now):
         """

@@ -97,6 +97,8 @@ def _capacity(capacity):
     ret = f"{capacity['used']:g} points used"
     if limit is not None:
         ret = f"{capacity['used']:g} of {limit:g} points used"
+    if capacity.get("silent"):
+        ret += f", and {capacity['silent']:g} by minions that do not answer"
     if capacity.get("full_minions"):
         ret += f", {_count(capacity['full_minions'], 'minion')} full"
     return ret

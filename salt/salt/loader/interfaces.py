@@ -9,7 +9,7 @@ functions are called, finds what the interface says of a function that is not th
 As that is looked up at the moment of the call, functions that another file of the
 same virtual name, an alias or ``providers`` brings in are never hidden.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import logging

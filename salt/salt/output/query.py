@@ -2,7 +2,7 @@
 Display the answer to a query as a table
 ========================================
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 
 For the runner ``query``: ``salt-run query.items node name,os --out=query``. Data of any
 other form is displayed by the ``nested`` outputter.

@@ -1,7 +1,7 @@
 """
 One typed question to a master: items of one type, with the fields that are asked for.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 
 The item types are nodes, instances, jobs, locks and operating systems. Each answer
 describes itself: with the rows come the definitions of their columns, and each cell is a

@@ -1,7 +1,7 @@
 """
 See what waits in the job handler's queue, and why, and act on it.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 
 The job handler has to be turned on, see :conf_master:`rate_limiting`. These functions
 ask its process through a socket that only the master's user may open.

@@ -1,7 +1,7 @@
 """
 Ask the master about nodes, instances, jobs, locks and operating systems.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 
 Answers have the definitions of their columns with them, and each cell is a list of a
 status and a value: 0 normal, 1 unknown field, 2 no data, 3 not available for this item,

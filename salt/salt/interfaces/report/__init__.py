@@ -8,5 +8,5 @@ imports them, and so it sees the modules of every platform on any platform.
 
     python -m salt.interfaces.report --help
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """

@@ -1,7 +1,7 @@
 """
 The command ``python -m salt.interfaces.report``
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import argparse

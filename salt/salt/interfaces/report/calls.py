@@ -7,7 +7,7 @@ trees: ``__salt__["pkg.install"](...)``, ``__salt__.get("pkg.install")`` and the
 ``"pkg.install" in __salt__``, which says that the caller can do without. A name that
 is put together, as in ``__salt__[f"user.ch{key}"]``, is kept as a pattern.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import ast

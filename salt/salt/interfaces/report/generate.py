@@ -5,7 +5,7 @@ The signatures are what the providers have in common, the tiers come from how ma
 them have a function and from what Salt's own code calls. A person edits the result:
 what the platforms have by chance, or lack by mistake, no program knows.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import keyword
@@ -26,7 +26,7 @@ FEW = 3
 HEAD = '''"""
 The interface of the virtual module ``{name}``
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 from salt.interfaces import Interface

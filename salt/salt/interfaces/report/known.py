@@ -13,7 +13,7 @@ only shrink.
 
 Each of the five fields may hold ``*``.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import fnmatch

@@ -4,7 +4,7 @@ The matrix of modules and functions, for all interfaces of a source tree
 It is plain data, ready for JSON. ``format`` is the version of its structure: it grows
 by one when a key is taken away or changes its meaning, and not when one is added.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import salt.interfaces

@@ -1,7 +1,7 @@
 """
 Find the signature that all providers of a function accept
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import collections

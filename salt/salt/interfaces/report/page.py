@@ -1,7 +1,7 @@
 """
 The matrix as one page of HTML that needs no server and no other file
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import html

@@ -5,7 +5,7 @@ Source text does not tell them: a module asks for them in ``__virtual__``, in an
 likes. They decide in the report whether a function that is not there is missing, not
 supported or not applicable.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import fnmatch

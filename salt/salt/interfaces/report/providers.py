@@ -1,7 +1,7 @@
 """
 Which files of the source tree provide which virtual module
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import collections

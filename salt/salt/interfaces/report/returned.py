@@ -1,7 +1,7 @@
 """
 Guess the type of what a function returns from its syntax tree
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import ast

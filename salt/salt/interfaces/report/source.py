@@ -6,7 +6,7 @@ LazyLoader would make of it is followed as far as source text tells: aliases of
 functions, definitions under a condition, functions taken over from another module
 by ``namespaced_function``, ``__all__`` and ``__load__``.
 
-.. versionadded:: 3008.6
+.. versionadded:: 3009.0
 """
 
 import ast

@@ -9,6 +9,7 @@ import stat
 
 import pytest
 
+import salt.job_criteria.capacity
 import salt.job_handler.claims
 import salt.job_handler.gate
 import salt.job_handler.ipc
@@ -985,7 +986,11 @@ def test_capacities_are_whole_again(setup):
         assert set(handler.criteria.silent) == dead
         # what they were sent may still run when they are back
         assert handler.criteria.ledger.of_job("1") == runs | waits | dead
-        for _ in range(2 * 60 + 2 * 15):
+        assert handler.criteria.stats(setup.clock())["used"] == len(runs | waits)
+        shown = handler.report.show("1", setup.clock())
+        assert set(shown["silent"]) == dead
+        assert set(shown["running_on"]) == runs | waits
+        for _ in range(salt.job_criteria.capacity.HOLD_SECONDS + 60 + 2 * 15):
             setup.clock.now += 1
             await handler.tick()
             for load in setup.bus.published[answered:]:
