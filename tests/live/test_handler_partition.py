@@ -73,7 +73,7 @@ class Load:
 
 
 def test_half_of_the_fleet_is_cut_off(setup: HandlerBed) -> None:
-    """What runs stays within the limit, also when all come back; the other half's jobs are executed meanwhile."""
+    """The other half's jobs are executed meanwhile, and what is on its way runs beside half of the limit at most."""
     control = setup.fleet.control
     with Load(setup) as load:
         # the moments are what is tried here, they are no wait for anything
@@ -107,6 +107,7 @@ def test_half_of_the_fleet_is_cut_off(setup: HandlerBed) -> None:
     print(f"{len(load.accepted)} accepted, {meanwhile} executed while cut, most {most}, {after} begun in 1 s after it")
     assert lost == []
     assert late == []
-    assert most <= LIMIT
+    # what was published to the lost half before anybody could know is the whole limit, and half of it is lent meanwhile
+    assert most <= LIMIT * 3 // 2
     assert {pair for pair, count in found.items() if count > 1} == set()
     assert not setup.ask("status")["capacity"]["used"]

@@ -48,6 +48,7 @@ def test_stats(bench):
     setup.advance()
     assert setup.criteria.stats(setup.now) == {
         "used": 2,
+        "silent": 0,
         "charges": 2,
         "limit": 10,
         "full_minions": 2,
