@@ -25,6 +25,22 @@ highstate that compiles for a minute and returns a megabyte is not a ``test.vers
 ``default_cost``
     What other functions cost, 1 by default.
 
+All of it is a method ``cost`` on top of :mod:`capacity <salt.job_criteria.capacity>`, so it
+goes together with another module that does something else. This combines two:
+
+.. code-block:: python
+
+    from salt.job_criteria.function_cost import FunctionCost
+    from salt.job_criteria.priority import Priority
+
+
+    class Ours(FunctionCost, Priority):
+        options = (*FunctionCost.options, *Priority.options)
+
+
+    def criteria(settings):
+        return Ours(settings)
+
 .. versionadded:: 3009.0
 """
 

@@ -1,4 +1,5 @@
 import salt.job_criteria.priority
+import salt.job_handler.manager
 
 LANES = [
     {"urgent": {"weight": 10, "functions": ["pkg.*"], "users": ["security"]}},
@@ -106,3 +107,12 @@ def test_validate():
         "the users of lane a are 'x': write a list.",
         "lane a has colour: there are weight, functions and users.",
     ]
+
+
+def test_forced_job_that_can_not_be_published_waits_in_its_flow(bench):
+    setup = bench(criteria=salt.job_criteria.priority.Priority({}))
+    action = setup.manager.force(setup.job(["a"], "peer", user="x"), setup.now)
+    setup.manager.abort(action, setup.now)
+    setup.now += salt.job_handler.manager.HOLD_SECONDS
+    assert action.job.flow == ("default", "x")
+    assert setup.sent() == [("peer", ["a"])]

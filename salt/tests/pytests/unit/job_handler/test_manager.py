@@ -1,7 +1,6 @@
 import pytest
 
 import salt.job_criteria
-import salt.job_criteria.priority
 import salt.job_handler.job
 import salt.job_handler.judge
 import salt.job_handler.manager
@@ -301,15 +300,6 @@ def test_forced_job_goes_out_at_once_and_is_charged(bench):
     action = setup.manager.force(setup.job(["a", "b"], "peer"), setup.now)
     assert (action.minions, action.last) == (["a", "b"], True)
     assert setup.criteria.ledger.used == 3
-
-
-def test_forced_job_that_can_not_be_published_waits_in_its_flow(bench):
-    setup = bench(criteria=salt.job_criteria.priority.Priority({}))
-    action = setup.manager.force(setup.job(["a"], "peer", user="x"), setup.now)
-    setup.manager.abort(action, setup.now)
-    setup.now += salt.job_handler.manager.HOLD_SECONDS
-    assert action.job.flow == ("default", "x")
-    assert setup.sent() == [("peer", ["a"])]
 
 
 @pytest.mark.parametrize("width,left", [(3, 0), (8, 3)])

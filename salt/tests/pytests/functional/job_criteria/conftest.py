@@ -1,0 +1,3 @@
+from tests.pytests.functional.job_handler.conftest import (  # pylint: disable=unused-import
+    setup,
+)
