@@ -96,7 +96,12 @@ class Maintenance:
         for question in self.rounds.tick(now, self.manager.waits(now)):
             jid = salt.utils.jid.gen_jid(self.opts)[:20] + QUESTION
             self.rounds.asked(jid, question, now)
-            await self.dispatcher.bus.publish(self._load(jid, question))
+            try:
+                await self.dispatcher.bus.publish(self._load(jid, question))
+            except Exception:  # pylint: disable=broad-except
+                # nobody is silent who has not been asked
+                log.exception("The minions could not be asked what they run")
+                self.rounds.not_asked(jid, question)
 
     def _load(self, jid, question):
         load = {

@@ -164,7 +164,8 @@ class QueueManager:
         self.counters["submitted"] += 1
         self.counters["dispatched"] += 1
         minions, job.minions = job.minions, []
-        job.sent, job.count, job.waves = len(minions), 0, 1
+        job.sent, job.count = job.sent + len(minions), 0
+        job.waves += 1
         return Dispatch(job, minions, {}, True)
 
     def abort(self, action, now):

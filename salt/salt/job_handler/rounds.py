@@ -121,6 +121,17 @@ class Rounds:
         """
         self._questions[jid] = (ask.fun, ask.arg[0] if ask.arg else None, now)
 
+    def not_asked(self, jid, ask):
+        """
+        A question could not be published: it is to be asked again.
+        """
+        del self._questions[jid]
+        for minion in ask.minions:
+            self._probed.pop(minion, None)
+            if minion in self._suspects:
+                self._suspects[minion].asked = None
+                self._suspects[minion].open.clear()
+
     def is_question(self, jid):
         """
         Return whether a job id belongs to a question.

@@ -951,6 +951,28 @@ def test_maintenance_asks_without_the_queue(setup):
     assert setup.bus.published[-1]["jid"] == "2"
 
 
+def test_questions_that_can_not_be_published(setup):
+    """
+    Nobody is silent who was not asked, and the queue goes on as far as it can.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await _publish(setup, "1", ["m0"])
+        setup.bus.broken = True
+        for _ in range(60 + 3 * 15):
+            setup.clock.now += 1
+            await handler.tick()
+        assert handler.criteria.silent == {}
+        assert handler.criteria.ledger.used == 1
+        setup.bus.broken = False
+        await handler.tick()
+        assert setup.bus.published[-1]["fun"] == "saltutil.running"
+        assert handler.criteria.silent == {}
+
+    asyncio.run(run())
+
+
 def test_capacities_are_whole_again(setup):
     """
     Of 1,000 minions 100 die in mid-job, and of the others 50 returns are lost with the

@@ -265,6 +265,7 @@ async def _journal(setup, rand):
     return len(written.prefixes)
 
 
+@pytest.mark.timeout_unless_on_windows(90 + JOURNALS)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_recovery_at_each_transaction(setup, seed, monkeypatch):
     """
