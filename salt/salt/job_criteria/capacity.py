@@ -72,6 +72,32 @@ HOLD_SECONDS = 300
 _ASKED = "asked"
 
 
+def _errors(settings):
+    """
+    Return a sentence for each setting that is wrong.
+    """
+    errors = []
+    for name in ("max_master_jobs", "max_minion_jobs", "min_wave"):
+        value = settings.get(name)
+        if value is not None and not salt.job_criteria.is_count(value):
+            errors.append(f"{name} is {value!r}: write a whole number from 1 on.")
+    full = settings.get("minion_full", "exclude")
+    if full not in ("exclude", "wait"):
+        errors.append(f"minion_full is {full!r}: write exclude or wait.")
+    for name in ("waves", "fair"):
+        if not isinstance(settings.get(name, True), bool):
+            errors.append(f"{name} is {settings[name]!r}: write True or False.")
+    for name in ("wave_patience", "ageing"):
+        if not salt.job_criteria.is_number(settings.get(name, 1)):
+            errors.append(f"{name} is {settings[name]!r}: write seconds above 0.")
+    reserve = settings.get("reserve", 0)
+    if reserve != 0 and not (salt.job_criteria.is_number(reserve) and reserve < 1):
+        errors.append(
+            f"reserve is {reserve!r}: write 0 or a part of the capacity below 1."
+        )
+    return errors
+
+
 class Capacity(salt.job_criteria.Criteria):
     """
     Limits for the master and for each minion.
@@ -106,26 +132,7 @@ class Capacity(salt.job_criteria.Criteria):
 
     @classmethod
     def validate(cls, settings):
-        errors = super().validate(settings)
-        for name in ("max_master_jobs", "max_minion_jobs", "min_wave"):
-            value = settings.get(name)
-            if value is not None and not salt.job_criteria.is_count(value):
-                errors.append(f"{name} is {value!r}: write a whole number from 1 on.")
-        full = settings.get("minion_full", "exclude")
-        if full not in ("exclude", "wait"):
-            errors.append(f"minion_full is {full!r}: write exclude or wait.")
-        for name in ("waves", "fair"):
-            if not isinstance(settings.get(name, True), bool):
-                errors.append(f"{name} is {settings[name]!r}: write True or False.")
-        for name in ("wave_patience", "ageing"):
-            if not salt.job_criteria.is_number(settings.get(name, 1)):
-                errors.append(f"{name} is {settings[name]!r}: write seconds above 0.")
-        reserve = settings.get("reserve", 0)
-        if reserve != 0 and not (salt.job_criteria.is_number(reserve) and reserve < 1):
-            errors.append(
-                f"reserve is {reserve!r}: write 0 or a part of the capacity below 1."
-            )
-        return errors
+        return super().validate(settings) + _errors(settings)
 
     # ------------------------------------------------------------------
     # Whose turn it is
@@ -209,11 +216,9 @@ class Capacity(salt.job_criteria.Criteria):
         if limit is not None and (not self.waves or job.fixed):
             # nothing runs, so it runs alone, however wide it is
             room = max(room, job.count)
-        minions, excluded, full = self._split(
-            job, max(room, 1), cost, now, careful
-        )
+        minions, excluded, full = self._split(job, max(room, 1), cost, now, careful)
         if not minions and not excluded and full:
-            return self._wait(full)
+            return _wait(full)
         self.charge(job, minions, now)
         if small:
             self._aside.add(job.jid)
@@ -230,24 +235,6 @@ class Capacity(salt.job_criteria.Criteria):
             return None, used, False
         missing, lent = self.missing.points(), self.missing.lent(limit)
         return limit - (missing - lent), used - missing, lent > 0
-
-    def _wait(self, full):
-        """
-        Return the decision on a job all of whose minions are at their limit.
-
-        :param Counter full: how many surely are, how many may be, and how many are asked
-            whether they are there
-        """
-        if full[_ASKED]:
-            return salt.job_criteria.park(
-                f"{full[_ASKED]} minions are asked whether they are there, as others do"
-                " not answer"
-            )
-        if full[True]:
-            return salt.job_criteria.park(f"{full[True]} minions are at their limit")
-        return salt.job_criteria.requeue(
-            f"{full[False]} minions are asked whether they still run what they were sent"
-        )
 
     def _full(self, now):
         """
@@ -345,6 +332,25 @@ class Capacity(salt.job_criteria.Criteria):
             "limit": self.master_limit(now),
             "full_minions": full,
         }
+
+
+def _wait(full):
+    """
+    Return the decision on a job all of whose minions are at their limit.
+
+    :param Counter full: how many surely are, how many may be, and how many are asked
+        whether they are there
+    """
+    if full[_ASKED]:
+        return salt.job_criteria.park(
+            f"{full[_ASKED]} minions are asked whether they are there, as others do"
+            " not answer"
+        )
+    if full[True]:
+        return salt.job_criteria.park(f"{full[True]} minions are at their limit")
+    return salt.job_criteria.requeue(
+        f"{full[False]} minions are asked whether they still run what they were sent"
+    )
 
 
 def criteria(settings):

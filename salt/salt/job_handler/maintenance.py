@@ -93,7 +93,7 @@ class Maintenance:
         """
         if self.manager.held_until is not None:
             return
-        for question in self.rounds.tick(now, self.manager.waits(now)):
+        for question in self.rounds.tick(now, self.manager.orders.waits(now)):
             jid = salt.utils.jid.gen_jid(self.opts)[:20] + QUESTION
             self.rounds.asked(jid, question, now)
             try:

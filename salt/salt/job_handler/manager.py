@@ -220,12 +220,6 @@ class QueueManager:
         self.counters["excluded"] += len(excluded)
         return Dispatch(job, minions, excluded, not job.count)
 
-    def waits(self, now):
-        """
-        Return whether jobs wait that would go if there was room for them.
-        """
-        return bool(self.queue.heads()) and not self.orders.pausing(now)
-
     def returned(self, jid, minion, now):
         """
         A minion has returned a job.

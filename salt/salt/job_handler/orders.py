@@ -80,3 +80,9 @@ class Orders:
         """
         self.paused_until = snapshot["paused_until"]
         self._jobs.update((jid, tuple(order)) for jid, order in snapshot["jobs"])
+
+    def waits(self, now):
+        """
+        Return whether jobs wait that would go if there was room for them.
+        """
+        return bool(self.queue.heads()) and not self.pausing(now)

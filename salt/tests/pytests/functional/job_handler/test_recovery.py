@@ -111,7 +111,6 @@ class Written:
         ]
         return queue, charges, sorted(unsent)
 
-
     def recovered(self):
         """
         Return the same as it is after recovery, which publishes at once what has to be.
@@ -242,8 +241,7 @@ def _reached(load):
     everybody = [*MINIONS, *parts]
     bus = Bus()
     bus.published.append(load)
-    (minions,) = bus.reached(load["jid"], everybody)
-    return load["jid"], minions
+    return load["jid"], bus.reached(load["jid"], everybody)[0]
 
 
 async def _journal(setup, rand):

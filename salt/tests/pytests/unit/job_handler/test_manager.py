@@ -488,7 +488,7 @@ def _ask(setup, rounds, *minions):
     questions = []
     for _ in range(12):
         setup.now += 1
-        for question in rounds.tick(setup.now, setup.manager.waits(setup.now)):
+        for question in rounds.tick(setup.now, setup.manager.orders.waits(setup.now)):
             jid = f"q{len(questions)}"
             questions.append(question)
             rounds.asked(jid, question, setup.now)
@@ -510,7 +510,9 @@ def test_others_go_on_while_a_part_of_the_fleet_is_cut_off(bench):
     setup.submit(["near00"], "a")
     assert setup.sent() == []
     rounds = salt.job_handler.rounds.Rounds(setup.criteria, 60, 15)
-    assert _ask(setup, rounds, *far) == [(salt.job_handler.rounds.RUNNING, [], far[:12])]
+    assert _ask(setup, rounds, *far) == [
+        (salt.job_handler.rounds.RUNNING, [], far[:12])
+    ]
     # half of the capacity is lent, to those that are there
     setup.submit([*far[12:], *near], "b")
     assert setup.sent() == []
@@ -538,7 +540,7 @@ def test_early_questions_are_not_asked_again_and_again(bench):
     for _ in range(120):
         setup.now += 1
         assert setup.sent() == []
-        for question in rounds.tick(setup.now, setup.manager.waits(setup.now)):
+        for question in rounds.tick(setup.now, setup.manager.orders.waits(setup.now)):
             asked.append(setup.now - 100)
             rounds.asked(f"q{len(asked)}", question, setup.now)
             for minion in question.minions:
