@@ -187,7 +187,9 @@ def _watched(folder: Path, due: list[float], returns: list[_Return], settled: fl
             {
                 "time": time, "minions": shape.minions, "connected": shape.minions, "authenticated": ready,
                 "ready": ready, "rss_kb": 60_000 + 7 * shape.minions, "base_rss_kb": 60_000,
-                "cpu_s": FLEET_CPU * (time - FLEET_START), "publications": jobs, "executions": jobs * shape.minions,
+                "cpu_s": FLEET_CPU * (time - FLEET_START), "publications": jobs,
+                "heard": jobs * shape.minions, "heard_bytes": 500 * jobs * shape.minions,
+                "executions": jobs * shape.minions,
                 "find_jobs": 0, "returns": handed, "return_sends": tried, "returns_acked": acked,
                 "returns_given_up": 0, "executing": jobs * shape.minions - handed,
             }

@@ -18,7 +18,8 @@ class Counters:
 
     `returns` are distinct (job, minion) pairs, `return_sends` attempts, `return_copies` what a
     behaviour sends again; `executions` are all jobs that ran, of which
-    `find_jobs` ran saltutil.find_job. `publications` are distinct job ids. `bad_frames` are messages or publications
+    `find_jobs` ran saltutil.find_job. `publications` are distinct job ids; `heard` is how often a publication came to a
+    minion, whoever it was for, and `heard_bytes` what these took. `bad_frames` are messages or publications
     that were dropped, `errors` exceptions that no real minion would have had.
     """
 
@@ -39,11 +40,18 @@ class Counters:
     pillar_requests: int = 0
     pillar_ok: int = 0
     publications: int = 0
+    heard: int = 0
+    heard_bytes: int = 0
     events_sent: int = 0
     reconnects: int = 0
     bad_frames: int = 0
     disconnects: int = 0
     errors: int = 0
+
+    def hear(self, size: int) -> None:
+        """Count a publication of so many bytes that came to a minion."""
+        self.heard += 1
+        self.heard_bytes += size
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name."""

@@ -210,10 +210,14 @@ class Minion(Session):
     # jobs
 
     def on_publication(self, frame: bytes) -> None:
-        """Run a published job if it is for this minion.
+        """Count a publication, and run its job if it is for this minion."""
+        self.context.counters.hear(len(frame))
+        self._take(frame)
 
-        It waits until the pillar is there, and for those before it: a master numbers its publications, and one that is
-        opened before an earlier one makes that one look old.
+    def _take(self, frame: bytes) -> None:
+        """Run a published job if it is for this minion, when the pillar is there and those before it are open.
+
+        A master numbers its publications, and one that is opened before an earlier one makes that one look old.
         """
         if self.stage < Stage.TUNED or self._held is not None:
             self._held = self._held or []
@@ -246,7 +250,7 @@ class Minion(Session):
         """Take the publications that had to wait."""
         held, self._held = self._held, None
         for frame in held or ():
-            self.on_publication(frame)
+            self._take(frame)
 
     def _accept(self, publication: Publication) -> None:
         """Start the job of a publication unless it is old, for others, or known."""

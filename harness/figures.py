@@ -219,6 +219,22 @@ FIGURES = (
         "attempts to send a return beyond the first of each, divided by the distinct returns",
     ),
     Figure(
+        "heard_mb",
+        "Publications heard",
+        "MB",
+        "",
+        "what the publications of the load phase took, added up over all minions that they came to, whoever they were "
+        "for: polling, refreshes and each wave of a job included",
+    ),
+    Figure(
+        "heard_per_execution",
+        "Publications heard per execution",
+        "x",
+        "lower",
+        "how often a publication came to a minion, whoever it was for, divided by executions of the requested "
+        "functions: 1 where each job is for all and goes out in one piece, more with small targets, polling and waves",
+    ),
+    Figure(
         "find_jobs",
         "find_job executions",
         "",

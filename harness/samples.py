@@ -101,7 +101,8 @@ class ProcessSample:
 class FleetSample:
     """The fleet at one time, in `fleet.csv`: states up to `ready`, memory, and counters since the fleet's start.
 
-    `executing` counts the jobs that minions have got and have no return for yet.
+    `executing` counts the jobs that minions have got and have no return for yet. `heard` is how often a publication
+    came to a minion, whoever it was for, and `heard_bytes` what these took.
     """
 
     time: float
@@ -113,6 +114,8 @@ class FleetSample:
     base_rss_kb: int
     cpu_s: float
     publications: int
+    heard: int
+    heard_bytes: int
     executions: int
     find_jobs: int
     returns: int

@@ -83,6 +83,8 @@ def fleet_sample(fleet: Fleet, when: float) -> FleetSample:
         base_rss_kb=sum(process.base_rss_kb for process in status.processes),
         cpu_s=sum(process.cpu_s for process in status.processes),
         publications=counters.publications,
+        heard=counters.heard,
+        heard_bytes=counters.heard_bytes,
         executions=counters.executions,
         find_jobs=counters.find_jobs,
         returns=counters.returns,

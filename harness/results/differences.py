@@ -268,6 +268,7 @@ SHARES: dict[str, Rule] = {
 RATES: dict[str, Rule] = {
     "publications_per_job": _repeated,
     "duplicate_ratio": _per_job("duplicate_ratio"),
+    "heard_per_execution": _per_job("heard_per_execution"),
     "find_jobs": _polls,
     "find_jobs_per_execution": _per_job("find_jobs_per_execution"),
 }

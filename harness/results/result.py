@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import figures
 from harness.errors import SettingsError
-from harness.results import answers, cpu, differences, evidence, gaps, machine, repeats, runs
+from harness.results import answers, cpu, differences, evidence, gaps, heard, machine, repeats, runs
 from harness.results import trees as known
 from harness.results.followed import follow
 from harness.results.percentiles import Percentiles, percentiles
@@ -99,6 +99,8 @@ class TreeResult:
     returns_per_s: float | None
     acknowledged_ratio: float | None
     duplicate_ratio: float | None
+    heard_mb: float | None
+    heard_per_execution: float | None
     find_jobs: int
     find_jobs_per_execution: float | None
     client_requests: int
@@ -198,6 +200,7 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
     returns = [row for row in samples.returns if row.jid in jobs and row.attempts]
     sends = sum(row.attempts for row in returns)
     kept = sum(job.kept for job in followed)
+    reached = sum(job.reached for job in followed)
     find_jobs = sum(row.targeted for rows in jobs.values() for row in rows if row.fun == FIND_JOB)
     useful = [row for row in returns if row.jid in wanted]
     unseen = _unseen(samples, timeline)
@@ -205,7 +208,8 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
     cut_off = any(gap.edge for gap in unseen)
     used = {} if cut_off else cpu.seconds(samples.processes, timeline.load_start, timeline.settled)
     master_s = None if cut_off else sum(value for role, value in used.items() if role not in cpu.OTHERS)
-    fleet_s = None if any(gap.edge for gap in of_fleet) else _fleet_cpu_s(samples)
+    blind = any(gap.edge for gap in of_fleet)
+    fleet_s = None if blind else _fleet_cpu_s(samples)
     single = scenario.single_functions
     jobs_requested = sum(row.function in single for row in samples.clients)
     last = max((row.time for row in useful if row.acknowledged), default=None)
@@ -231,8 +235,10 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
         returns_per_s=_ratio(kept, last - timeline.load_start) if last else None,
         acknowledged_ratio=_ratio(sum(row.acknowledged for row in returns), sends),
         duplicate_ratio=_ratio(sends - len(returns), len(returns)),
+        heard_mb=None if blind else _rounded(heard.risen(samples, "heard_bytes") / 1e6),
+        heard_per_execution=None if blind else _ratio(heard.risen(samples, "heard"), reached),
         find_jobs=find_jobs,
-        find_jobs_per_execution=_ratio(find_jobs, sum(job.reached for job in followed)),
+        find_jobs_per_execution=_ratio(find_jobs, reached),
         client_requests=len(samples.clients),
         client_errors=sum(bool(answer.error) for answer in samples.answers),
         longest_wait_s=None if (longest := answers.longest(samples.answers)) is None else _rounded(longest),

@@ -12,6 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from harness.scenarios.clients import RUNNERS
+from harness.verify import heard
 from harness.verify.finding import NOTE, WRONG, Finding, some
 from harness.verify.silence import APART
 
@@ -97,6 +98,7 @@ def of_tree(store: Store, scenario: Scenario) -> dict[str, float | None]:
         "returns_per_s": _share(kept, last - start) if last else None,
         "acknowledged_ratio": _share(acked, sends),
         "duplicate_ratio": _share((sends or 0) - sent, sent),
+        **heard.figures(store, start, settled, None if fleet_ended else reached),
         "find_jobs": polls,
         "find_jobs_per_execution": _share(polls, reached),
         "client_requests": requests,

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from harness.scenarios.scenario import Scenario
     from harness.verify.store import Store
 
-COUNTERS = ("cpu_s", "publications", "executions", "find_jobs", "returns", "return_sends", "returns_acked",
-            "returns_given_up")  # fmt: skip
+COUNTERS = ("cpu_s", "publications", "heard", "heard_bytes", "executions", "find_jobs", "returns", "return_sends",
+            "returns_acked", "returns_given_up")  # fmt: skip
 
 
 def findings(store: Store, scenario: Scenario) -> Iterator[Finding]:

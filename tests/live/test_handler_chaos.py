@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
+from itertools import accumulate
 from typing import TYPE_CHECKING, Self
 
 import pytest
@@ -25,8 +26,10 @@ from tests.live.handler_bed import Client, HandlerBed, RaisedError, answers, han
 from tests.live.test_handler_failures import kill_master
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from evil_minions.samples import ReturnRow
 
 SECONDS = float(os.environ.get("SALTBED_CHAOS_S", "1800"))
 SEED = int(os.environ.get("SALTBED_CHAOS_SEED", "17"))
@@ -34,6 +37,8 @@ MINIONS, LIMIT, EACH = 90, 45, 3
 IDS = [f"minion-{number:05d}" for number in range(MINIONS)]
 # these are killed, and these are cut off; the others are never touched
 DOOMED, CUT, CALM = IDS[:20], IDS[20:50], IDS[50:]
+# how many jobs wait at most: who asks for more than the fleet can do waits without end, which proves nothing
+BACKLOG = 10
 PARTITION_S = min(90.0, SECONDS / 4)
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(SECONDS + 1500)]
@@ -55,9 +60,10 @@ class Callers:
         """Take the bed."""
         self.setup = setup
         self.accepted: dict[str, list[str]] = {}
+        self.seconds: dict[str, float] = {}
         self.refused = 0
         self.wrong: list[str] = []
-        self.most = 0.0
+        self._queued = 0
         self._end = threading.Event()
         kinds: list[Callable[[random.Random], None]] = [self._asynchronous, self._synchronous, self._batch, self._watch]
         self._threads = [
@@ -80,12 +86,16 @@ class Callers:
     def _asynchronous(self, chance: random.Random) -> None:
         with Client(self.setup.bed) as client:
             while not self._end.is_set():
+                if self._queued > BACKLOG:
+                    self._end.wait(0.2)
+                    continue
                 targets = sorted(chance.sample(IDS, chance.choice((1, 3, 30, MINIONS))))
                 try:
-                    seconds = [str(chance.choice((0.1, 1, 4)))]
-                    (jid,) = client.do("async", tgt=targets, fun="test.sleep", arg=seconds, tgt_type="list", count=1)
+                    seconds = chance.choice((0.1, 1.0, 4.0))
+                    request = {"tgt": targets, "fun": "test.sleep", "arg": [str(seconds)], "tgt_type": "list"}
+                    (jid,) = client.do("async", **request, count=1)
                     if jid != "0":
-                        self.accepted[jid] = targets
+                        self.accepted[jid], self.seconds[jid] = targets, seconds
                 except RaisedError:
                     self.refused += 1
                 self._end.wait(chance.random())
@@ -115,7 +125,7 @@ class Callers:
         with Client(self.setup.bed) as client:
             while not self._end.wait(0.2):
                 with suppress(RaisedError):
-                    self.most = max(self.most, client.do("ask", cmd="status")["capacity"]["used"])
+                    self._queued = client.do("ask", cmd="status")["queued"]
 
 
 def harm(setup: HandlerBed, chance: random.Random) -> None:
@@ -146,6 +156,19 @@ def harm(setup: HandlerBed, chance: random.Random) -> None:
         order()
 
 
+def at_once(returns: Sequence[ReturnRow], seconds: Mapping[str, float]) -> int:
+    """Return how many executions the fleet had at once at most, of jobs that sleep for so many seconds each.
+
+    What the handler counts says less: after it was killed, what came back in its last half second is in doubt.
+    """
+    steps = []
+    for row in returns:
+        if row.jid in seconds:
+            end = row.time - row.seconds
+            steps += [(end - seconds[row.jid], 1), (end, -1)]
+    return max(accumulate(step for _, step in sorted(steps)), default=0)
+
+
 def test_chaos(setup: HandlerBed) -> None:
     """Nothing is lost unsaid, nothing runs twice, no untouched minion is left out for silence, the limit holds."""
     with Callers(setup) as callers:
@@ -161,7 +184,9 @@ def test_chaos(setup: HandlerBed) -> None:
     status = setup.ask("status")
     log = (setup.bed.logs / "master.log").read_text()
     unsure = set(re.findall(r"Job (\S+) may have been sent to", log))
-    found = Counter((row.jid, row.minion) for row in setup.returns())
+    returns = setup.returns()
+    found = Counter((row.jid, row.minion) for row in returns)
+    most = at_once(returns, callers.seconds)
     lost, silent = [], []
     for jid, targets in callers.accepted.items():
         left_out = setup.ask("show", jid=jid)["left_out"]
@@ -171,9 +196,10 @@ def test_chaos(setup: HandlerBed) -> None:
             if minion in CALM and "not answered" in left_out.get(minion, ""):
                 silent.append((jid, minion, left_out[minion]))
     twice = [pair for pair, count in found.items() if count > 1]
-    print(f"{len(callers.accepted)} jobs, {callers.refused} refused, most {callers.most}, {len(unsure)} unsure")
+    print(f"{len(callers.accepted)} jobs, {callers.refused} refused, {most} at once, {len(unsure)} unsure")
     assert (lost, twice, callers.wrong) == ([], [], [])
     assert silent == []
     assert status["capacity"]["used"] == 0, status
-    assert callers.most <= LIMIT
+    # what those that are cut off hold above half of the limit is lent to the others
+    assert most <= LIMIT * 3 // 2
     assert len(callers.accepted) > SECONDS / 10

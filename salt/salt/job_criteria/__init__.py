@@ -16,9 +16,10 @@ from salt.job_criteria._missing import Missing
 #: The answer of a criteria module. ``minions`` are those to publish to now, which
 #: have been charged, or None to put the job back as the first one. ``excluded``
 #: maps each minion that won't get the job to the reason. ``reason`` says why the
-#: job waits, and ``parked`` whether others pass it meanwhile.
+#: job waits, ``parked`` whether others pass it meanwhile, and ``own`` whether only what
+#: happens at its own minions can let it go.
 Decision = collections.namedtuple(
-    "Decision", ("minions", "excluded", "reason", "parked")
+    "Decision", ("minions", "excluded", "reason", "parked", "own"), defaults=(False,)
 )
 
 
@@ -36,12 +37,14 @@ def requeue(reason):
     return Decision(None, {}, reason, False)
 
 
-def park(reason):
+def park(reason, own=False):
     """
     Return the decision that the job waits, and others pass it, until something that was
     charged is given back.
+
+    :param bool own: whether only what one of its own minions gives back is of interest
     """
-    return Decision(None, {}, reason, True)
+    return Decision(None, {}, reason, True, own)
 
 
 class Criteria:

@@ -18,6 +18,8 @@ class Ledger:
     :ivar dict points: what each minion is charged, for those that are charged at all
     :ivar dict unsure: what of it is in doubt, see :meth:`doubt`
     :ivar int releases: how often something was given back
+    :ivar set news: minions that have given something back, or whose charges are not in
+        doubt any more, since somebody last emptied it; None for all of them
     :ivar list settled: ``(jid, minion)`` of what was given back since somebody last
         emptied it, or None for a ledger whose charges nobody keeps
     """
@@ -28,6 +30,7 @@ class Ledger:
         self.unsure = {}
         self.settled = None
         self.releases = 0
+        self.news = set()
         # (jid, minion) of what is in doubt
         self._doubted = set()
         # jid: {minion: (points, since)}. A job of 10,000 minions must not cost as many
@@ -142,6 +145,7 @@ class Ledger:
             return False
         del charges[minion]
         self.releases += 1
+        self.news.add(minion)
         if self._doubted:
             self._sure(jid, minion, points)
         if settled and self.settled is not None:
@@ -179,6 +183,7 @@ class Ledger:
         if minion in charges:
             charges[minion] = (charges[minion][0], now)
             self._sure(jid, minion, charges[minion][0])
+            self.news.add(minion)
 
     def stale(self, before):
         """

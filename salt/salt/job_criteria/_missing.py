@@ -8,6 +8,9 @@ and until that is over nobody gets a job who has not been heard of since: there 
 telling who else is gone.
 """
 
+#: Of so many minions it is remembered that they were heard of. Names may be forged.
+MOST = 100000
+
 
 class Missing:
     """
@@ -17,7 +20,6 @@ class Missing:
     :ivar set late: minions that have not answered a question yet, though there was time
     :ivar dict unsure: minions that jobs wait for, and that are to be asked whether they
         are there
-    :ivar int news: how often one of these has been heard of
     """
 
     def __init__(self, ledger, silent):
@@ -25,7 +27,6 @@ class Missing:
         self.silent = silent
         self.late = set()
         self.unsure = {}
-        self.news = 0
         # who has been heard of since the first of them was late
         self._seen = set()
         # what they hold, and what has to be as it was for that to hold
@@ -37,6 +38,8 @@ class Missing:
         """
         if minions and not self.late:
             self._seen.clear()
+        # not even if they were heard of when others were late
+        self._seen.difference_update(minions)
         self.late.update(minions)
 
     def heard(self, minion):
@@ -44,23 +47,26 @@ class Missing:
         Something came from a minion.
         """
         self.late.discard(minion)
-        self._seen.add(minion)
+        if len(self._seen) < MOST:
+            self._seen.add(minion)
         if self.unsure.pop(minion, self) is None:
-            self.news += 1
+            self.ledger.news.add(minion)
 
     def gone(self, minion):
         """
         A minion does not answer, which is certain now.
         """
         self.late.discard(minion)
-        if self.unsure.pop(minion, self) is None:
-            self.news += 1
+        self.unsure.pop(minion, None)
+        # who waits for it need not wait any more
+        self.ledger.news.add(minion)
 
     def points(self):
         """
         Return what is charged to minions that do not answer.
         """
-        key = (self.ledger.releases, len(self.late), len(self.silent))
+        ledger = self.ledger
+        key = (ledger.releases, ledger.used, len(self.late), len(self.silent))
         if self._sum[0] != key:
             missing = self.late.union(self.silent)
             self._sum = (key, sum(map(self.ledger.of_minion, missing)))
@@ -68,14 +74,15 @@ class Missing:
 
     def lent(self, limit):
         """
-        Return how much of it others may use.
+        Return how much of it others may use: never more than half of the limit, so that
+        no more than one and a half times the limit is charged.
         """
         lent = 0
         if self.late or self.silent:
-            lent = max(0, self.points() - limit / 2)
+            lent = min(max(0, self.points() - limit / 2), limit / 2)
         if not lent and self.unsure:
             self.unsure.clear()
-            self.news += 1
+            self.ledger.news.add(None)
         return lent
 
     def asks(self, minion):

@@ -27,9 +27,9 @@ class Shares:
 
     def give(self, flow, points, now):
         """
-        A flow gets points.
+        A flow gets points, or gives them back.
         """
-        self._had[flow] = (self.had(flow, now) + points, now)
+        self._had[flow] = (max(0, self.had(flow, now) + points), now)
         if len(self._had) > _MANY:
             self._had = {
                 name: had for name, had in self._had.items() if self.had(name, now) > 1

@@ -127,7 +127,7 @@ class Capacity(salt.job_criteria.Criteria):
         self.shares = Shares()
         # job ids of small jobs
         self._aside = set()
-        # for so long a silent minion is charged for what it was sent
+        # how long silent minions are charged for what they were sent
         self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
 
     @classmethod
@@ -160,8 +160,19 @@ class Capacity(salt.job_criteria.Criteria):
 
     def charge(self, job, minions, now):
         super().charge(job, minions, now)
+        self._give(job, len(minions), now)
+
+    def abort(self, job, minions, now):
+        back = sum((job.jid, minion) in self.ledger for minion in minions)
+        super().abort(job, minions, now)
+        self._give(job, -back, now)
+
+    def _give(self, job, count, now):
+        """
+        The flow of a job gets, or gives back, what so many minions cost.
+        """
         flow = job.flow or self.flow(job)
-        self.shares.give(flow, len(minions) * self.cost(job), now)
+        self.shares.give(flow, count * self.cost(job), now)
 
     # ------------------------------------------------------------------
     # How much there is
@@ -211,7 +222,13 @@ class Capacity(salt.job_criteria.Criteria):
             limit = max(limit - kept, 0)
             used -= self._used_aside(kept)
         room = job.count if limit is None else int((limit - used) // cost)
-        if used and room < self._wanted(job, limit, cost, now):
+        alone = not used and (room > 0 or not careful)
+        if not alone and room < self._wanted(job, limit, cost, now):
+            if self.wait_for_full or careful or self.ledger.unsure:
+                found, excluded, full = self._split(job, 1, cost, now, careful)
+                if not found and not excluded and full:
+                    # others need not wait for it
+                    return _wait(full)
             return salt.job_criteria.requeue(self._full(now))
         if limit is not None and (not self.waves or job.fixed):
             # nothing runs, so it runs alone, however wide it is
@@ -320,9 +337,8 @@ class Capacity(salt.job_criteria.Criteria):
         full = 0
         if self.max_minion_jobs:
             full = sum(
-                1
+                used >= (self.minion_limit(minion) or float("inf"))
                 for minion, used in self.ledger.minions().items()
-                if used >= (self.minion_limit(minion) or float("inf"))
             )
         silent = sum(map(self.ledger.of_minion, self.silent))
         return {
@@ -342,15 +358,18 @@ def _wait(full):
         whether they are there
     """
     if full[_ASKED]:
-        return salt.job_criteria.park(
+        reason = (
             f"{full[_ASKED]} minions are asked whether they are there, as others do"
             " not answer"
         )
-    if full[True]:
-        return salt.job_criteria.park(f"{full[True]} minions are at their limit")
-    return salt.job_criteria.requeue(
-        f"{full[False]} minions are asked whether they still run what they were sent"
-    )
+    elif full[True]:
+        reason = f"{full[True]} minions are at their limit"
+    else:
+        reason = (
+            f"{full[False]} minions are asked whether they still run what they were"
+            " sent"
+        )
+    return salt.job_criteria.park(reason, own=True)
 
 
 def criteria(settings):

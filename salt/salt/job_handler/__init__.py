@@ -8,14 +8,17 @@ those above it, and of its own only what stands before:
 1. words: :mod:`~salt.job_handler.vocabulary`, :mod:`~salt.job_handler.job` (what travels
    between the parts), :mod:`~salt.job_handler.interval` (who are neighbours)
 2. the state machine, without I/O and with the time passed in:
+   :mod:`~salt.job_handler.parked` (whom others pass),
    :mod:`~salt.job_handler.queue`, :mod:`~salt.job_handler.places` (how much it takes),
    :mod:`~salt.job_handler.orders` (what administrators say),
    :mod:`~salt.job_handler.judge` (asks the criteria
-   module), :mod:`~salt.job_handler.manager`, :mod:`~salt.job_handler.rounds` (which
+   module), :mod:`~salt.job_handler.endings` (how jobs leave without being published),
+   :mod:`~salt.job_handler.manager`, :mod:`~salt.job_handler.rounds` (which
    charges to check). :mod:`salt.job_criteria` holds what decides, and knows nothing of
    this package
 3. what touches the world, one thing each: :mod:`~salt.job_handler.config`,
-   :mod:`~salt.job_handler.target`, :mod:`~salt.job_handler.left_out`,
+   :mod:`~salt.job_handler.target`, :mod:`~salt.job_handler.caller` (whether it still
+   runs), :mod:`~salt.job_handler.left_out`,
    :mod:`~salt.job_handler.salvage`, :mod:`~salt.job_handler.database`,
    :mod:`~salt.job_handler.journal` (what survives a
    crash), :mod:`~salt.job_handler.claims`, :mod:`~salt.job_handler.ipc` (the private
@@ -28,7 +31,7 @@ those above it, and of its own only what stands before:
    :mod:`~salt.job_handler.metrics`,
    :mod:`~salt.job_handler.words`,
    :mod:`~salt.job_handler.report`, :mod:`~salt.job_handler.followers`,
-   :mod:`~salt.job_handler.dispatch`,
+   :mod:`~salt.job_handler.waves` (what has gone out), :mod:`~salt.job_handler.dispatch`,
    :mod:`~salt.job_handler.maintenance`, :mod:`~salt.job_handler.recovery`,
    :mod:`~salt.job_handler.submissions`, :mod:`~salt.job_handler.commands`
 6. :mod:`~salt.job_handler.process`, which puts them together and keeps them going

@@ -4,14 +4,14 @@ waits for a job that waits itself.
 """
 
 import logging
-import sys
 import time
 import uuid
 
 import salt.defaults.exitcodes
 import salt.job_handler
+import salt.job_handler.caller
 import salt.job_handler.vocabulary as vocabulary
-from salt.exceptions import JobQueueFullError, SaltDeserializationError, SaltException
+from salt.exceptions import JobQueueFullError, SaltDeserializationError
 
 log = logging.getLogger(__name__)
 
@@ -24,9 +24,6 @@ _READ_SECONDS = 0.25
 #: seconds: on a master under load many clients wait, and each wakes up for each event.
 _ALERT_SECONDS = 1
 _PAUSE_SECONDS = 0.1
-
-#: How long the master may take to answer a caller that goes.
-WITHDRAW_SECONDS = 10
 
 #: How often a part of a batch is asked for. The master says how long to wait before the
 #: next time, at least a second.
@@ -56,43 +53,9 @@ def announce(client, payload, sync, patience, timeout):
         "timeout": patience,
         "extend": client.batching,
     }
-    if client.withdrawing:
-        payload["job_handler"]["withdraw"] = True
-        return timeout
+    if sync:
+        payload["job_handler"]["caller"] = salt.job_handler.caller.me()
     return max(timeout, client.opts.get("publish_timeout", 30))
-
-
-def withdraw(client, pub_data, tgt, tgt_type="glob", **kwargs):
-    """
-    Take what waits of a job out of the queue, as its caller has gone. The master takes
-    it back for the user whose job it is.
-
-    :param LocalClient client: the client
-    :param dict pub_data: the answer to the publish request
-    :param tgt: its target
-    :param kwargs: the rest of what it was asked for with, a log-in among it
-    :return: how many minions do not get the job
-    """
-    state = pub_data.get("job_handler")
-    if not isinstance(state, dict) or not state.get("waiting"):
-        return 0
-    client.withdrawing = True
-    try:
-        answer = client.run_job(
-            tgt,
-            "saltutil.find_job",
-            [pub_data["jid"]],
-            tgt_type=tgt_type,
-            timeout=WITHDRAW_SECONDS,
-            listen=False,
-            **kwargs,
-        )
-    except SaltException as exc:
-        sys.stderr.write(f"\nThe job stays in the master's queue: {exc}\n")
-        return 0
-    finally:
-        client.withdrawing = False
-    return cancelled(answer)
 
 
 def cancelled(pub_data):

@@ -73,11 +73,13 @@ class Commands:
         async with self.dispatcher.ahead():
             self.recovery.recall(jid)
             now = self.clock()
-            for action in self.manager.cancel(jid, now, minions, request.get("user")):
-                await self.dispatcher.do(action)
+            for action in self.manager.cancel(jid, now, minions):
                 whole = isinstance(action, salt.job_handler.manager.Discard)
-                count += action.job.count if whole else len(action.excluded)
-            if minions is None and request.get("user") is None:
+                gone = action.job.count if whole else len(action.excluded)
+                if not await self.dispatcher.do(action):
+                    raise OSError("the job can't be taken out, see the master's log")
+                count += gone
+            if minions is None:
                 self.submissions.forbid(jid)
         self.dispatcher.wake()
         return {"cancelled": count}

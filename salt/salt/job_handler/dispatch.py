@@ -14,15 +14,12 @@ import salt.job_handler.interval
 import salt.job_handler.manager
 import salt.job_handler.target
 import salt.job_handler.vocabulary as vocabulary
+from salt.job_handler.waves import Unsent, Waves
 
 log = logging.getLogger(__name__)
 
-#: A wave is on its way for so long. What publishes it may be killed with it, so it only
-#: counts as sent after that, or when all of its minions have returned.
-FLIGHT_SECONDS = 3
 
-
-class Dispatcher:
+class Dispatcher(Waves):
     """
     :param dict opts: the master's options
     :param Bus bus: publishes
@@ -31,26 +28,17 @@ class Dispatcher:
     :param Report report: finds the words
     :param callable clock: returns seconds since the epoch
     :param str master: a name that changes when the master is started again
-
-    :ivar set open_jids: job ids with waves in the journal, of which something may still
-        be charged
     """
 
     def __init__(self, opts, bus, manager, journal, report, clock, master):
+        super().__init__(manager, journal, clock, master)
         self.opts = opts
         self.bus = bus
-        self.manager = manager
-        self.journal = journal
         self.report = report
-        self.clock = clock
-        self.master = master
-        self.open_jids = set()
         self.lock = None
         self._wake = None
         # how many wait for the lock who do not wait for the whole queue
         self._hurry = 0
-        # waves that are on their way: {wave: (job id, until when, whether it is charged)}
-        self._flying = {}
         self.followers = salt.job_handler.followers.Followers(bus, manager, report)
 
     def start(self):
@@ -94,6 +82,10 @@ class Dispatcher:
             while True:
                 # publishing takes its time, so each action has a time of its own
                 action = next(self.manager.advance(self.clock()), None)
+                if action is None and self.manager.more:
+                    # others have their turn
+                    await asyncio.sleep(0)
+                    continue
                 if action is None:
                     break
                 await self.do(action)
@@ -102,6 +94,18 @@ class Dispatcher:
                     break
         finally:
             self.lock.release()
+
+    async def abandon(self):
+        """
+        Give up the jobs whose callers have gone.
+        """
+        gone = self.followers.gone(self.clock())
+        if not gone:
+            return
+        async with self.ahead():
+            for job in gone:
+                if job in self.manager.queue:
+                    await self.do(self.manager.abandon(job, self.clock()))
 
     @contextlib.asynccontextmanager
     async def ahead(self):
@@ -125,23 +129,20 @@ class Dispatcher:
     async def do(self, action):
         """
         Carry out an action of the manager.
+
+        :return: whether that worked; if not, the job waits again
         """
-        job = action.job
         if isinstance(action, salt.job_handler.manager.Discard):
-            if job.minions is None:
-                job.minions = self.journal.minions_of(job)
-            sentence = vocabulary.SENTENCES[action.reason]
-            excluded = dict.fromkeys(job.minions, sentence)
-            self.journal.remove(job, excluded, self.clock())
-            self.followers.forget(job)
-            self.report.metrics.discarded(action, self.clock())
-            await self.bus.tell(job, vocabulary.DISCARDED, self.report.discard(action))
-            return
+            return await self._discard(action)
+        job = action.job
+        written = self._write(action)
+        if written is None:
+            return False
         if action.excluded:
             job.left_out.update(action.excluded)
             await self.bus.tell(job, vocabulary.EXCLUDED, {"excluded": action.excluded})
-        if not await self._send(action):
-            return
+        if not await self._send(action, *written):
+            return False
         if action.last:
             self.followers.forget(job)
         if job.told or not action.last:
@@ -150,12 +151,35 @@ class Dispatcher:
                 vocabulary.DISPATCHED,
                 self.report.progress(job, self.clock(), action.minions),
             )
+        return True
 
-    async def _send(self, action):
+    async def _discard(self, action):
         """
-        Write a wave down and publish it.
+        Give up a job.
+        """
+        job = action.job
+        if job.minions is None:
+            job.minions = self.journal.minions_of(job)
+        sentence = vocabulary.SENTENCES[action.reason]
+        excluded = dict.fromkeys(job.minions, sentence)
+        try:
+            self.journal.remove(job, excluded, self.clock())
+        except sqlite3.OperationalError:
+            # the disk may be full: after a restart it would be there again
+            log.exception("Job %s could not be taken out of the queue", job.jid)
+            self.manager.keep(action, self.clock())
+            return False
+        self.followers.forget(job)
+        self.report.metrics.discarded(action, self.clock())
+        await self.bus.tell(job, vocabulary.DISCARDED, self.report.discard(action))
+        return True
 
-        :return: whether that worked; if not, the job waits again
+    def _write(self, action):
+        """
+        Write down a wave, and who is left out.
+
+        :return: the number of the wave, its load and that of the job, or None if they
+            can't be written, and the job waits again
         """
         job, now = action.job, self.clock()
         stretch = None
@@ -168,11 +192,18 @@ class Dispatcher:
         cost = 0 if load is None else self.manager.criteria.cost(job)
         try:
             wave = self.journal.dispatch(action, load, cost, now)
-        except sqlite3.Error:
+        except sqlite3.OperationalError:
             # the disk may be full: what is not written down is not published
             log.exception("Job %s could not be written down, and waits", job.jid)
-            self.manager.abort(action, now)
-            return False
+            self.manager.abort(action, now, written=False)
+            return None
+        return wave, load, whole
+
+    async def _send(self, action, wave, load, whole):
+        """
+        Publish a wave.
+        """
+        job, now = action.job, self.clock()
         if load is None:
             return True
         self.open_jids.add(job.jid)
@@ -180,12 +211,29 @@ class Dispatcher:
             await self.bus.publish(load, action.minions)
         except Exception:  # pylint: disable=broad-except
             log.exception("Job %s could not be published", job.jid)
-            self.manager.abort(action, now)
-            self.journal.failed(wave, f"again-{wave}-{self.master}", job, whole)
-            return False
+            return self._failed(action, wave, load, whole)
         self.fly(wave, job.jid)
         self.report.metrics.dispatched(action, now)
         return True
+
+    def _failed(self, action, wave, load, whole):
+        """
+        Put the minions of a wave that could not be published back into the queue.
+
+        :return: whether the wave stays instead, as even that could not be written down
+        """
+        job, now = action.job, self.clock()
+        minions = sorted([*job.minions, *action.minions])
+        try:
+            self.journal.failed(wave, self.again(wave), job, whole, minions)
+        except sqlite3.OperationalError:
+            log.exception("Job %s will be published as after a restart", job.jid)
+            self.unsent[wave] = Unsent(job.seq, now, action.minions, load)
+            self.back.setdefault(job.jid, set())
+            self.manager.hold(now)
+            return True
+        self.manager.abort(action, now)
+        return False
 
     @staticmethod
     def _narrowed(action, load, stretch):
@@ -203,53 +251,3 @@ class Dispatcher:
             job.waves > 1 or not action.last,
             stretch,
         )
-
-    # ------------------------------------------------------------------
-    # What has been published
-    # ------------------------------------------------------------------
-
-    def fly(self, wave, jid):
-        """
-        A wave was published just now.
-        """
-        until = self.clock() + FLIGHT_SECONDS
-        owed = self.manager.criteria.ledger.owes(jid)
-        self._flying[wave] = (jid, until, owed)
-
-    def note_returns(self):
-        """
-        Keep what has been given back, so that nobody is charged for it after a restart.
-        """
-        ledger = self.manager.criteria.ledger
-        settled, ledger.settled = ledger.settled, []
-        settled = [charge for charge in settled if charge[0] in self.open_jids]
-        if settled:
-            try:
-                self.journal.returned(settled)
-            except sqlite3.Error:
-                # after a restart these minions are asked
-                log.exception("What came back could not be written down")
-
-    def settle(self):
-        """
-        Forget the waves of which everything has come back.
-        """
-        now = self.clock()
-        charged = self.manager.criteria.ledger.jobs()
-        waiting = {job.jid for job in self.manager.queue}
-        landed = [
-            wave
-            for wave, (jid, until, owed) in self._flying.items()
-            if until <= now or (owed and jid not in charged)
-        ]
-        for wave in landed:
-            del self._flying[wave]
-        if landed:
-            self.journal.sent(landed)
-        waiting.update(jid for jid, _, _ in self._flying.values())
-        done = [
-            jid for jid in self.open_jids if jid not in charged and jid not in waiting
-        ]
-        if done:
-            self.journal.settled(done)
-            self.open_jids.difference_update(done)

@@ -5,10 +5,14 @@ there is a job handler, and how it goes.
 
 import collections
 
+import salt.job_handler.caller
 import salt.job_handler.vocabulary as vocabulary
 
 #: At most so many are told in each tick.
 HEARTBEATS = 100
+
+#: How often it is looked whether their processes run, in seconds.
+LOOK_SECONDS = 1
 
 
 class Followers:
@@ -24,6 +28,7 @@ class Followers:
         self.report = report
         # {number of a job: job}, whoever was told longest ago first
         self._jobs = collections.OrderedDict()
+        self._looked = 0
 
     def follow(self, job):
         """
@@ -37,6 +42,21 @@ class Followers:
         A job does not wait any more.
         """
         self._jobs.pop(job.seq, None)
+
+    def gone(self, now):
+        """
+        Return the jobs that wait, and whose callers do not any more.
+        """
+        if 0 <= now - self._looked < LOOK_SECONDS:
+            return []
+        self._looked = now
+        return [
+            job
+            for job in self._jobs.values()
+            if job.caller is not None
+            and job in self.manager.queue
+            and not salt.job_handler.caller.runs(job.caller)
+        ]
 
     async def beat(self, now):
         """

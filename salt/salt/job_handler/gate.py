@@ -50,23 +50,6 @@ def _killed(clear_load):
     return None
 
 
-def _withdrawn(clear_load, request):
-    """
-    Return the id of the job whose caller has gone, as the client says, or None. It asks
-    for the job by name, which every user may.
-    """
-    args = clear_load.get("arg")
-    if (
-        isinstance(request, dict)
-        and request.get("withdraw") is True
-        and clear_load["fun"] == "saltutil.find_job"
-        and isinstance(args, (list, tuple))
-        and args
-    ):
-        return str(args[0])
-    return None
-
-
 async def enter(opts, event, clear_load, request, minions=(), forced=False):
     """
     Take a publish request that is authorised and has no job id yet.
@@ -83,15 +66,9 @@ async def enter(opts, event, clear_load, request, minions=(), forced=False):
         return None
     section = salt.job_handler.config.settings(opts)
     gate = Gate(opts, event, section, clear_load["user"], forced)
-    withdrawn = _withdrawn(clear_load, request)
-    if withdrawn is not None:
-        await gate.cancel(withdrawn, user=gate.user)
-        load = {"jid": withdrawn, "minions": [], "missing": []}
-        gate.answer = {"enc": "clear", "load": gate.complete(load)}
-        return gate
     killed = _killed(clear_load)
     if killed is not None:
-        await gate.cancel(killed, minions=minions)
+        await gate.cancel(killed, minions)
     if exempt(section, clear_load["fun"]):
         gate.direct = True
         return gate if gate.cancelled else None
@@ -131,18 +108,17 @@ class Gate:
         self.sync = False
         self.timeout = None
         self.extend = False
+        self.caller = None
         self.cancelled = 0
 
-    async def cancel(self, jid, minions=None, user=None):
+    async def cancel(self, jid, minions):
         """
         Take what waits of a job out of the queue.
 
-        :param minions: for these minions, or all
-        :param str user: if it is this user's
+        :param minions: for these minions
         """
-        ask = {"cmd": "cancel", "jid": jid, "user": user}
-        if minions is not None:
-            ask["minions"] = salt.payload.dumps(list(minions), use_bin_type=True)
+        packed = salt.payload.dumps(list(minions), use_bin_type=True)
+        ask = {"cmd": "cancel", "jid": jid, "minions": packed}
         try:
             reply = await salt.job_handler.ipc.ask(self.opts, ask, ANSWER_SECONDS)
         except salt.job_handler.ipc.JobHandlerUnavailable as exc:
@@ -175,6 +151,9 @@ class Gate:
             self.extend = (
                 request.get("extend") is True or self.section["sync_wait"] == "extend"
             )
+            caller = request.get("caller")
+            if isinstance(caller, (list, tuple)) and [*map(type, caller)] == [int, int]:
+                self.caller = list(caller)
 
     async def reserve(self, size):
         """
@@ -233,6 +212,7 @@ class Gate:
             "count": len(minions),
             "ids": salt.payload.dumps(sorted(minions), use_bin_type=True),
             "sync": self.sync,
+            "caller": self.caller,
             "timeout": self.timeout if self.sync and not self.extend else None,
             "forced": self.forced,
             "fixed": salt.job_handler.target.is_fixed(self.opts, minions),

@@ -22,6 +22,8 @@ class Job:
     :ivar bool fixed: the target must not be rewritten: on a master of masters, and where
         minions manage resources
     :ivar ref: where its minions are kept
+    :ivar list caller: the process that waits for the answers, see
+        :mod:`salt.job_handler.caller`, or None if that can't be told
     :ivar str ticket: tells its caller which events are the job handler's: a minion can
         fire any event on the bus of the master
     """
@@ -53,6 +55,7 @@ class Job:
         "told",
         "upto",
         "beaten",
+        "caller",
     )
 
     def __init__(
@@ -70,6 +73,7 @@ class Job:
         fixed=False,
         ref=None,
         ticket="",
+        caller=None,
     ):
         self.seq = seq
         self.jid = jid
@@ -84,14 +88,13 @@ class Job:
         self.fixed = fixed
         self.ref = ref
         self.ticket = ticket
-        self.sent = 0
-        self.waves = 0
+        self.caller = caller
+        self.sent = self.waves = 0
         #: when the last wave went out, or when the job was queued
         self.moved = queued
-        self.reason = ""
+        self.flow, self.reason = None, ""
         #: what minions get, as it is kept
         self.bytes = 0
-        self.flow = None
         #: jobs of a higher priority go first; one that is held stays in the queue
         self.priority = 0
         self.held = False

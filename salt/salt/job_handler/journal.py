@@ -47,12 +47,12 @@ class Journal(salt.job_handler.database.Database):
         :return: whether it is a new one
         """
         with self.writing():
-            new = self._insert(submission, job, ids, load)
+            new = self._insert(submission, job, ids, load, job.count)
         return new
 
-    def _insert(self, submission, job, ids, load):
+    def _insert(self, submission, job, ids, load, count):
         """
-        Insert a job, with a new number if it has none.
+        Insert a job that waits for so many minions, with a new number if it has none.
         """
         info = salt.payload.dumps(
             {
@@ -64,6 +64,7 @@ class Journal(salt.job_handler.database.Database):
                 "forced": job.forced,
                 "fixed": job.fixed,
                 "ticket": job.ticket,
+                "caller": job.caller,
             },
             use_bin_type=True,
         )
@@ -73,7 +74,7 @@ class Journal(salt.job_handler.database.Database):
             "INSERT OR IGNORE INTO jobs"
             " (seq, submission, jid, digest, count, waves, info)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (job.seq, submission, job.jid, digest, job.count, job.waves, info),
+            (job.seq, submission, job.jid, digest, count, job.waves, info),
         )
         if not cursor.rowcount:
             return False
@@ -198,16 +199,15 @@ class Journal(salt.job_handler.database.Database):
                 [(salt.job_handler.vocabulary.SENT, wave) for wave in waves],
             )
 
-    def failed(self, wave, submission, job, load):
+    def failed(self, wave, submission, job, load, minions):
         """
-        A wave could not be published: forget it, and keep the job with the minions that
-        it has now.
+        A wave could not be published: forget it, and keep the job with these minions.
         """
-        ids = salt.payload.dumps(job.minions, use_bin_type=True)
+        ids = salt.payload.dumps(minions, use_bin_type=True)
         with self.writing():
             self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
             self._delete(job)
-            self._insert(submission, job, ids, load)
+            self._insert(submission, job, ids, load, len(minions))
 
     def waves(self):
         """

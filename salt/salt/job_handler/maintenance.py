@@ -33,6 +33,10 @@ class Maintenance:
             section["reconcile_interval"],
             section["reconcile_rate"],
         )
+        #: called with each minion that has started
+        self.on_start = lambda minion: None
+        # who may not have got a job can't know whether it runs there
+        self.rounds.unsent = dispatcher.back
 
     # ------------------------------------------------------------------
     # What the bus says, see salt.job_handler.feed
@@ -48,6 +52,8 @@ class Maintenance:
         """
         A minion has returned a job.
         """
+        if jid in self.dispatcher.back:
+            self.dispatcher.back[jid].add(minion)
         if self.manager.returned(jid, minion, self.clock()):
             self.dispatcher.wake()
 
@@ -62,6 +68,7 @@ class Maintenance:
         """
         A minion has started.
         """
+        self.on_start(minion)
         if self.manager.started(minion, self.clock()):
             self.dispatcher.wake()
         self.rounds.forget(minion)

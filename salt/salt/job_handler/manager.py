@@ -6,21 +6,15 @@ the time along, and :meth:`QueueManager.advance` gives out what is to be done, o
 action after the other. Times are seconds of any clock that never goes back.
 """
 
-import collections
-
-import salt.job_criteria
 import salt.job_handler.judge
 import salt.job_handler.orders
+import salt.job_handler.parked
 import salt.job_handler.places
 import salt.job_handler.queue
-from salt.job_handler.vocabulary import AGE, CANCELLED, SENTENCES, TIMEOUT, UNKNOWN
+from salt.job_handler.endings import Discard, Dispatch, Endings
+from salt.job_handler.vocabulary import UNKNOWN
 
-#: Publish ``job`` to ``minions``; ``last`` says whether nobody is left to publish to.
-#: ``minions`` may be empty, when all were excluded.
-Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "last"))
-
-#: The caller of ``job`` has stopped waiting, or somebody has cancelled it.
-Discard = collections.namedtuple("Discard", ("job", "reason"))
+__all__ = ("Discard", "Dispatch", "QueueManager")
 
 #: How long nothing is published after a publication has failed, in seconds.
 HOLD_SECONDS = 1
@@ -29,7 +23,7 @@ HOLD_SECONDS = 1
 BESIDE = 100
 
 
-class QueueManager:
+class QueueManager(Endings):
     """
     :param Criteria criteria: decides
     :param int max_queue_size: how many jobs may wait
@@ -53,22 +47,22 @@ class QueueManager:
         max_queue_age=None,
         max_queue_bytes=None,
     ):
+        queue = salt.job_handler.queue.JobQueue()
+        super().__init__(
+            queue,
+            salt.job_handler.places.Places(queue, max_queue_size, max_queue_bytes),
+            minions_of or (lambda job: job.minions),
+            max_queue_age,
+        )
         self.criteria = criteria
         self.max_queue_size = max_queue_size
-        self.max_queue_age = max_queue_age
-        self.minions_of = minions_of or (lambda job: job.minions)
-        self.queue = salt.job_handler.queue.JobQueue()
         self.orders = salt.job_handler.orders.Orders(self.queue)
-        # what had been heard of minions when jobs were last let go
-        self._news = None
+        #: whether :meth:`advance` has ended because it had looked at many jobs
+        self.more = False
         #: nothing is published before this
         self.held_until = None
-        self.counters = collections.Counter()
         self.judge = salt.job_handler.judge.Judge(
             criteria, fail_mode, self.counters, clock, work
-        )
-        self.places = salt.job_handler.places.Places(
-            self.queue, max_queue_size, max_queue_bytes
         )
 
     def reserve(self, submission, now, size=0):
@@ -79,7 +73,7 @@ class QueueManager:
         :return: the sentence that says why there is none, or None
         """
         full = self.places.reserve(submission, now, size)
-        self.counters["rejected"] += full is not None
+        self.counters["rejected"] += bool(full)
         return full
 
     def submit(self, job, submission=None):
@@ -87,13 +81,18 @@ class QueueManager:
         Add a job to the queue. Its turn comes with :meth:`advance`.
         """
         self.places.unreserve(submission)
+        self.counters["submitted"] += 1
+        self.admit(job)
+
+    def admit(self, job, first=False):
+        """
+        Put a job into the queue, as the last or the first one of its flow.
+        """
         if self.max_queue_age is not None:
             oldest = job.queued + self.max_queue_age
-            if job.deadline is None or job.deadline > oldest:
-                job.deadline = oldest
+            job.deadline = min(oldest, job.deadline or oldest)
         job.priority, job.held = self.orders.of(job.jid)
-        self.queue.put(job, self.judge.flow(job))
-        self.counters["submitted"] += 1
+        self.queue.put(job, self.judge.flow(job), first)
 
     def advance(self, now):
         """
@@ -101,25 +100,21 @@ class QueueManager:
         is given out; take it back with :meth:`abort` when it can't be done. Whoever
         takes longer for an action asks anew after each, with the time that it is then.
         """
-        for job in self.queue.expired(now):
-            self.counters["discarded"] += 1
-            self.places.left(now)
-            aged = (
-                self.max_queue_age is not None
-                and now >= job.queued + self.max_queue_age
-            )
-            yield Discard(job, AGE if aged else TIMEOUT)
+        yield from self.expired(now)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
-        news = (self.criteria.ledger.releases, self.criteria.missing.news)
-        if self._news != news:
-            self._news = news
-            self.queue.unpark()
+        ledger = self.criteria.ledger
+        news, ledger.news = ledger.news, set()
+        self.queue.unpark(news, now)
+        looks = salt.job_handler.parked.BURST
+        self.more = False
         while not self.orders.pausing(now) and self.held_until is None:
             heads = self.queue.heads()
-            if not heads:
+            self.more = bool(heads) and looks <= 0
+            if not heads or self.more:
                 return
             job = self.judge.choose(heads, now)
+            looks -= salt.job_handler.parked.EACH + job.count
             decision = self._decide(job, now)
             if decision is None and not job.parked:
                 job, decision = self._beside(job, now)
@@ -135,11 +130,14 @@ class QueueManager:
         if job.minions is None:
             job.minions = self.minions_of(job)
         decision = self.judge.decide(job, now)
-        if decision is None or decision.minions is not None:
-            return decision
-        if decision.parked:
-            self.queue.park(job)
-        return None
+        if decision is not None and decision.minions is None:
+            if decision.parked:
+                self.queue.park(job, job.minions if decision.own else None)
+                if not job.waves and job.ref is not None:
+                    # they are kept, and many may be parked
+                    job.minions = None
+            return None
+        return decision
 
     def _beside(self, waiting, now):
         """
@@ -168,20 +166,32 @@ class QueueManager:
         job.waves += 1
         return Dispatch(job, minions, {}, True)
 
-    def abort(self, action, now):
+    def abort(self, action, now, written=True):
         """
         A publication failed. Give back what it was charged, put the job back as the
         first one, and publish nothing for a moment.
+
+        :param bool written: whether it is written down who was left out
         """
         job = action.job
         self.take_back(job, action.minions, now)
         job.sent -= len(action.minions)
         job.reason = "it could not be published"
+        if not written:
+            self.counters["excluded"] -= len(action.excluded)
+            job.minions = sorted([*job.minions, *action.excluded])
+            job.count = len(job.minions)
         if action.last:
             self.counters["dispatched"] -= 1
-            self.queue.put(job, job.flow, first=True)
-        self.held_until = max(now + HOLD_SECONDS, self.held_until or 0)
+            self.admit(job, first=True)
+        self.hold(now)
         self.counters["aborted"] += 1
+
+    def hold(self, now):
+        """
+        Publish nothing for a moment.
+        """
+        self.held_until = max(now + HOLD_SECONDS, self.held_until or 0)
 
     def take_back(self, job, minions, now):
         """
@@ -203,8 +213,7 @@ class QueueManager:
         if gone >= len(job.minions):
             job.minions = []
         else:
-            done = set(minions)
-            done.update(excluded)
+            done = {*minions, *excluded}
             job.minions = [minion for minion in job.minions if minion not in done]
         job.count = len(job.minions)
         job.sent += len(minions)
@@ -215,8 +224,7 @@ class QueueManager:
             self.queue.remove(job)
             self.places.left(now)
             self.counters["dispatched"] += 1
-        if minions:
-            self.counters["waves"] += 1
+        self.counters["waves"] += bool(minions)
         self.counters["excluded"] += len(excluded)
         return Dispatch(job, minions, excluded, not job.count)
 
@@ -241,40 +249,3 @@ class QueueManager:
         :return: the ids of the jobs that it was charged for
         """
         return self.criteria.on_minion_start(minion, now)
-
-    def cancel(self, jid, now, minions=None, user=None):
-        """
-        Take all publications under a job id out of the queue.
-
-        :param set minions: take these minions out of them, and leave the rest
-        :param str user: only those of this user
-        :return: the actions
-        """
-        ret = []
-        for job in self.queue.of_jid(jid):
-            if user not in (None, job.user):
-                continue
-            gone = self._cancelled(job, minions)
-            if len(gone) < job.count:
-                if gone and not job.fixed:
-                    sentence = SENTENCES[CANCELLED]
-                    decision = salt.job_criteria.publish(
-                        [], dict.fromkeys(gone, sentence)
-                    )
-                    ret.append(self._dispatch(job, decision, now))
-                continue
-            self.queue.remove(job)
-            self.places.left(now)
-            self.counters["cancelled"] += 1
-            ret.append(Discard(job, CANCELLED))
-        return ret
-
-    def _cancelled(self, job, minions):
-        """
-        Return which of a job's minions are taken out of it.
-        """
-        if job.minions is None:
-            job.minions = self.minions_of(job)
-        if minions is None:
-            return job.minions
-        return [minion for minion in job.minions if minion in minions]

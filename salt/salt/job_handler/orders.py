@@ -3,8 +3,9 @@ What administrators have said: a pause, which jobs are held, which go first.
 """
 
 import collections
+import itertools
 
-#: What has been said of so many jobs is remembered.
+#: What has been said of so many jobs is remembered, and of all that wait.
 JOBS = 1000
 
 
@@ -64,9 +65,18 @@ class Orders:
             self.queue.order(job, *order)
         if order != (0, False):
             self._jobs[jid] = order
-            while len(self._jobs) > JOBS:
-                self._jobs.popitem(last=False)
+            self._forget()
         return sum(job.count for job in jobs)
+
+    def _forget(self):
+        """
+        Forget what was said of jobs that do not wait, the oldest first.
+        """
+        more = len(self._jobs) - JOBS
+        if more > 0:
+            gone = (jid for jid in self._jobs if not self.queue.of_jid(jid))
+            for jid in list(itertools.islice(gone, more)):
+                del self._jobs[jid]
 
     def snapshot(self):
         """
@@ -85,4 +95,5 @@ class Orders:
         """
         Return whether jobs wait that would go if there was room for them.
         """
-        return bool(self.queue.heads()) and not self.pausing(now)
+        waiting = any(not job.held for job in self.queue)
+        return waiting and not self.pausing(now)

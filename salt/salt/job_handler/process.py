@@ -8,6 +8,7 @@ second. This module puts the parts together and keeps them going.
 
 import asyncio
 import logging
+import sqlite3
 import time
 
 import salt.job_handler.bus
@@ -68,6 +69,9 @@ class Handler:
     """
     The job handler, inside of an event loop.
     """
+
+    #: who was silent when that was last written down
+    _silent = None
 
     def __init__(self, opts, master, clock=None):
         self.opts = opts
@@ -177,12 +181,28 @@ class Handler:
         await self.recovery.send_unsent()
         await self.maintenance.ask(now)
         await self.dispatcher.pump()
-        self.dispatcher.note_returns()
-        self.dispatcher.settle()
         self.submissions.tick(now)
+        self.dispatcher.note_returns()
+        try:
+            self.dispatcher.settle()
+            self._keep_silent()
+        except sqlite3.OperationalError:
+            # the disk may be full, and whoever waits is to hear of it
+            log.exception("The job handler could not write down how far jobs are")
+        await self.dispatcher.abandon()
         await self.dispatcher.followers.beat(now)
         if self.journal.log_bytes() > salt.job_handler.database.LOG_BYTES:
             await self._checkpoint()
+
+    def _keep_silent(self):
+        """
+        Write down who is silent, if that has changed: nobody is left out after a restart
+        who has been heard of before.
+        """
+        silent = dict(self.criteria.silent)
+        if silent != self._silent:
+            self.journal.put_snapshot("silent", silent)
+            self._silent = silent
 
     async def _collect(self):
         """
@@ -192,6 +212,7 @@ class Handler:
         collected = await loop.run_in_executor(None, self.criteria.collect, self.opts)
         if collected is not None:
             self.criteria.learn(collected, self.clock())
+            self.criteria.ledger.news.add(None)
             self.dispatcher.wake()
 
     async def clean(self):
@@ -200,7 +221,6 @@ class Handler:
         """
         self.journal.clean(self.opts["keep_jobs_seconds"])
         self.journal.put_snapshot("criteria", self.criteria.snapshot())
-        self.journal.put_snapshot("silent", self.criteria.silent)
         self.journal.put_snapshot("counters", dict(self.manager.counters))
         salt.job_handler.claims.clean(self.opts)
         await self._checkpoint()

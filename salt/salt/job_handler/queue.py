@@ -9,6 +9,8 @@ higher priority leave before all others, and those that are held stay.
 import heapq
 import itertools
 
+import salt.job_handler.parked
+
 #: So many deadlines of jobs that have left are no matter.
 _SLACK = 100
 
@@ -24,7 +26,7 @@ class JobQueue:
         # whose middle a job can be taken. What is held is in none of them
         self._flows = {}
         self._jids = {}
-        self._parked = {}
+        self._parked = salt.job_handler.parked.Parked()
         #: what all of them take, as they are kept
         self.bytes = 0
         self._deadlines = []
@@ -62,12 +64,13 @@ class JobQueue:
 
     def _forget_removed(self):
         """
-        Drop the deadlines of jobs that have left: they may be a day away.
+        Drop the deadlines of jobs that have left, or that came back: they may be a day
+        away.
         """
         self._deadlines = [
-            entry
-            for entry in self._deadlines
-            if self._jobs.get(entry[2].seq) is entry[2]
+            (job.deadline, next(self._ties), job)
+            for job in self._jobs.values()
+            if job.deadline is not None
         ]
         heapq.heapify(self._deadlines)
 
@@ -78,9 +81,11 @@ class JobQueue:
         del self._jobs[job.seq]
         self.bytes -= job.bytes
         self._forget(self._jids, job.jid, job)
-        self._parked.pop(job.seq, None)
+        self._parked.pop(job.seq)
         if not job.stays:
             self._forget(self._flows, (job.priority, job.flow), job)
+        # it may come back
+        job.parked = False
 
     @staticmethod
     def _forget(index, key, job):
@@ -97,19 +102,24 @@ class JobQueue:
         job.priority, job.held = priority, held
         self._take_in([job])
 
-    def park(self, job):
+    def park(self, job, minions=None):
         """
-        Let others pass a job.
+        Let others pass a job, until something happens at one of these minions.
+
+        :param minions: None for whatever happens
         """
         self._take_out(job)
         job.parked = True
-        self._parked[job.seq] = job
+        self._parked.add(job, minions)
 
-    def unpark(self):
+    def unpark(self, news, now):
         """
-        Let no job be passed any more.
+        Let no job be passed any more that something may have happened for.
+
+        :param set news: the minions at which something has happened, None for everywhere
         """
-        jobs, self._parked = self._parked.values(), {}
+        self._parked.hear(news)
+        jobs = self._parked.take(now)
         for job in jobs:
             job.parked = False
         self._take_in(jobs)
@@ -185,6 +195,6 @@ class JobQueue:
         """
         while self._deadlines and self._deadlines[0][0] <= now:
             job = heapq.heappop(self._deadlines)[2]
-            if self._jobs.get(job.seq) is job:
+            if self._jobs.get(job.seq) is job and job.deadline <= now:
                 self.remove(job)
                 yield job

@@ -3,12 +3,12 @@ Taking over what the last job handler left in the journal: charges, waves that i
 have published any more, and the jobs that wait.
 """
 
-import collections
 import logging
 
 import salt.job_handler.claims
 import salt.job_handler.job
 import salt.job_handler.target
+import salt.job_handler.waves
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +23,17 @@ RECONNECT_SECONDS = 30
 #: come out of the queue.
 REMEMBERED = 50
 
-#: A wave that the last job handler may not have published any more.
-_Unsent = collections.namedtuple("_Unsent", ("seq", "since", "minions", "load"))
+
+def _unknown(jid, minions):
+    """
+    Say who may not have got a job.
+    """
+    log.warning(
+        "Job %s may have been sent to %s when the job handler ended. It is not sent again,"
+        " as they might not know it any more",
+        jid,
+        ", ".join(sorted(minions)),
+    )
 
 
 class Recovery:
@@ -41,10 +50,9 @@ class Recovery:
         self.journal = dispatcher.journal
         self.manager = dispatcher.manager
         self.criteria = dispatcher.manager.criteria
+        maintenance.on_start = self.started
         # when the minions of a restarted master have found it
         self.connected_at = 0
-        # {wave: _Unsent}
-        self._unsent = {}
 
     async def run(self):
         """
@@ -76,7 +84,7 @@ class Recovery:
         self.connected_at = min(
             self.journal.get_snapshot("connected_at") or 0, now + RECONNECT_SECONDS
         )
-        if self._unsent or len(self.manager.queue):
+        if self.dispatcher.unsent or len(self.manager.queue):
             self.wait_for_minions(now)
         for job in forced:
             await self.dispatcher.do(self.manager.force(job, now))
@@ -97,19 +105,15 @@ class Recovery:
             if not owing:
                 self.journal.sent([wave])
             elif not self._recognised(wave, minions):
-                log.warning(
-                    "Job %s may have been sent to %s when the job handler ended. It is"
-                    " not sent again, as they might not know it any more",
-                    jid,
-                    ", ".join(sorted(owing)),
-                )
+                _unknown(jid, owing)
                 self.journal.sent([wave])
             else:
                 # who has answered does not get it again
-                rest = len(owing) < len(minions)
-                if rest and not salt.job_handler.target.is_fixed(self.opts, minions):
-                    load = salt.job_handler.target.narrow(load, owing, [], True)
-                self._unsent[wave] = _Unsent(seq, since, owing, load)
+                back = self.dispatcher.back.setdefault(jid, set())
+                back.update(set(minions).difference(owing))
+                self.dispatcher.unsent[wave] = salt.job_handler.waves.Unsent(
+                    seq, since, minions, load
+                )
 
     def _recover_jobs(self, now):
         """
@@ -166,30 +170,96 @@ class Recovery:
 
     async def send_unsent(self):
         """
-        Publish what the last job handler may not have published. Minions drop what they
-        have got already.
+        Publish what may not have been published. Minions drop what they have got already.
         """
-        held_until = self.manager.held_until
-        if not self._unsent or (held_until is not None and self.clock() < held_until):
+        unsent, manager = self.dispatcher.unsent, self.manager
+        if not unsent or (
+            manager.held_until is not None and self.clock() < manager.held_until
+        ):
             return
         async with self.dispatcher.lock:
-            while self._unsent:
-                wave, unsent = next(iter(self._unsent.items()))
-                jid = unsent.load["jid"]
-                log.info("Publishing job %s, which may not have been sent", jid)
-                await self.dispatcher.bus.publish(unsent.load)
-                self.dispatcher.fly(wave, jid)
-                del self._unsent[wave]
+            for wave in list(unsent):
+                load = self._load(wave)
+                if load is None:
+                    self.journal.sent([wave])
+                else:
+                    log.info(
+                        "Publishing job %s, which may not have been sent", load["jid"]
+                    )
+                    try:
+                        await self.dispatcher.bus.publish(load)
+                    except Exception:  # pylint: disable=broad-except
+                        log.exception("Job %s could not be published", load["jid"])
+                        manager.hold(self.clock())
+                        return
+                self._sent(wave)
+
+    def _owing(self, wave):
+        """
+        Return the minions of a wave that have not returned it meanwhile.
+        """
+        unsent = self.dispatcher.unsent[wave]
+        back = self.dispatcher.back[unsent.load["jid"]]
+        return [minion for minion in unsent.minions if minion not in back]
+
+    def _load(self, wave):
+        """
+        Return what is to be published of a wave, or None for nothing.
+        """
+        unsent, owing = self.dispatcher.unsent[wave], self._owing(wave)
+        if not owing:
+            return None
+        if not self._recognised(wave, unsent.minions):
+            _unknown(unsent.load["jid"], owing)
+            return None
+        if len(owing) < len(unsent.minions) and not salt.job_handler.target.is_fixed(
+            self.opts, unsent.minions
+        ):
+            return salt.job_handler.target.narrow(unsent.load, owing, [], True)
+        return unsent.load
+
+    def _sent(self, wave):
+        """
+        A wave has been published, or does not have to be.
+        """
+        jid, now = self.dispatcher.unsent[wave].load["jid"], self.clock()
+        for minion in self._owing(wave):
+            # it has only got it now
+            self.criteria.ledger.renew(jid, minion, now)
+        self.dispatcher.fly(wave, jid)
+        self._forget(wave, jid)
+
+    def _forget(self, wave, jid):
+        unsent = self.dispatcher.unsent
+        del unsent[wave]
+        if not any(other.load["jid"] == jid for other in unsent.values()):
+            del self.dispatcher.back[jid]
+
+    def started(self, minion):
+        """
+        A minion has started, and would not recognise what it has got before.
+        """
+        for jid, back in self.dispatcher.back.items():
+            if minion not in back and any(
+                minion in unsent.minions
+                for unsent in self.dispatcher.unsent.values()
+                if unsent.load["jid"] == jid
+            ):
+                _unknown(jid, [minion])
+                back.add(minion)
 
     def recall(self, jid):
         """
         Put the minions of a job's waves that may not have been sent back into the queue.
         """
         now = self.clock()
-        for wave, (seq, since, minions, load) in list(self._unsent.items()):
+        for wave, (seq, since, _, load) in list(self.dispatcher.unsent.items()):
             if load["jid"] != jid:
                 continue
-            del self._unsent[wave]
+            minions = self._owing(wave)
+            if not minions:
+                # the next tick finds that out
+                continue
             job = self.manager.queue.get(seq)
             if job is None:
                 job = salt.job_handler.job.Job(
@@ -199,8 +269,11 @@ class Recovery:
                 job.waves = 1
             else:
                 load = self.journal.load_of(job)
+                job.minions = job.minions or self.journal.minions_of(job)
+            waiting = sorted([*job.minions, *minions])
+            again = self.dispatcher.again(wave)
+            self.journal.failed(wave, again, job, load, waiting)
+            self._forget(wave, jid)
             self.manager.take_back(job, minions, now)
-            again = f"again-{wave}-{self.dispatcher.master}"
-            self.journal.failed(wave, again, job, load)
             if job not in self.manager.queue:
-                self.manager.queue.put(job, None, first=True)
+                self.manager.admit(job, first=True)

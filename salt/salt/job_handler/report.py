@@ -175,10 +175,11 @@ class Report:
 
     def jobs(self, now, limit=None):
         """
-        Return the jobs that wait, in their order.
+        Return the jobs that wait, in their order, those of the highest priority first.
         """
         ret = []
-        for place, job in enumerate(self.manager.queue, 1):
+        waiting = sorted(self.manager.queue, key=lambda job: -job.priority)
+        for place, job in enumerate(waiting, 1):
             if limit is not None and place > limit:
                 break
             ret.append(self._line(job, now, place))

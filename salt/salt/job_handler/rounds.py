@@ -30,6 +30,9 @@ ASK_JOBS = 20
 #: are that old, and a minion that does not answer for so many seconds is late.
 STILL_SECONDS = 5
 
+#: So many answers of minions that they run a job are remembered beyond the charges.
+RUNNING_KEPT = 100
+
 RUNNING = "saltutil.running"
 FIND_JOB = "saltutil.find_job"
 
@@ -63,6 +66,40 @@ class _Suspect:
         self.open.discard(jid)
 
 
+class _Running:
+    """
+    What runs, as minions have said.
+    """
+
+    def __init__(self, threshold):
+        self.threshold = threshold
+        # {(minion, job id): when it said so}
+        self._said = {}
+
+    def add(self, minion, jid, now):
+        """
+        A minion says that it runs a job.
+        """
+        self._said[minion, jid] = now
+
+    def lately(self, minion, jid, now):
+        """
+        Return whether a minion has said so of late.
+        """
+        return now - self._said.get((minion, jid), float("-inf")) < self.threshold
+
+    def forget(self, charges, now):
+        """
+        Forget what is old, if there is more of it than there are charges.
+        """
+        if len(self._said) > 2 * charges + RUNNING_KEPT:
+            self._said = {
+                charge: then
+                for charge, then in self._said.items()
+                if now - then < self.threshold
+            }
+
+
 class Rounds:
     """
     :param Criteria criteria: whose charges are checked
@@ -78,10 +115,11 @@ class Rounds:
         self.interval = interval
         self.rate = rate
         self.doubt_before = None
+        #: job ids that nobody is to be asked for yet
+        self.unsent = ()
         # how often something had been given back, and since when it is so often
         self._releases = (0, None)
-        # (minion, job id) that runs, as the minion said, and when
-        self._running = {}
+        self._running = _Running(threshold)
         # when the minions that were silent were last asked
         self._probed = {}
         self._suspects = {}
@@ -109,6 +147,7 @@ class Rounds:
             self._releases = (releases, now)
         self._hear_silence(now)
         self._find_suspects(now)
+        self._running.forget(len(self.criteria.ledger), now)
         for jid, (_, _, asked) in list(self._questions.items()):
             if asked < now - 4 * self.interval:
                 del self._questions[jid]
@@ -174,7 +213,7 @@ class Rounds:
     def _settle(self, minion, suspect, jid, running, now):
         self.criteria.reconcile(minion, jid, running, now)
         if running:
-            self._running[minion, jid] = now
+            self._running.add(minion, jid, now)
         suspect.drop(jid)
         if not suspect.jids:
             self._suspects.pop(minion, None)
@@ -238,27 +277,25 @@ class Rounds:
         old = self.criteria.stale(before)
         if now - self._releases[1] >= STILL_SECONDS:
             # nothing goes on, so it is asked early, but not again and again
-            for charge in [
-                charge
-                for charge, then in self._running.items()
-                if now - then >= self.threshold
-            ]:
-                del self._running[charge]
             for minion, jids in self.criteria.stale(now - STILL_SECONDS).items():
-                jids = [jid for jid in jids if (minion, jid) not in self._running]
+                jids = [
+                    jid for jid in jids if not self._running.lately(minion, jid, now)
+                ]
                 if jids and minion != UNKNOWN:
                     old.setdefault(minion, jids)
-        return old
+        if self.unsent:
+            old = {
+                minion: [jid for jid in jids if jid not in self.unsent]
+                for minion, jids in old.items()
+            }
+        return {minion: jids for minion, jids in old.items() if jids}
 
     def _room(self, now):
         """
         Return how many minions may be asked now.
         """
-        recent = sum(
-            1
-            for suspect in self._suspects.values()
-            if suspect.asked is not None and now - suspect.asked < ASK_SECONDS
-        )
+        asked = [suspect.asked for suspect in self._suspects.values()]
+        recent = sum(then is not None and now - then < ASK_SECONDS for then in asked)
         return self.rate * ASK_SECONDS - recent
 
     def _ask_running(self, now):

@@ -8,6 +8,7 @@ import collections
 import logging
 import sqlite3
 
+import salt.job_handler.caller
 import salt.job_handler.claims
 import salt.job_handler.job
 import salt.job_handler.left_out
@@ -146,6 +147,10 @@ class Submissions:
         Return the job that is handed over, and the ids of its minions as they are kept.
         """
         load, timeout, ids = request["load"], request["timeout"], request["ids"]
+        caller = request.get("caller")
+        if caller is not None and not salt.job_handler.caller.runs(caller):
+            # it can't be seen from here: it is in a container of its own
+            caller = None
         job = salt.job_handler.job.Job(
             None,
             load["jid"],
@@ -158,6 +163,7 @@ class Submissions:
             forced=request["forced"],
             fixed=request["fixed"],
             ticket=request["submission"],
+            caller=caller,
         )
         if job.fixed and not job.count:
             # a master of masters that knows none of the targets: count the job itself

@@ -63,12 +63,14 @@ LEASE_SECONDS = 60
 
 TIMEOUT = "timeout"
 AGE = "age"
+GONE = "gone"
 CANCELLED = "cancelled"
 OFF = "off"
 
 SENTENCES = {
     TIMEOUT: "It waited in the master's queue for longer than its caller did",
     AGE: "It waited in the master's queue for longer than max_queue_age",
+    GONE: "It waited in the master's queue when its caller ended",
     CANCELLED: "It was taken out of the master's queue",
     OFF: "It waited in the master's queue when the job handler was turned off",
 }

@@ -182,6 +182,25 @@ def test_job_runs_once(town: Callable[..., None]) -> None:
     town(scenario)
 
 
+def test_what_is_heard_is_counted(town: Callable[..., None]) -> None:
+    """Each publication counts once for each minion it comes to, whoever it is for, and also where it has to wait."""
+
+    async def scenario(place: Town) -> None:
+        first, second = place.minions
+        await first.sign_in()
+        await second.sign_in()
+        place.publish(1, tgt="minion-00000")
+        await first.tune_in()
+        await second.tune_in()
+        place.publish(2, tgt="minion-00001", jid="2")
+        await place.until(lambda: place.context.counters.returns_acked == 2)
+        counters = place.context.counters
+        sizes = [len(place.master.publish(LOAD | {"tgt": f"minion-0000{number}"}, number + 1)) for number in range(2)]
+        assert (counters.heard, counters.heard_bytes) == (4, 2 * sum(sizes))
+
+    town(scenario, 2)
+
+
 def test_publication_during_the_start_waits(town: Callable[..., None]) -> None:
     """A job that is published before the pillar is there runs afterwards."""
 

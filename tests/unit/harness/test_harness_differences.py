@@ -219,7 +219,7 @@ def test_control_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     """A run of the same tree against itself says so on the page and in words, and calls nothing different."""
     folder = repeated_run.repeated(tmp_path, 5, (("stock", "stock"), ("stock-2", "stock")))
     assert cli.main(["result", str(folder)]) == 1
-    said = "stock-2 is stock once more (5 runs each), and 0 of 19 figures are called different."
+    said = "stock-2 is stock once more (5 runs each), and 0 of 20 figures are called different."
     output = capsys.readouterr().out
     assert f"{said}\n" in output
     assert "MISSED: stock-2 acknowledged_ratio is 0.7 in 5 of 5 repeats, has to be at least 0.9" in output

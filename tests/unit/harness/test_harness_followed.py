@@ -16,7 +16,7 @@ from harness.scenarios.scenario import Scenario
 
 SLEEP, FIND = "test.sleep", "saltutil.find_job"
 TIMELINE = Timeline(90.0, 95.0, 100.0, 110.0, 130.0, settled_in_time=True)
-REST = FleetSample(95.0, 20, 20, 20, 20, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0)
+REST = FleetSample(95.0, 20, 20, 20, 20, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def _client(number: int, jid: str) -> ClientSample:

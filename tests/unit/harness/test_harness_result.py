@@ -58,6 +58,8 @@ def test_figures_of_a_tree(run: Path) -> None:
         "returns_per_s": 1.2222,
         "acknowledged_ratio": 0.7,
         "duplicate_ratio": 0.3333,
+        "heard_mb": 0.008,
+        "heard_per_execution": 1.3333,
         "find_jobs": 4,
         "find_jobs_per_execution": 0.3333,
         "client_requests": 2,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-REST = FleetSample(0.0, 20, 20, 20, 20, 0, 0, 0.0, 3, 60, 0, 60, 60, 60, 0, 0)
+REST = FleetSample(0.0, 20, 20, 20, 20, 0, 0, 0.0, 3, 60, 9000, 60, 0, 60, 60, 60, 0, 0)
 
 
 class Run:

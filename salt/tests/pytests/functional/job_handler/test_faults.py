@@ -414,7 +414,7 @@ def test_cancelled_batch(setup):
             "cancelled": 0
         }
         second = await _publish(setup, "1", ["m1"])
-        setup.clock.now += salt.job_handler.dispatch.FLIGHT_SECONDS
+        setup.clock.now += salt.job_handler.waves.FLIGHT_SECONDS
         await handler.tick()
         await setup.stop()
         await setup.start()
@@ -424,89 +424,6 @@ def test_cancelled_batch(setup):
         excluded = answer["load"]["job_handler"]["excluded"]
         assert excluded == {minion: "It was taken out of the master's queue"}
     assert setup.bus.jids() == ["1"]
-
-
-class _Waits:
-    """
-    As much of a LocalClient as waits for answers until somebody presses Ctrl-C.
-    """
-
-    exclusive = False
-    withdrawing = False
-    event = Mock(cpub=True)
-
-    def __init__(self, setup, pub_data, loop):
-        self.opts = setup.opts
-        self.run_job = Mock(side_effect=[pub_data, None])
-        self.get_cli_event_returns = Mock(side_effect=self.interrupted)
-        self._get_timeout = Mock()
-        self.setup = setup
-        self.loop = loop
-        self.cancelled = None
-
-    def interrupted(self, *args, **kwargs):
-        self.run_job.side_effect = self.ask
-        raise KeyboardInterrupt
-
-    def ask(self, tgt, fun, arg, tgt_type, timeout, listen, **kwargs):
-        """
-        Ask the master, which asks the job handler.
-        """
-        assert self.withdrawing
-        request = {"withdraw": True}
-        answer = asyncio.run_coroutine_threadsafe(
-            salt.job_handler.gate.enter(
-                self.opts,
-                self.setup.bus,
-                {"fun": fun, "arg": arg, "user": kwargs["username"]},
-                request,
-                ["m1", "m2"],
-            ),
-            self.loop,
-        ).result()
-        load = answer.answer["load"]
-        self.cancelled = salt.job_handler.client.cancelled(load)
-        return load
-
-
-@pytest.mark.parametrize(
-    "user,handler,cancelled",
-    [("root", "answers", 2), ("bob", "answers", 0), ("root", "is gone", 0)],
-)
-def test_ctrl_c(setup, user, handler, cancelled):
-    """
-    What waits does not go out behind the back of whoever has gone.
-    """
-    setup.config(max_master_jobs=1, sync_wait="extend")
-
-    async def run():
-        await setup.start()
-        await _publish(setup, "1", ["m0"])
-        answer = await _publish(setup, "2", ["m1", "m2"], _request(sync=True))
-        if handler == "is gone":
-            await setup.stop()
-        loop = asyncio.get_running_loop()
-        client = _Waits(setup, answer["load"], loop)
-        told = await loop.run_in_executor(None, _interrupted, client, user)
-        if handler == "is gone":
-            await setup.start()
-        return told, client, len(setup.handler.manager.queue)
-
-    told, client, queued = asyncio.run(run())
-    assert "This job's jid is: 2" in told
-    assert client.cancelled == cancelled
-    assert queued == (0 if cancelled else 1)
-    assert not client.withdrawing
-
-
-def _interrupted(client, user):
-    with pytest.raises(SystemExit) as raised:
-        list(
-            salt.client.LocalClient.cmd_cli(
-                client, "*", "test.sleep", username=user, eauth="pam"
-            )
-        )
-    return str(raised.value)
 
 
 def test_counters_go_on(setup):

@@ -56,7 +56,7 @@ async def _land(setup, handler):
     """
     Let time pass until what was published is certain to be on its way.
     """
-    setup.clock.now += salt.job_handler.dispatch.FLIGHT_SECONDS
+    setup.clock.now += salt.job_handler.waves.FLIGHT_SECONDS
     await handler.tick()
 
 
@@ -588,10 +588,18 @@ def test_silent_minions_are_remembered(setup):
     async def run():
         handler = await setup.start()
         handler.criteria.on_silent("m0", setup.clock())
-        await handler.clean()  # pylint: disable=protected-access
+        await handler.tick()
         await setup.stop()
         handler = await setup.start()
         assert handler.criteria.silent == {"m0": setup.clock()}
+        # nor is anybody left out who has been heard of before the end
+        handler.criteria.heard("m0")
+        await handler.tick()
+        await setup.stop()
+        handler = await setup.start()
+        assert handler.criteria.silent == {}
+        handler.criteria.on_silent("m0", setup.clock())
+        await handler.tick()
         await setup.stop()
         # minions come back to a master that is started again
         handler = await setup.start(master="another")

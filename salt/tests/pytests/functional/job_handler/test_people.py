@@ -116,32 +116,6 @@ def test_kill_job_of_nothing(setup, args):
     assert _run(setup, what) == 1
 
 
-@pytest.mark.parametrize("user,left", [("alice", 0), ("bob", 1)])
-def test_caller_that_goes_takes_his_own_job_back(setup, user, left):
-    """
-    Whoever he is: the master's user alone may open the private socket.
-    """
-
-    async def what(handler):
-        await _publish(setup, "1", user="alice")
-        gate = await _ask(setup, "saltutil.find_job", "1", user=user, withdraw=True)
-        return gate.answer["load"], len(handler.manager.queue)
-
-    load, queued = _run(setup, what)
-    assert queued == left
-    assert load.get("job_handler") == (None if left else {"cancelled": 3})
-    assert setup.bus.published == []
-
-
-def test_find_job_without_withdrawing_withdraws_nothing(setup):
-    async def what(handler):
-        await _publish(setup, "1")
-        assert await _ask(setup, "saltutil.find_job", "1") is None
-        return len(handler.manager.queue)
-
-    assert _run(setup, what) == 1
-
-
 def _jobs(setup, function, *args, running=None, **kwargs):
     """
     Call a function of the runner ``jobs``.

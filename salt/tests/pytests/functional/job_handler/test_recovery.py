@@ -75,9 +75,9 @@ class Written:
             if wave in self.waves:
                 self.waves[wave] = (*self.waves[wave][:2], True)
 
-    def _failed(self, _, wave, submission, job, load):
+    def _failed(self, _, wave, submission, job, load, minions):
         self.waves.pop(wave)
-        self.queue[job.seq] = (job.jid, list(job.minions), job.forced)
+        self.queue[job.seq] = (job.jid, minions, job.forced)
 
     def _returned(self, _, pairs):
         self.returns.update(pairs)

@@ -208,7 +208,8 @@ def test_parked_job_can_be_cancelled_held_and_discarded(bench):
     setup.submit(["a"], "held")
     setup.submit(["a"], "late", deadline=setup.now + 5)
     assert len(setup.sent()) == 1
-    setup.manager.cancel("cancelled", setup.now)
+    (action,) = setup.manager.cancel("cancelled", setup.now)
+    assert action.job.jid == "cancelled"
     setup.manager.orders.give("held", held=True)
     setup.now += 5
     (action,) = setup.advance()

@@ -3,6 +3,7 @@ import itertools
 import pytest
 
 import salt.client
+import salt.job_handler.caller
 import salt.job_handler.client
 import salt.utils.event
 from salt.exceptions import JobQueueFullError
@@ -16,7 +17,6 @@ class Client:
 
     patience = None
     batching = False
-    withdrawing = False
 
     def __init__(self, **opts):
         self.opts = opts
@@ -60,8 +60,18 @@ def test_announce():
     client.patience = 9
     assert salt.job_handler.client.announce(client, second, False, 5, 60) == 60
     assert first["job_handler"].pop("id") != second["job_handler"].pop("id")
+    # who he is, so that his job does not wait for longer than he does
+    assert first["job_handler"].pop("caller") == salt.job_handler.caller.me()
+    assert second["job_handler"].pop("caller") == salt.job_handler.caller.me()
     assert first["job_handler"] == {"sync": True, "timeout": 5, "extend": False}
     assert second["job_handler"] == {"sync": True, "timeout": 9, "extend": True}
+
+
+def test_announce_of_who_does_not_wait():
+    client = Client(rate_limiting={"criteria": "capacity"})
+    payload = {}
+    salt.job_handler.client.announce(client, payload, False, 5, 7)
+    assert "caller" not in payload["job_handler"]
 
 
 def test_check():

@@ -103,8 +103,7 @@ def test_waves(opened):
     store.settled(["j"])
     # what may not have been sent is not forgotten
     assert [row[0] for row in opened().waves()] == [last]
-    job.minions, job.count = ["b", "c"], 2
-    store.failed(last, "again", job, LOAD)
+    store.failed(last, "again", job, LOAD, ["b", "c"])
     assert opened().waves() == []
     ((submission, found),) = opened().jobs()
     assert (submission, found.seq, found.count) == ("again", job.seq, 2)

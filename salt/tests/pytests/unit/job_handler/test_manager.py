@@ -279,7 +279,7 @@ def test_cancel(bench):
     setup.submit(1, "b")
     (action,) = setup.manager.cancel("a", setup.now)
     assert (action.job.jid, action.reason) == ("a", "cancelled")
-    assert setup.manager.cancel("a", setup.now) == []
+    assert list(setup.manager.cancel("a", setup.now)) == []
     setup.manager.orders.paused = False
     assert [jid for jid, _ in setup.sent()] == ["b"]
 
@@ -524,7 +524,126 @@ def test_others_go_on_while_a_part_of_the_fleet_is_cut_off(bench):
     # who has come back is charged for what it was sent, and the rest is not lent any more
     setup.give_back("lost", *far[:6])
     assert setup.criteria.missing.lent(12) == 0
-    assert setup.sent() == [("b", [*far[12:18]])]
+    # those that get it now have not answered in time either, so half is lent again
+    assert setup.sent() == [("b", far[12:18]), ("b", near[5:11])]
+    assert setup.criteria.ledger.used == 18
+
+
+def test_late_minions_get_nothing_that_is_lent(bench):
+    """
+    Nor are they taken for being there as they were heard of before: at a limit of 100, 350
+    points were charged, four jobs each to 50 minions that did not answer.
+    """
+    setup = bench(max_master_jobs=10, reserve=0)
+    gone, near = [f"a{number}" for number in range(10)], ["b", "c", "d", "e", "f"]
+    setup.submit(gone, "lost")
+    setup.sent()
+    missing = setup.criteria.missing
+    missing.late_now(gone)
+    for minion in near:
+        setup.criteria.heard(minion)
+    assert missing.lent(10) == 5
+    setup.submit(near, "1")
+    assert setup.sent() == [("1", near)]
+    missing.late_now(near)
+    setup.submit(["b", "c"], "2")
+    setup.submit(["x"], "3")
+    # one and a half times the limit are charged
+    assert setup.sent() == []
+    assert setup.criteria.ledger.used == 15
+    setup.criteria.heard("x")
+    assert setup.sent() == []
+    setup.give_back("lost", "a0")
+    assert setup.sent() == [("3", ["x"])]
+    assert setup.criteria.ledger.used == 15
+
+
+def test_what_minions_say_that_they_run_is_forgotten(bench):
+    """
+    One entry stayed for each job that had run for longer than a minute on each minion.
+    """
+    setup = bench(max_master_jobs=10_000)
+    rounds = salt.job_handler.rounds.Rounds(setup.criteria, 60, 15)
+    minions = [f"m{number}" for number in range(20)]
+    for number in range(50):
+        setup.submit(minions, f"j{number}")
+        setup.sent()
+        for _ in range(75):
+            setup.now += 1
+            for question in rounds.tick(setup.now):
+                rounds.asked(f"q{setup.now}", question, setup.now)
+                for minion in question.minions:
+                    running = [{"jid": f"j{number}"}]
+                    rounds.answered(f"q{setup.now}", minion, running, setup.now)
+        setup.give_back(f"j{number}", *minions)
+    # pylint: disable=protected-access
+    assert len(rounds._running._said) < 200
+
+
+def test_wide_jobs_for_a_full_fleet_do_not_hold_up_others(bench):
+    """
+    Also where a job goes out in one piece or not at all.
+    """
+    setup = bench(
+        max_master_jobs=100, max_minion_jobs=1, minion_full="wait", waves=False
+    )
+    busy, free = [f"a{n:02}" for n in range(60)], [f"b{n:02}" for n in range(20)]
+    setup.submit(busy, "long")
+    setup.submit(busy, "wide")
+    setup.submit(free, "other")
+    assert setup.sent() == [("long", busy), ("other", free)]
+
+
+def test_deadlines_of_a_job_that_cannot_be_published(bench):
+    """
+    One more was kept for each time that it failed, and its user lost his turn.
+    """
+    setup = bench(max_master_jobs=10)
+    setup.submit(["a"], "1", deadline=10_000.0)
+    for _ in range(400):
+        (action,) = setup.advance()
+        setup.manager.abort(action, setup.now)
+        setup.now += 2
+    # pylint: disable=protected-access
+    assert len(setup.manager.queue._deadlines) <= 110
+    assert setup.criteria.shares.had("", setup.now) == 0
+
+
+def test_many_jobs_that_wait_give_others_their_turn(bench):
+    """
+    Deciding on all of them took seconds, in which the job handler answered nobody.
+    """
+    setup = bench(max_master_jobs=100_000, max_minion_jobs=1, minion_full="wait")
+    minions = [f"m{number:04}" for number in range(5000)]
+    setup.submit(minions, "long")
+    setup.sent()
+    for number in range(20):
+        setup.submit(minions, f"j{number}")
+    turns = 1
+    while setup.advance() == [] and setup.manager.more:
+        turns += 1
+    assert 4 <= turns <= 8
+    assert all(job.parked for job in setup.manager.queue)
+    # what comes back concerns all of them, and some are looked at
+    setup.give_back("long", "m0000")
+    assert setup.sent() == [("j0", ["m0000"])]
+
+
+def test_orders_of_more_jobs_than_are_remembered(bench):
+    """
+    The first ones were let go by a restart.
+    """
+    setup = bench()
+    setup.manager.places.most = 2000
+    setup.manager.orders.paused = True
+    jids = [str(number) for number in range(1001)]
+    for jid in jids:
+        setup.submit(["a"], jid)
+        setup.manager.orders.give(jid, held=True)
+    # a batch of which nothing waits any more
+    setup.manager.orders.give("gone", held=True)
+    kept = dict(setup.manager.orders.snapshot()["jobs"])
+    assert set(jids) <= set(kept)
 
 
 def test_early_questions_are_not_asked_again_and_again(bench):
@@ -588,6 +707,25 @@ def test_whoever_runs_what_was_in_doubt_is_left_out(bench):
     setup.criteria.reconcile("a", "old", True, setup.now)
     (action,) = setup.advance()
     assert action.excluded == {"a": "the minion is at 1 of 1 points"}
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_master_jobs": 10}])
+def test_others_pass_whoever_waits_for_a_minion_in_doubt(bench, limits):
+    """
+    A dead minion takes its time not to answer, and nobody else has to wait for that.
+    """
+    setup = bench(max_minion_jobs=1, **limits)
+    setup.submit(["a"], "old")
+    setup.sent()
+    setup.criteria.ledger.doubt()
+    setup.submit(["a"], "j")
+    setup.submit(["b"], "k")
+    assert setup.sent() == [("k", ["b"])]
+    setup.submit(["c"], "l")
+    assert setup.sent() == [("l", ["c"])]
+    setup.criteria.on_silent("a", setup.now)
+    (action,) = setup.advance()
+    assert list(action.excluded) == ["a"]
 
 
 def test_what_is_in_doubt_beside_what_is_sure(bench):
@@ -657,7 +795,7 @@ def test_what_is_said_of_a_batch_holds_for_its_later_parts(bench):
     for minion in ("x", "y"):
         setup.submit([minion], "batch")
     assert setup.sent() == []
-    setup.manager.cancel("batch", setup.now)
+    list(setup.manager.cancel("batch", setup.now))
     assert not len(setup.manager.queue)
 
 

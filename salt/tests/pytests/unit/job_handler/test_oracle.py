@@ -178,7 +178,7 @@ def test_random_events(seed):
             }
         elif kind < 0.9 and oracle.waiting:
             jid = rand.choice(oracle.waiting)["jid"]
-            manager.cancel(jid, now)
+            list(manager.cancel(jid, now))
             oracle.waiting = [job for job in oracle.waiting if job["jid"] != jid]
         else:
             assert [_plain(action) for action in manager.advance(now)] == (

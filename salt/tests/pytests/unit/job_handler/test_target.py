@@ -1,7 +1,15 @@
+import os
+import types
+
 import pytest
 
+import salt.channel.server
+import salt.crypt
+import salt.utils.files
 import salt.utils.minions
+from salt.job_handler.interval import Stretch
 from salt.job_handler.target import narrow
+from tests.support.mock import patch
 
 MANY = [f"minion-{number:04}" for number in range(100)]
 
@@ -79,3 +87,25 @@ def test_targets_parse():
     load = narrow(_load("web*"), MANY, {"x": "full"}, False)
     assert salt.utils.minions.parse_target("L@x")["engine"] == "L"
     assert load["tgt"].split() == ["(", "web*", ")", "and", "not", "L@x"]
+
+
+def test_topics_of_a_wave(master_opts):
+    """
+    Where the master sends to topics, only its minions hear a wave of a job for all.
+    """
+    keys = os.path.join(master_opts["pki_dir"], "minions")
+    os.makedirs(keys)
+    for minion in [*MANY, "other"]:
+        with salt.utils.files.fopen(os.path.join(keys, minion), "w") as handle:
+            handle.write("key")
+    wave = MANY[40:70]
+    load = narrow(_load("*"), wave, {}, True, Stretch("minion-004", "minion-007", []))
+    channel = types.SimpleNamespace(
+        opts={**master_opts, "cluster_id": None, "sign_pub_messages": False},
+        aes_key=salt.crypt.Crypticle.generate_key_string(),
+        ckminions=salt.utils.minions.CkMinions(master_opts),
+        transport=types.SimpleNamespace(topic_support=lambda: True),
+    )
+    with patch("salt.master.SMaster.get_serial", return_value=1):
+        package = salt.channel.server.PubServerChannel.wrap_payload(channel, load)
+    assert sorted(package["topic_lst"]) == wave
