@@ -60,7 +60,7 @@ class Callers:
         """Take the bed."""
         self.setup = setup
         self.accepted: dict[str, list[str]] = {}
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, int] = {}
         self.refused = 0
         self.wrong: list[str] = []
         self._queued = 0
@@ -91,7 +91,7 @@ class Callers:
                     continue
                 targets = sorted(chance.sample(IDS, chance.choice((1, 3, 30, MINIONS))))
                 try:
-                    seconds = chance.choice((0.1, 1.0, 4.0))
+                    seconds = chance.choice((0, 1, 4))
                     request = {"tgt": targets, "fun": "test.sleep", "arg": [str(seconds)], "tgt_type": "list"}
                     (jid,) = client.do("async", **request, count=1)
                     if jid != "0":
@@ -156,7 +156,7 @@ def harm(setup: HandlerBed, chance: random.Random) -> None:
         order()
 
 
-def at_once(returns: Sequence[ReturnRow], seconds: Mapping[str, float]) -> int:
+def at_once(returns: Sequence[ReturnRow], seconds: Mapping[str, int]) -> int:
     """Return how many executions the fleet had at once at most, of jobs that sleep for so many seconds each.
 
     What the handler counts says less: after it was killed, what came back in its last half second is in doubt.
