@@ -31,6 +31,7 @@ VENV = BUILD / "venv"
 PYTHON = VENV / "bin" / "python"
 LOCK = ROOT / "requirements.lock"
 BASE = ROOT / "patches" / "base.txt"
+EXTENSIONS = ROOT / "salt" / "extensions"
 OURS = ("patches", "harness", "evil_minions", "benchmarks", "tests", "noxfile.py")
 # the oldest one that works and the newest one that was run: docs/contributing.md has the table
 OLDEST, NEWEST = (3, 11), (3, 13)
@@ -76,12 +77,12 @@ def _python(session: nox.Session, *args: str, silent: bool = False) -> None:
     session.run(str(PYTHON), *args, external=True, silent=silent)
 
 
-def _call(*args: str, stdout: TextIO | None = None) -> None:
+def _call(*args: str, stdout: TextIO | int | None = None) -> None:
     """Run a module of ours, as `_follow` does."""
     _follow([str(PYTHON), "-m", *args], stdout)
 
 
-def _follow(command: Sequence[str], stdout: TextIO | None = None) -> None:
+def _follow(command: Sequence[str], stdout: TextIO | int | None = None) -> None:
     """Run one of our commands and end with its exit code, unless that is 0.
 
     nox folds every failure into 1, but the exit codes of our commands are part of their interface. And it kills what
@@ -173,6 +174,27 @@ def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
             install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", *compat]
             session.run(str(PYTHON), *install, env=quiet, external=True)
             _stamp("salt", digest)
+        _install_wheels(session)
+
+
+def _sources() -> list[Path]:
+    """Give what the wheels of the extensions are made of."""
+    names = ("pyproject.toml", "README.md", "LICENSE")
+    found = [path for path in EXTENSIONS.rglob("*.py") if "tests" not in path.relative_to(EXTENSIONS).parts]
+    return sorted([*found, *(path for name in names for path in EXTENSIONS.glob(f"*/{name}"))])
+
+
+def _install_wheels(session: nox.Session) -> None:
+    """Build the extensions and install them beside Salt, as whoever uses them does."""
+    sources = _sources()
+    listed = " ".join(str(path.relative_to(ROOT)) for path in sources)
+    digest = hashlib.sha256(f"{listed} {_digest(LOCK, *sources)}".encode()).hexdigest()
+    if _stamped("wheels", digest):
+        return
+    _call("patches", "wheels", stdout=subprocess.DEVNULL)
+    wheels = sorted(map(str, (BUILD / "wheels").glob("*.whl")))
+    _python(session, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", *wheels)
+    _stamp("wheels", digest)
 
 
 def _module(session: nox.Session, *args: str) -> None:
@@ -218,6 +240,12 @@ def bump(session: nox.Session) -> None:
 def fits(session: nox.Session) -> None:
     """Try the topics on other releases of Salt: nox -s fits -- 3007.17 3006.30."""
     _module(session, "patches", "fits")
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build the Salt extensions into build/wheels/, the same bytes each time."""
+    _module(session, "patches", "wheels")
 
 
 @nox.session
@@ -308,6 +336,21 @@ def units(session: nox.Session) -> None:
     _pytest(session, "-n", "2", "-m", "not live", *(session.posargs or ["tests"]))
 
 
+def _extensions(posargs: Sequence[str]) -> list[list[str]]:
+    """Give the commands that run the extensions' own tests, each with its own configuration."""
+    common = [str(PYTHON), "-m", "pytest", "-n", "2", *posargs]
+    folders = sorted(path.parent for path in EXTENSIONS.glob("*/pyproject.toml"))
+    return [[*common, "-c", str(one / "pyproject.toml"), "--rootdir", str(one), str(one / "tests")] for one in folders]
+
+
+@nox.session
+def extensions(session: nox.Session) -> None:
+    """Run the extensions' own tests against the patched tree."""
+    _setup(session)
+    for command in _extensions(session.posargs):
+        session.run(*command, external=True)
+
+
 @nox.session
 def live(session: nox.Session) -> None:
     """Run the live tests: a real master, a real PostgreSQL, simulated and real minions."""
@@ -344,6 +387,7 @@ def tests(session: nox.Session) -> None:
             ("types", [_types()]),
             ("patches", [[*python, "patches", "check", "--tests"]]),
             ("units", [[*tests, "--durations=5", "-m", "not live"]]),
+            ("extensions", _extensions(session.posargs)),
             ("Salt's own tests", [[*python, "patches", "suite", "--without-own", "touched"]]),
         ],
         # two beds at once; a bed belongs to the tests of one file

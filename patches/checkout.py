@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from patches.git import decode
+from patches.layout import EXTENSIONS
 
 if TYPE_CHECKING:
     from patches.layout import Layout
@@ -33,4 +34,5 @@ def _paths(layout: Layout, *command: str) -> tuple[str, ...] | None:
     listed = subprocess.run([*outer, *command, "--", "salt"], capture_output=True, check=False, env=env)
     if listed.returncode != 0:
         return None
-    return tuple(decode(name).removeprefix("salt/") for name in listed.stdout.split(b"\0") if name)
+    names = (decode(name).removeprefix("salt/") for name in listed.stdout.split(b"\0") if name)
+    return tuple(name for name in names if not name.startswith(f"{EXTENSIONS}/"))

@@ -93,6 +93,8 @@ def parser() -> argparse.ArgumentParser:
     one = add("drop", "take a topic out of the patch set, with its new files", "drop load-all")
     one.add_argument("topic", metavar="TOPIC", help="a topic of patches/series that no other one requires")
 
+    add("wheels", "build the Salt extensions into build/wheels/", "wheels --json")
+
     add("status", "show the base, the topics and the state of the tree", "status --json")
 
     one = add("style", "check what we change in Salt with Salt's own linters", "style --fix")

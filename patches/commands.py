@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from patches import apply, bump, check, checkout, drop, fits, mail, prove, save, style, suite
+from patches import apply, bump, check, checkout, drop, fits, mail, prove, save, style, suite, wheels
 from patches.base import read_base
 from patches.errors import UsageError
 from patches.patch import trailers_of
@@ -202,6 +202,13 @@ def run_style(repository: Repository, options: argparse.Namespace) -> Outcome:
     return Outcome(tuple(lines), {"verdicts": [asdict(one) for one in verdicts]}, 1 if failed else 0)
 
 
+def run_wheels(repository: Repository, _options: argparse.Namespace) -> Outcome:
+    """Build the extensions."""
+    made = wheels.build(repository.layout)
+    lines = tuple(f"{one.path} sha256:{one.sha256}" for one in made)
+    return Outcome(lines, {"wheels": [{**asdict(one), "path": str(one.path)} for one in made]})
+
+
 def resolve_files(repository: Repository, names: tuple[str, ...]) -> tuple[str, ...]:
     """Accept names relative to ``salt/`` or to the project.
 
@@ -246,6 +253,7 @@ LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
     "bump": run_bump,
     "drop": run_drop,
     "fits": run_fits,
+    "wheels": run_wheels,
 }
 # these change nothing, and a test run may take minutes
 UNLOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {

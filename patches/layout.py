@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+#: Folder below ``salt/`` of what is installed beside Salt and goes into no patch.
+EXTENSIONS = "extensions"
+
+
 @dataclass(frozen=True)
 class Layout:
     """The folders and files of one checkout of the project."""
@@ -39,6 +43,16 @@ class Layout:
     def salt(self) -> Path:
         """The patched tree."""
         return self.root / "salt"
+
+    @property
+    def extensions(self) -> Path:
+        """The Salt extensions, a folder for each."""
+        return self.salt / EXTENSIONS
+
+    @property
+    def wheels(self) -> Path:
+        """The extensions as they are installed."""
+        return self.build / "wheels"
 
     @property
     def build(self) -> Path:

@@ -50,7 +50,9 @@ def files(repository: Repository) -> tuple[str, ...]:
         raise UsageError("There is no tree yet: run 'nox -s apply' first.")
     tree = Tree(repository)
     changed = (*repository.changed(state.base_commit, state.head), *tree.edits(), *tree.new_files())
-    listed = sorted({*changed, *read_series(repository.layout).files})
+    salt = repository.layout.salt
+    extensions = (path.relative_to(salt).as_posix() for path in repository.layout.extensions.rglob("*.py"))
+    listed = sorted({*changed, *read_series(repository.layout).files, *extensions})
     return tuple(name for name in listed if name.endswith(".py") and (repository.layout.salt / name).is_file())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches.git import Git, list_paths
-from patches.layout import write_atomically
+from patches.layout import EXTENSIONS, write_atomically
 from patches.repository import BRANCH, GENERATED
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Tree:
         self.git.run("checkout-index", "--quiet", "-z", "--stdin", feed=list_paths(missing))
 
     def new_files(self) -> tuple[str, ...]:
-        """Give the files that upstream does not have, whatever any ignore file says of them."""
-        hidden = (f"--exclude={pattern}" for pattern in DROPPINGS)
+        """Give the files of patches that upstream does not have, whatever any ignore file says of them."""
+        hidden = (f"--exclude={pattern}" for pattern in (*DROPPINGS, f"/{EXTENSIONS}/"))
         return tuple(sorted(self.git.paths("ls-files", "-z", "--others", *hidden)))
 
     def diff(self) -> bytes:

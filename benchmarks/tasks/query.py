@@ -11,12 +11,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import salt.config
-import salt.query
-import salt.query.instance
-import salt.query.job
-import salt.query.node
-import salt.query.os
 import salt.runner
+import saltext.query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +70,7 @@ def _measure(opts: dict[str, Any], name: str) -> tuple[float, float, float, int]
         found = salt.runner.RunnerClient({**opts, "quiet": True}).functions["manage.status"]()
         count = sum(map(len, found.values()))
     else:
-        count = len(salt.query.items(opts, *QUERIES[name])["data"])
+        count = len(saltext.query.items(opts, *QUERIES[name])["data"])
     return time.perf_counter() - started, time.process_time() - cpu, _memory() - before, count
 
 

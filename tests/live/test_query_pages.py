@@ -26,9 +26,9 @@ pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(900)]
 COUNT = 20_000
 FIELDS = ["name", "os", "mtotal", "nope"]
 LOCAL = """
-import json, sys, salt.config, salt.query
+import json, sys, salt.config, saltext.query
 opts = salt.config.master_config(sys.argv[1])
-print(json.dumps(salt.query.items(opts, "node", sys.argv[2].split(","))["data"]))
+print(json.dumps(saltext.query.items(opts, "node", sys.argv[2].split(","))["data"]))
 """
 
 

@@ -1,0 +1,47 @@
+"""
+One typed question to a master: items of one type, with the fields that are asked for.
+
+The item types are nodes, instances, jobs, locks and operating systems. Each answer
+describes itself: with the rows come the definitions of their columns, and each cell is a
+tuple of a status and a value, so that "offline", "no data" and "not applicable" can't be
+taken for values.
+
+.. code-block:: python
+
+    import salt.config
+    import saltext.query
+
+    opts = salt.config.master_config("/etc/salt/master")
+    saltext.query.items(opts, "node", ["name", "os"], ["<", "mtotal", 4096])
+
+Reading the cache takes the rights of the master's user. What minions have sent is data
+here and never code.
+"""
+
+import importlib
+
+# The loader imports this package in each process of Salt, most of which ask nothing: what
+# takes time is imported when it is used.
+_PLACES = {
+    "saltext.query.api": (
+        "fields",
+        "item_type",
+        "item_types",
+        "items",
+        "old_format",
+        "page",
+        "prepare",
+        "request",
+    ),
+    "saltext.query.errors": ("QueryError", "QueryTooDearError"),
+    "saltext.query.kinds": ("NODATA", "NORMAL", "OFFLINE", "UNAVAIL", "UNKNOWN"),
+}
+
+__all__ = [name for names in _PLACES.values() for name in names]
+
+
+def __getattr__(name):
+    for place, names in _PLACES.items():
+        if name in names:
+            return getattr(importlib.import_module(place), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,39 @@
+"""
+Display the answer to a query as a table
+========================================
+
+For the runner ``query``: ``salt-run query.items node name,os --out=query``. Data of any
+other form is displayed by the ``nested`` outputter.
+
+CLI Example:
+
+.. code-block:: bash
+
+    salt-run query.items node name,os,mtotal --out=query
+"""
+
+import saltext.query.render
+
+import salt.output.nested
+import salt.utils.color
+
+__virtualname__ = "query"
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def output(data, **kwargs):  # pylint: disable=unused-argument
+    """
+    Display the answer to a data query or a fields query.
+    """
+    if not isinstance(data, dict) or not isinstance(data.get("fields"), list):
+        salt.output.nested.__opts__ = __opts__
+        return salt.output.nested.output(data, **kwargs)
+    if "data" not in data:
+        data = saltext.query.render.definitions(data)
+    colours = None
+    if __opts__.get("color"):
+        colours = salt.utils.color.get_colors(True, __opts__.get("color_theme"))
+    return "\n".join(saltext.query.render.lines(data, colours=colours))

@@ -1,0 +1,25 @@
+"""
+The pause of the job handler.
+"""
+
+
+def needs():
+    """
+    Return what of each minion's documents it reads.
+    """
+    return ()
+
+
+def locks(context):
+    """
+    Yield the pause of the job handler, if it is paused.
+    """
+    queue = context.source("job_handler")
+    if queue.enabled and queue.status and queue.status.get("paused"):
+        yield {
+            "object": "job_handler",
+            "mode": "exclusive",
+            "pending": sorted(queue.waiting or ()),
+            "pid": queue.status.get("pid"),
+            "reason": "The job handler's queue is paused",
+        }

@@ -1,0 +1,159 @@
+"""
+Locks: what keeps something from being done or changed, on the master and on minions.
+"""
+
+import os
+
+import saltext.query.loader
+import saltext.query.natural
+from saltext.query.field import Field, alias
+from saltext.query.item import Item, ItemType, several
+from saltext.query.kinds import MISSING_PENDING, MISSING_UNAVAIL
+
+
+class Lock(Item):
+    """
+    :ivar str type: the name of the module that has found it
+    :ivar dict info: what is known of it; None for a probe
+    """
+
+    __slots__ = ("type", "info")
+
+    def __init__(self, context, type_, info):
+        super().__init__(context, None)
+        self.type = type_
+        self.info = info
+        if info is not None:
+            self.name = "/".join((type_, info.get("node") or "master", info["object"]))
+
+    def get(self, key):
+        """
+        Return what is known, or that nothing is.
+        """
+        if self.info is None:
+            return MISSING_PENDING
+        value = self.info.get(key)
+        return MISSING_UNAVAIL if value is None else value
+
+
+def _items(context, names):
+    """
+    Look only where the filter may find something.
+    """
+    found = []
+    loaded = saltext.query.loader.modules(context.opts, "query_locks")
+    for type_ in saltext.query.loader.names(context.opts, "query_locks", "locks"):
+        if context.filter is not None and not _may_have(context, type_, names):
+            continue
+        if f"{type_}.needs" in loaded:
+            for bank, key in loaded[f"{type_}.needs"]():
+                context.wanted.setdefault(bank, set()).add(key)
+        found += [
+            Lock(context, type_, info) for info in loaded[f"{type_}.locks"](context)
+        ]
+    if names is None:
+        found.sort(key=lambda lock: saltext.query.natural.key(lock.name))
+        yield from found
+    else:
+        yield from several(found, names)
+
+
+def _may_have(context, type_, names):
+    if names is not None:
+        return any(name.startswith(type_ + "/") for name in names)
+    return context.filter.holds(Lock(context, type_, None)) is not False
+
+
+def _field(name, title, kind, doc, **more):
+    return Field(name, title, kind, doc, lambda lock: lock.get(name), **more)
+
+
+def _name(lock):
+    return MISSING_PENDING if lock.info is None else lock.name
+
+
+def _age(lock):
+    found = lock.get("acquired_ts")
+    if not isinstance(found, (int, float)):
+        return found
+    return max(0, int(lock.context.now - found))
+
+
+def _alive(lock):
+    pid = lock.get("pid")
+    if not isinstance(pid, int):
+        return pid
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        # it is another user's
+        return True
+    return True
+
+
+def _stale(lock):
+    found = _alive(lock)
+    return not found if isinstance(found, bool) else found
+
+
+_NODE = _field(
+    "node", "Node", "text", "Minion on which the lock is, if not the master", host=True
+)
+
+_LOCK = ItemType(
+    "lock",
+    "What keeps something from being done or changed",
+    [
+        Field(
+            "name",
+            "Name",
+            "text",
+            "Type, minion or master, and object of the lock",
+            _name,
+        ),
+        Field(
+            "type",
+            "Type",
+            "text",
+            "Type of lock: file, pause, hold, state, blackout or package_state",
+            lambda lock: lock.type,
+        ),
+        _field("object", "Object", "text", "What is locked"),
+        _field(
+            "mode",
+            "Mode",
+            "text",
+            "How it is locked: exclusive, hold, disabled, absent, kept or version",
+        ),
+        _field("owner", "Owner", "other", "Who holds the lock"),
+        _field("pending", "Pending", "other", "Jobs that wait for the lock"),
+        _NODE,
+        alias("minion", _NODE),
+        _field("pid", "PID", "number", "Process on the master that holds the lock"),
+        Field("alive", "Alive", "bool", "Whether this process exists", _alive),
+        Field("stale", "Stale", "bool", "Whether this process is gone", _stale),
+        _field("acquired_ts", "Acquired", "timestamp", "Time at which it was locked"),
+        Field("age", "Age", "number", "Seconds for which it has been locked", _age),
+        _field(
+            "told_ts", "Told", "timestamp", "Time at which the minion told of the lock"
+        ),
+        _field("path", "Path", "text", "File that is the lock"),
+        _field("backend", "Backend", "text", "Back end of the file server"),
+        _field("remote", "Remote", "text", "Remote or environment of the file server"),
+        _field("fun", "Function", "text", "Function that is kept from running"),
+        _field("package", "Package", "text", "Package that is locked"),
+        _field("version", "Version", "text", "Version at which it is locked"),
+        _field("reason", "Reason", "text", "Why it is locked, for people"),
+    ],
+    _items,
+    usual=("type", "node", "object", "mode", "owner", "reason"),
+)
+
+
+def item_type():
+    """
+    Return the item type.
+    """
+    return _LOCK

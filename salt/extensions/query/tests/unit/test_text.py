@@ -1,0 +1,124 @@
+import fnmatch
+import random
+import re
+
+import pytest
+import saltext.query
+from saltext.query.errors import QueryError
+from saltext.query.filters import Filter
+from saltext.query.text import glob, parse
+
+NODE = saltext.query.item_type({}, "node")
+
+
+@pytest.mark.parametrize(
+    "text,rule",
+    (
+        ("", None),
+        ("  ", None),
+        ("online", ["?", "online"]),
+        ("not online", ["!", ["?", "online"]]),
+        ('os == "Debian"', ["==", "os", "Debian"]),
+        ("os=Debian", ["=", "os", "Debian"]),
+        ("os != 'a\\'b'", ["!=", "os", "a'b"]),
+        ("os_release = 12", ["=", "os_release", "12"]),
+        ("mtotal < 4096", ["<", "mtotal", 4096]),
+        ("mtotal>=4096.5", [">=", "mtotal", 4096.5]),
+        ("mtotal > -1", [">", "mtotal", -1]),
+        ("online = true", ["=", "online", True]),
+        ("roles = 3", ["=", "roles", 3]),
+        ("name =~ m/^web[0-9]/", ["=~", "name", "^web[0-9]"]),
+        ("name =~ m#a/b#i", ["=~", "name", "(?i:a/b)"]),
+        (r"name =~ m/a\/b/si", ["=~", "name", "(?is:a/b)"]),
+        ("name !~ m/a/", ["!", ["=~", "name", "a"]]),
+        ('name =* "web*"', ["=~", "name", r"\A(?s:web.*)\Z"]),
+        ("name !* 'web*'", ["!", ["=~", "name", r"\A(?s:web.*)\Z"]]),
+        ('"a" in roles', ["=[]", "roles", "a"]),
+        ("a in roles", ["=[]", "roles", "a"]),
+        ("3 not in roles", ["!", ["=[]", "roles", 3]]),
+        (
+            "os = a or os = b and online",
+            ["|", ["=", "os", "a"], ["&", ["=", "os", "b"], ["?", "online"]]],
+        ),
+        (
+            "(os = a or os = b) and not online",
+            [
+                "&",
+                ["|", ["=", "os", "a"], ["=", "os", "b"]],
+                ["!", ["?", "online"]],
+            ],
+        ),
+        ("a and b and c", ["&", ["?", "a"], ["?", "b"], ["?", "c"]]),
+        ('["=", "os", "a"]', ["=", "os", "a"]),
+    ),
+)
+def test_texts(text, rule):
+    assert parse(text, NODE.fields) == rule
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "(",
+        ")",
+        "(os",
+        "os = ",
+        "= os",
+        "os os",
+        "os = a b",
+        "and",
+        "os and",
+        "not",
+        "os = and",
+        '"a"',
+        '"a" = os',
+        '"a" not os',
+        "a in",
+        'a in "roles"',
+        "name =~ web",
+        "name =~ m/web",
+        "name =~ m/web/x",
+        "name =~ mxwebx",
+        '"open',
+        "!os",
+        "~",
+        "[1",
+        "[" * 100000,
+        "(" * 100000,
+        "not " * 100000 + "os",
+    ),
+)
+def test_wrong_texts(text):
+    with pytest.raises(QueryError):
+        parse(text, NODE.fields)
+
+
+def test_the_place_is_told():
+    with pytest.raises(QueryError, match="character 8: .* 'b'"):
+        parse("os = a b", NODE.fields)
+
+
+def test_what_is_read_can_be_filtered_by():
+    rule = parse('name =* "web*" and not (mtotal < 1 or os =~ m/x/i)', NODE.fields)
+    assert [field.name for field in Filter(rule, NODE.fields).fields] == [
+        "name",
+        "mtotal",
+        "os",
+    ]
+
+
+def test_globs_are_those_of_a_shell():
+    rand = random.Random(3)
+    compared = 0
+    while compared < 3000:
+        pattern = "".join(rand.choices("ab*?[]!-^\\.", k=rand.randint(0, 6)))
+        text = "".join(rand.choices("ab]-^!\\.[", k=rand.randint(0, 4)))
+        try:
+            ours = re.compile(glob(pattern))
+        except re.error:
+            # a range from its end to its start
+            assert re.search(r"\[.*-", pattern)
+            continue
+        expected = fnmatch.fnmatchcase(text, pattern)
+        assert (pattern, text, bool(ours.search(text))) == (pattern, text, expected)
+        compared += 1

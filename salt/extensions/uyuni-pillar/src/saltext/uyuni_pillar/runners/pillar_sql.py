@@ -1,0 +1,416 @@
+"""
+Move the pillars of Uyuni from files to PostgreSQL, and back
+
+:depends: psycopg2
+
+The functions read and write the table ``suseSaltPillars`` of Uyuni in the
+database of the option ``postgres``, see :mod:`salt.pillar.postgres`. The
+minions, groups and organizations must be in the tables of Uyuni. For the files
+see :mod:`saltext.uyuni_pillar.pillar.uyuni_files`. The order of the formulas is kept in the
+table ``suseSaltFormulaOrder`` with the columns ``formula`` and ``position``,
+which is needed only if there is a ``formula_order.json``.
+
+To move a server to the database:
+
+.. code-block:: bash
+
+    salt-run pillar_sql.import_files dry_run=True
+    salt-run pillar_sql.import_files
+    salt-run pillar_sql.verify
+
+Then add the query to ``ext_pillar``, and keep the files until it has proved
+itself. ``salt-run pillar_sql.export /srv/backup`` is the way back.
+"""
+
+import logging
+import os
+
+import saltext.uyuni_pillar.compare as compare
+import saltext.uyuni_pillar.document as document
+import saltext.uyuni_pillar.layout as uyuni
+import saltext.uyuni_pillar.table as table
+
+import salt.defaults.exitcodes
+import salt.exceptions
+import salt.pillar.sql_base
+import salt.utils.args
+
+log = logging.getLogger(__name__)
+
+QUERY = "SELECT suse_minion_pillars(%s)"
+
+#: Whether the ext_pillar postgres of this Salt takes one field of JSON for a pillar
+JSON = hasattr(salt.pillar.sql_base, "PARAM_OPTS")
+
+
+def __virtual__():
+    if not table.HAS_PSYCOPG2:
+        return False, "The pillar_sql runner needs psycopg2"
+    return True
+
+
+def _retcode(wrong):
+    """
+    Return the exit code that salt-run takes from the result of a runner
+    """
+    return (
+        salt.defaults.exitcodes.EX_GENERIC if wrong else salt.defaults.exitcodes.EX_OK
+    )
+
+
+def _folders(*names):
+    """
+    Return the folders of the files; a name that looks like a number is one on the
+    command line
+    """
+    return uyuni.Folders(*map(str, names))
+
+
+def _source(folders, categories):
+    """
+    Return the fleet of the database and what reads the files for it
+    """
+    if not any(map(os.path.isdir, (folders.pillar_data, folders.formula_data))):
+        raise salt.exceptions.CommandExecutionError(
+            f"There is neither {folders.pillar_data} nor {folders.formula_data}: name"
+            " the folders with pillar_data and formula_data"
+        )
+    with table.transaction(__opts__) as connection:
+        fleet = table.Fleet(connection)
+    names = salt.utils.args.split_input(categories) if categories else []
+    try:
+        source = uyuni.Source(
+            folders, fleet.minions, fleet.groups, fleet.organizations, names
+        )
+    except ValueError as err:
+        raise salt.exceptions.CommandExecutionError(
+            f"{err}: name another in categories"
+        ) from err
+    return fleet, source
+
+
+def import_files(
+    pillar_data=uyuni.PILLAR_DATA,
+    static_data=uyuni.STATIC_DATA,
+    formula_data=uyuni.FORMULA_DATA,
+    categories=None,
+    dry_run=False,
+    skip_bad=False,
+):
+    """
+    Import Uyuni's pillar and formula files into the table, all in one
+    transaction. Rows that have no file stay as they are.
+
+    pillar_data, static_data, formula_data
+        The folders of the files.
+
+    categories
+        Further categories of the files of a minion,
+        ``pillar_<minion id>_<category>.yml``, as a list or with commas.
+
+    dry_run
+        Report what would be done, and change nothing.
+
+    skip_bad
+        Import the rest if files cannot be parsed, are ambiguous, or hold what
+        JSON cannot. Without it nothing is imported then.
+
+    The result has the number of rows that were ``added``, ``changed`` and
+    ``unchanged``, and what became of each of the ``files``. Those of minions,
+    groups and organizations that the database does not know are ``ignored``,
+    and so are data of formulas that nobody is assigned to. The ``retcode``, which
+    is the exit code of the command, is 1 if there was a bad file.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run pillar_sql.import_files dry_run=True
+        salt-run pillar_sql.import_files categories=network,storage skip_bad=True
+    """
+    folders = _folders(pillar_data, static_data, formula_data)
+    # reading takes its time, so nothing is locked meanwhile
+    fleet, source = _source(folders, categories)
+    rows = source.rows()
+    refused = bool(source.bad) and not skip_bad
+    if refused:
+        return _report(source, rows, ["refused, as there are bad files"] * len(rows))
+    with table.transaction(__opts__, "READ COMMITTED", not dry_run) as connection:
+        states = table.store(connection, fleet, rows, source.order, dry_run)
+        report = _report(source, rows, states)
+        report["imported"] = not dry_run
+    return report
+
+
+def _report(source, rows, states):
+    """
+    Return what became of rows and files
+    """
+    report = {name: states.count(name) for name in ("added", "changed", "unchanged")}
+    report.update(bad=len(source.bad), imported=False)
+    # rows that follow from several files have none of their own
+    files = {row.path: state for row, state in zip(rows, states) if row.path}
+    files.update((path, f"bad: {reason}") for path, reason in source.bad.items())
+    files.update(
+        (path, f"ignored: {reason}") for path, reason in source.ignored.items()
+    )
+    report["files"] = dict(sorted(files.items()))
+    report["retcode"] = _retcode(source.bad)
+    return report
+
+
+def export(folder):
+    """
+    Export all rows of the table to files as Uyuni has them
+
+    folder
+        Where to make the folders ``pillar_data``, ``static_data`` and
+        ``formula_data``. It must be empty, or not there.
+
+    The result has the number of ``files``, the ``categories`` of minions that
+    :py:func:`import_files` and :py:func:`verify` need to be told, and the rows
+    that were ``skipped`` because no file can have their name, by id. The
+    ``retcode`` is 1 if there is any.
+
+    A formula that a minion has of its own, with data, and by a group as well,
+    is exported as one that it has by the group.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run pillar_sql.export /srv/backup
+    """
+    # what looks like a number is one on the command line
+    folder = str(folder)
+    if os.path.isdir(folder) and os.listdir(folder):
+        raise salt.exceptions.CommandExecutionError(
+            f"{folder} is not empty: name a folder that is, or that is not there"
+        )
+    folders = uyuni.Folders(
+        *(
+            os.path.join(folder, name)
+            for name in ("pillar_data", "static_data", "formula_data")
+        )
+    )
+    with table.transaction(__opts__) as connection:
+        fleet = table.Fleet(connection)
+        rows = table.ask(
+            connection,
+            "SELECT id, server_id, group_id, org_id, category, pillar"
+            " FROM suseSaltPillars ORDER BY id",
+        )
+        order = table.read_order(connection)
+    targets, skipped, formulas = _targets(folders, fleet, rows)
+    lists, expected = _assignments(fleet, formulas, order or [])
+    skipped.update(_lost_lists(fleet, rows, expected))
+    lists["formula_order.json"] = order
+    for name, value in lists.items():
+        if value:
+            targets[os.path.join(folders.formula_data, name)] = value
+    try:
+        for path, value in targets.items():
+            document.write(path, value)
+    except OSError as err:
+        raise salt.exceptions.CommandExecutionError(
+            f"{folder} cannot be written: {err}: name another folder"
+        ) from err
+    known = {uyuni.GENERAL, uyuni.FORMULAS, *uyuni.CATEGORIES}
+    categories = {
+        category
+        for _, server, _, _, category, _ in rows
+        if server is not None and not category.startswith(uyuni.FORMULA)
+    }
+    return {
+        "files": len(targets),
+        "categories": sorted(categories - known),
+        "skipped": skipped,
+        "retcode": _retcode(skipped),
+    }
+
+
+def _targets(folders, fleet, rows):
+    """
+    Return what goes into which file, why rows are skipped by id, and the
+    formulas by level, owner and name with whether they have data
+    """
+    minions = {server: minion for minion, server in fleet.servers.items()}
+    targets, skipped, formulas = {}, {}, {2: {}, 3: {}}
+    for number, server, group, org, category, pillar in rows:
+        level, owner = 0, None
+        if server is not None:
+            level, owner = 3, minions.get(server)
+        elif group is not None:
+            level, owner = 2, int(group)
+        elif org is not None:
+            level, owner = 1, int(org)
+        try:
+            if level and owner is None:
+                raise uyuni.BadFile("its server is no minion")
+            path = uyuni.path_of(folders, level, owner, category)
+            if path in targets:
+                raise uyuni.BadFile("another row has the same file")
+        except uyuni.BadFile as err:
+            skipped[number] = f"{category}: {err}"
+            continue
+        if path is None:
+            # a list of formulas, which follows from the others
+            continue
+        if level > 1 and category.startswith(uyuni.FORMULA):
+            name = category[len(uyuni.FORMULA) :]
+            formulas[level].setdefault(owner, {})[name] = bool(pillar)
+            if not pillar:
+                # assigned without data
+                continue
+        targets[path] = pillar
+    return targets, skipped, formulas
+
+
+def _assignments(fleet, formulas, order):
+    """
+    Return what the files of assignments hold, and the list of formulas of each
+    minion that importing them makes
+    """
+    by_group = {
+        str(group): uyuni.in_order(found, order) for group, found in formulas[2].items()
+    }
+    by_minion, expected = {}, {}
+    for minion, groups in fleet.minions.items():
+        found = formulas[3].get(minion, {})
+        inherited = set().union(*(formulas[2].get(group, ()) for group in groups))
+        own = [name for name in found if not (found[name] and name in inherited)]
+        if own:
+            by_minion[minion] = uyuni.in_order(own, order)
+        if own or inherited:
+            expected[minion] = uyuni.in_order([*own, *inherited], order)
+    return {uyuni.BY_GROUP: by_group, uyuni.BY_MINION: by_minion}, expected
+
+
+def _lost_lists(fleet, rows, expected):
+    """
+    Return the lists of formulas that importing the files would not make, by id
+    """
+    minions = {server: minion for minion, server in fleet.servers.items()}
+    lost = {}
+    for number, server, _, _, category, pillar in rows:
+        if server is None or category != uyuni.FORMULAS or server not in minions:
+            continue
+        made = expected.get(minions[server])
+        if pillar != {"formulas": made}:
+            lost[number] = (
+                f"{category}: it is not what follows from the rows of"
+                f" {minions[server]} and its groups, which is {made}"
+            )
+    return lost
+
+
+def verify(
+    pillar_data=uyuni.PILLAR_DATA,
+    static_data=uyuni.STATIC_DATA,
+    formula_data=uyuni.FORMULA_DATA,
+    categories=None,
+    query=QUERY,
+    minions=None,
+    files_pillar=None,
+):
+    """
+    Compile the pillars of the minions from the files and from the database,
+    and report the differences
+
+    pillar_data, static_data, formula_data, categories
+        As for :py:func:`import_files`.
+
+    query
+        The query that will be in ``ext_pillar``, or a list of them, each with
+        its options if it has any.
+
+    minions
+        The ids of the minions, as a list or with commas. All that the database
+        knows by default.
+
+    files_pillar
+        What ``ext_pillar`` has now, as a list, to compare with this and not
+        with what :mod:`saltext.uyuni_pillar.pillar.uyuni_files` makes of the files.
+
+    The result has the number of ``minions``, and by minion what is
+    ``different``; the number of those whose pillars are equal, but have their
+    keys in another order, which is that of ``jsonb`` then, as ``reordered``;
+    and the files that :py:func:`import_files` would not take as ``bad``. The
+    ``retcode`` is 1 if anything is different or bad.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run pillar_sql.verify
+        salt-run pillar_sql.verify minions=web1.example.com
+        salt-run pillar_sql.verify files_pillar='[{suma_minion: True}]'
+    """
+    folders = _folders(pillar_data, static_data, formula_data)
+    if files_pillar is not None and not (
+        isinstance(files_pillar, list)
+        and all(isinstance(source, dict) for source in files_pillar)
+    ):
+        raise salt.exceptions.CommandExecutionError(
+            "files_pillar is no ext_pillar: give a list of dictionaries"
+        )
+    if query == QUERY and not JSON:
+        raise salt.exceptions.CommandExecutionError(
+            "The ext_pillar postgres of this Salt takes no pillar out of one field: add"
+            " the topic sql-base-json to it, or give a query that returns columns"
+        )
+    bad = {}
+    if files_pillar is None or minions is None:
+        with table.transaction(__opts__) as connection:
+            fleet = table.Fleet(connection)
+            priorities = table.read_priorities(connection)
+    if files_pillar is None:
+        _, source = _source(folders, categories)
+        source.rows()
+        bad = source.bad
+        document.forget()
+        files_pillar = [
+            {
+                "uyuni_files": {
+                    **folders._asdict(),
+                    "categories": source.categories,
+                    "priorities": priorities,
+                    "keep": True,
+                }
+            }
+        ]
+    minions = (
+        sorted(fleet.minions)
+        if minions is None
+        else salt.utils.args.split_input(minions)
+    )
+    sides = [
+        compare.Side(source, __opts__)
+        for source in (
+            files_pillar,
+            [{"postgres": query if isinstance(query, list) else [query]}],
+        )
+    ]
+    for side in sides:
+        missing = side.missing()
+        if missing:
+            # each pillar would be empty on this side, and all of them different
+            raise salt.exceptions.CommandExecutionError(
+                f"There is no ext_pillar {', '.join(missing)} here: put its module"
+                " where extension_modules of the master finds it"
+            )
+    different, reordered = {}, 0
+    for minion in minions:
+        pillars = [side.compile(minion) for side in sides]
+        found = compare.difference(*pillars)
+        if found:
+            different[minion] = found
+        else:
+            reordered += compare.reordered(*pillars)
+    return {
+        "minions": len(minions),
+        "different": different,
+        "reordered": reordered,
+        "bad": bad,
+        "retcode": _retcode(different or bad),
+    }

@@ -1,0 +1,32 @@
+"""
+Tests of the files of JSON and YAML that pillars are made of
+"""
+
+import pytest
+import saltext.uyuni_pillar.document as document
+
+
+@pytest.mark.parametrize("suffix", ["yml", "json"])
+def test_what_is_written_is_read_again(tmp_path, suffix):
+    path = str(tmp_path / f"folder/file.{suffix}")
+    value = {
+        "texts": ["on", "1.0", "2020-01-01", "12:30", "", " x ", "é\u2028🧂", "a: b"],
+        "text in lines": "one\n\n two\n",
+        "numbers": [0, -1, 1.5, 1e-07, 10**30],
+        "others": [True, False, None, {}, []],
+        "{{ jinja }}": "%",
+    }
+    document.write(path, value)
+    assert document.read(path) == value
+    assert (tmp_path / "folder").stat().st_mode & 0o077 == 0
+
+
+def test_read_once_gives_each_caller_its_own(tmp_path):
+    path = tmp_path / "a.yml"
+    path.write_text("a: {b: 1}")
+    document.read_once(str(path))["a"]["b"] = 2
+    path.write_text("a: {b: 3}")
+    assert document.read_once(str(path)) == {"a": {"b": 1}}
+    document.forget()
+    assert document.read_once(str(path)) == {"a": {"b": 3}}
+    document.forget()

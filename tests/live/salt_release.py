@@ -1,0 +1,64 @@
+"""Salt as others have it: a release out of the package index, in an environment of its own, with extensions or not."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: The newest of each line that fleets run.
+RELEASES = ("3006.30", "3007.17", "3008.5")
+# older releases ask for a certifi that not every index has any more
+OVERRIDE = "certifi>=2026\n"
+TRUST = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
+
+
+def release(root: Path, version: str) -> Path:
+    """Return the environment of a release without extensions, made once and kept in `build/releases/`."""
+    folder = root / "build" / "releases"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / version
+    with (folder / "lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if not (made / "complete").exists():
+            shutil.rmtree(made, ignore_errors=True)
+            override = folder / "override.txt"
+            override.write_text(OVERRIDE)
+            subprocess.run([sys.executable, "-m", "virtualenv", "--quiet", str(made)], check=True)
+            install(made, "--override", str(override), f"salt=={version}", "psycopg2-binary", "pytest")
+            (made / "complete").touch()
+    return made
+
+
+def install(environment: Path, *arguments: str) -> None:
+    """Install packages into an environment."""
+    uv = Path(sys.executable).with_name("uv")
+    command = [str(uv), "pip", "install", "--quiet", "--python", str(environment / "bin" / "python")]
+    subprocess.run([*command, *arguments], env={**TRUST, **os.environ}, check=True)
+
+
+def with_extensions(base: Path, folder: Path, wheels: Sequence[Path]) -> Path:
+    """Return a copy of an environment in which these wheels are installed, as `salt-pip install` does it.
+
+    :param base: what `release` returned.
+    :param folder: where the copy goes.
+    """
+    site = next((base / "lib").glob("python3*")).name
+    subprocess.run([sys.executable, "-m", "virtualenv", "--quiet", str(folder)], check=True)
+    # what is in the base is seen, and never written to
+    (folder / "lib" / site / "site-packages" / "base.pth").write_text(f"{base}/lib/{site}/site-packages\n")
+    for script in (base / "bin").glob("salt*"):
+        text = script.read_text()
+        copy = folder / "bin" / script.name
+        copy.write_text(text.replace(str(base), str(folder)))
+        copy.chmod(0o755)
+    run = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*run, *map(str, wheels)], check=True)
+    return folder

@@ -1,0 +1,164 @@
+"""The extensions on the Salt that people have: unpatched releases, wheels, real and simulated minions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.bed import Bed, BedSettings
+from tests.live.query_rows import grains_are_cached, query
+from tests.live.salt_release import RELEASES, release, with_extensions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+COUNT = 5
+REAL = "real"
+ROLE = """
+from saltext.query.field import Field
+from saltext.query.item import Item, ItemType, named
+
+
+def _items(context, names):
+    for name in named({"db": 1, "web": 2}, names):
+        yield Item(context, name)
+
+
+def item_type():
+    field = Field("name", "Role", "text", "Name of the role", lambda role: role.name)
+    return ItemType("role", "Roles of machines", [field], _items)
+"""
+
+
+@pytest.fixture(scope="session")
+def wheels(root: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Build the extensions."""
+    found = subprocess.run(
+        [sys.executable, "-m", "patches", "wheels", "--json"], cwd=root, capture_output=True, text=True, check=True
+    )
+    # another test may build them anew
+    folder = tmp_path_factory.mktemp("wheels")
+    return [Path(shutil.copy(one["path"], folder)) for one in json.loads(found.stdout)["wheels"]]
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def environment(
+    request: pytest.FixtureRequest, root: Path, wheels: Sequence[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Return a release with the extensions, which nobody may write to any more."""
+    made = with_extensions(release(root, request.param), tmp_path_factory.mktemp(request.param) / "salt", wheels)
+    for path in (*made.rglob("*"), made):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+    return made
+
+
+@pytest.fixture(scope="module")
+def bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """Yield an unpatched master with the extensions, simulated minions and a real one."""
+    folder = tmp_path_factory.mktemp("extensions")
+    modules = folder / "modules"
+    (modules / "query_types").mkdir(parents=True)
+    (modules / "query_types" / "role.py").write_text(ROLE)
+    settings = BedSettings(
+        tree=environment,
+        folder=folder / "bed",
+        minions=COUNT,
+        pillar="none",
+        postgres="none",
+        api=False,
+        master_options={"module_dirs": [str(modules)]},
+    )
+    with Bed(settings) as found:
+        found.start_fleet().wait_ready(120)
+        found.start_minion(REAL)
+        found.salt(["*", "saltutil.refresh_pillar"])
+        grains_are_cached(found, COUNT + 1)
+        yield found
+
+
+def test_query_runner(bed: Bed) -> None:
+    """Every function of the runner answers, and what is wrong has an exit code."""
+    rows = query(bed, "node", "name,key_state,nope")
+    names = [REAL, *(f"minion-{number:05d}" for number in range(COUNT))]
+    assert sorted(rows) == sorted([[0, name], [0, "accepted"], [1, None]] for name in names)
+    (row,) = query(bed, "node", "os_family,alive", f"name == {REAL}")
+    assert row[0][0] == 0
+    assert row[1] == [0, True]
+    found = json.loads(bed.salt_run(["query.fields", "lock", "name", "--out=json"]).stdout)
+    assert [one["name"] for one in found["fields"]] == ["name"]
+    for what in ("os", "job", "lock", "instance"):
+        query(bed, what, "name" if what != "job" else "id")
+    assert query(bed, "role", "name") == [[[0, "db"]], [[0, "web"]]]
+    assert "accepted" in bed.salt_run(["query.items", "node", "name,key_state", "--out=query"]).stdout
+    wrong = bed.salt_run(["query.items", "nodes", "name"])
+    assert wrong.returncode == 1
+    assert "Ask for one of instance, job, lock, node, os, role" in wrong.stdout
+
+
+def test_query_command(bed: Bed) -> None:
+    """The command prints the same bytes on every release."""
+    shown = bed.run("salt-query", ["node", "-F", 'name =* "minion-*"', "-o", "name,key_state,nope"])
+    assert shown.returncode == 1
+    lines = ["Node         KeyState", *(f"minion-{number:05d} accepted" for number in range(COUNT))]
+    assert shown.stdout == "\n".join(lines) + "\n"
+    assert shown.stderr == "salt-query: no such field: nope; --list-fields shows those that there are\n"
+    assert bed.run("salt-query", ["role"]).stdout == "Role\ndb\nweb\n"
+
+
+def test_own_tests(environment: Path, root: Path, tmp_path: Path) -> None:
+    """The extensions' own tests pass on each release, from the wheels."""
+    for folder in sorted((root / "salt" / "extensions").iterdir()):
+        command = [str(environment / "bin" / "python"), "-m", "pytest", "-q", "-c", str(folder / "pyproject.toml")]
+        where = ["--rootdir", str(folder), "--basetemp", str(tmp_path / folder.name), str(folder / "tests")]
+        done = subprocess.run(
+            [*command, *where],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_versions_report(bed: Bed) -> None:
+    """Salt names the extensions that it has."""
+    found = bed.run("salt", ["--versions-report"]).stdout
+    assert "saltext-query: 1.0.0" in found
+    assert "saltext-uyuni-pillar: 1.0.0" in found
+
+
+def test_uninstalled(root: Path, wheels: Sequence[Path], tmp_path: Path) -> None:
+    """Taking the extensions away after one was used leaves no file of them."""
+    made = with_extensions(release(root, RELEASES[-1]), tmp_path / "salt", wheels)
+    site = next((made / "lib").glob("python3*")) / "site-packages"
+    used = "import saltext.query as q; print(q.fields({}, 'node', ['name'])['fields'][0]['name'])"
+    done = subprocess.run([made / "bin" / "python", "-c", used], capture_output=True, text=True, check=True)
+    assert done.stdout == "name\n"
+    assert (site / "saltext" / "query" / "query_types" / "__pycache__").is_dir()
+    names = ["-".join(path.name.split("-")[0].split("_")) for path in wheels]
+    subprocess.run([made / "bin" / "python", "-m", "pip", "uninstall", "--quiet", "--yes", *names], check=True)
+    # pip may leave the folder that extensions share
+    assert not [path for top in site.glob("saltext*") for path in (top, *top.rglob("*")) if path.is_file()]
+    assert not (made / "bin" / "salt-query").exists()
+
+
+def test_wheels_are_the_same_bytes(root: Path, wheels: Sequence[Path]) -> None:
+    """Whoever builds them later, elsewhere and with another umask gets the same files."""
+    found = subprocess.run(
+        ["sh", "-c", 'umask 077; exec "$0" -m patches wheels --json', sys.executable],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    again = {Path(one["path"]).name: Path(one["path"]).read_bytes() for one in json.loads(found.stdout)["wheels"]}
+    assert again == {path.name: path.read_bytes() for path in wheels}
