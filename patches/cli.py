@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from patches import commands
 from patches.errors import PatchesError, UnsavedEditsError
 from patches.layout import Layout
-from patches.lock import locked
+from patches.lock import TREE, locked
 from patches.repository import Repository
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command in commands.UNLOCKED:
             outcome = commands.UNLOCKED[options.command](repository, options)
         else:
-            with locked(layout):
+            with locked(layout, commands.OWN_LOCKS.get(options.command, TREE)):
                 outcome = commands.LOCKED[options.command](repository, options)
     except PatchesError as error:
         return _fail(error, as_json=options.json)

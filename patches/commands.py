@@ -255,6 +255,8 @@ LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
     "fits": run_fits,
     "wheels": run_wheels,
 }
+# these leave the tree alone: they need not wait for a check that takes minutes
+OWN_LOCKS = {"wheels": "wheels.lock"}
 # these change nothing, and a test run may take minutes
 UNLOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
     "status": run_status,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from patches.layout import Layout
 
+TREE = "patches.lock"
 PATIENCE_S = 120.0
 PAUSE_S = 0.05
 
@@ -24,18 +25,20 @@ PAUSE_S = 0.05
 @contextlib.contextmanager
 def locked(
     layout: Layout,
+    name: str = TREE,
     *,
     patience: float = PATIENCE_S,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Hold the tree's lock; the kernel lets go of it when the process ends, however it ends.
+    """Hold a lock, by default the tree's; the kernel lets go of it when the process ends, however it ends.
 
+    :param name: the lock's file, below `build/`; another one than the tree's for what leaves the tree alone.
     :param patience: seconds to wait for another command to end.
     :raises BusyError: when it did not end in time.
     """
     layout.build.mkdir(parents=True, exist_ok=True)
-    path = layout.build / "patches.lock"
+    path = layout.build / name
     deadline = clock() + patience
     with path.open("a") as stream:
         while True:

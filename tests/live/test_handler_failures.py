@@ -185,7 +185,8 @@ def test_killed_handler(setup: HandlerBed) -> None:
 def test_killed_minions(setup: HandlerBed) -> None:
     """Minions that die in mid-job give their capacity back, and those that live keep theirs."""
     crowd = setup.bed.start_fleet(20, ["--first=100"], name="crowd")
-    crowd.wait_ready(60)
+    with crowd.control:
+        crowd.wait_ready(60)
     dead = [f"minion-{number:05d}" for number in range(100, 110)]
     (doomed,) = setup.submit(dead, "test.sleep", ["600"])
     (lasting,) = setup.submit(["minion-00001", "minion-00002"], "test.sleep", ["20"])

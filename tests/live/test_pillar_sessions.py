@@ -39,7 +39,7 @@ LEFT = {
     "another setting": "SELECT set_config('TimeZone', 'Asia/Tokyo', %s = '')",
     "a role": "SELECT set_config('role', 'pg_monitor', %s = '')",
     "a lock": "SELECT pg_advisory_lock(length(%s))",
-    "a limit": "SELECT set_config('statement_timeout', '1', %s = '')",
+    "a limit": "SELECT set_config('statement_timeout', '7s', %s = '')",
     "a table": "SELECT make_table(%s)",
 }
 TEMPORARY = """

@@ -375,6 +375,16 @@ def test_second_command_waits_for_the_first(project: Project) -> None:
     assert len(pauses) == 1
 
 
+def test_wheels_do_not_wait_for_the_tree(project: Project) -> None:
+    """What builds extensions leaves the tree alone, so a check of it that takes minutes does not stop it."""
+    project.layout.build.mkdir(exist_ok=True)
+    with (project.layout.build / "patches.lock").open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        ended = project.run("wheels")
+    assert ended.code != BusyError.code
+    assert "another patches command" not in ended.err.lower()
+
+
 def test_old_git_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that lacks what we need is named with the version that is needed."""
     (tmp_path / "git").write_text("#!/bin/sh\necho git version 2.20.1\n")
