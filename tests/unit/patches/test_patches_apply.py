@@ -381,7 +381,7 @@ def test_wheels_do_not_wait_for_the_tree(project: Project) -> None:
     with (project.layout.build / "patches.lock").open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         ended = project.run("wheels")
-    assert ended.code != BusyError.code
+    assert ended.code != 7
     assert "another patches command" not in ended.err.lower()
 
 
