@@ -16,7 +16,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples
 from benchmarks.patched import patched
 from benchmarks.turns import interleave
-from harness.database import schema, scratch
+from harness.database import scratch
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -25,13 +25,10 @@ if TYPE_CHECKING:
 
 ENTRIES, ROWS = 200, 10_000
 WANTED = ("installed", "latest", "removed", "installed")
-# how minions, their groups and states come into the tables
+# how minions' own states, and what they sent, come into the tables
 FLEET = """
-INSERT INTO web_customer VALUES (1, 'one');
-INSERT INTO rhnServer SELECT n, 1, 'minion-' || n FROM generate_series(1, {minions} + 1) AS n;
-INSERT INTO suseMinionInfo SELECT id, name FROM rhnServer;
-INSERT INTO susePackageState (name, own) SELECT name, TRUE FROM rhnServer ORDER BY id;
-INSERT INTO susePackageList SELECT id, 'apt', 'x', '{{}}' FROM rhnServer;
+INSERT INTO package_states.state (name, own) SELECT 'minion-' || n, TRUE FROM generate_series(1, {minions} + 1) AS n;
+INSERT INTO package_states.package_list SELECT name, 'apt', 'x', '{{}}' FROM package_states.state;
 """
 
 
@@ -52,10 +49,13 @@ def run(options: Options) -> dict[Figure, Samples]:
         patched(Path(name)) as salt,
     ):
         database = scratch.make(server, "states")
-        for file in ("uyuni.sql", "package_states.sql"):
-            database.alone(schema.read(file))
-        _fill(database, options.minions)
         root = Path(name) / "sls"
+        keys = Path(name) / "pki" / "minions"
+        keys.mkdir(parents=True)
+        for number in range(1, options.minions + 2):
+            (keys / f"minion-{number}").write_text("key")
+        _do(salt, _changes(database, root), "setup")
+        _fill(database, options.minions)
         found = _measure(salt, database, root, options)
         size = sum(path.stat().st_size for path in root.rglob("*.sls"))
     return {
@@ -80,7 +80,7 @@ def _fill(database: Database, minions: int) -> None:
     """Give each minion its own state; the last one has many entries, and has sent as many packages."""
     database.run(FLEET.format(minions=minions))
     columns = "state_id, number, contents, author, items"
-    insert = f"INSERT INTO susePackageStateRevision ({columns}) VALUES (%s, 1, 1, 'x', %s::jsonb)"  # noqa: S608 - ours
+    insert = f"INSERT INTO package_states.revision ({columns}) VALUES (%s, 1, 1, 'x', %s::jsonb)"  # noqa: S608 - ours
     for minion in range(1, minions + 1):
         database.run(insert, minion, json.dumps(_entries(minion, ENTRIES)))
     database.run(insert, minions + 1, json.dumps(_entries(1, ROWS)))
@@ -88,18 +88,33 @@ def _fill(database: Database, minions: int) -> None:
         f"package-{number:05d}": {"versions": [f"1.5-{number}"], "available": ["1.0", f"1.5-{number}", "3.0"]}
         for number in range(ROWS)
     }
-    database.run("UPDATE susePackageList SET packages = %s::jsonb WHERE server_id = %s", json.dumps(there), minions + 1)
+    update = "UPDATE package_states.package_list SET packages = %s::jsonb WHERE minion_id = %s"
+    database.run(update, json.dumps(there), f"minion-{minions + 1}")
+
+
+def _changes(database: Database, root: Path) -> dict[str, Any]:
+    """Return the options of the master."""
+    return {
+        "postgres": database.server.salt_options(),
+        "package_states": {"sls_root": str(root)},
+        "pki_dir": str(root.with_name("pki")),
+    }
+
+
+def _do(salt: Salt, changes: dict[str, Any], function: str, **arguments: object) -> tuple[float, Any]:
+    """Return the seconds that a function of the runner takes, and its result."""
+    seconds, found = salt.process.run("run", changes, f"package_states.{function}", arguments)
+    if "error" in found:
+        raise BenchmarkError(f"package_states.{function} failed: {found['error']}")
+    return seconds, found["result"]
 
 
 def _measure(salt: Salt, database: Database, root: Path, options: Options) -> list[dict[str, float]]:
     """Return the seconds of each, turn by turn."""
-    changes = {"postgres": database.server.salt_options(), "package_states": {"sls_root": str(root)}}
+    changes = _changes(database, root)
 
     def do(function: str, **arguments: object) -> tuple[float, Any]:
-        seconds, found = salt.process.run("run", changes, f"package_states.{function}", arguments)
-        if "error" in found:
-            raise BenchmarkError(f"package_states.{function} failed: {found['error']}")
-        return seconds, found["result"]
+        return _do(salt, changes, function, **arguments)
 
     def turn(number: int) -> dict[str, float]:
         samples = {}

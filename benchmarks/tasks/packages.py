@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from salt.package_states import item, resolver, sls
+from saltext.package_states import item, resolver, sls
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.bed import Bed, BedSettings
-from harness.database import schema, scratch
+from harness.database import scratch
 from tests.live.apt_root import roots
 
 if TYPE_CHECKING:
@@ -37,14 +37,7 @@ def _answer(bed: Bed, command: str, *arguments: str) -> Any:  # noqa: ANN401 - o
 def test_from_a_saved_state_to_a_repaired_minion(root: Path, tmp_path: Path, apt_root: AptRoot) -> None:
     """Save, highstate, see a removal behind Salt's back in the status, repair it; import it all: nothing changes."""
     with scratch.served(tmp_path) as server:
-        database = scratch.make(server, "states")
-        for name in ("uyuni.sql", "package_states.sql"):
-            database.alone(schema.read(name))
-        database.run("INSERT INTO web_customer VALUES (1, 'one')")
-        database.run("INSERT INTO rhnServerGroup VALUES (3, 'front', '', 1)")
-        database.run("INSERT INTO rhnServer VALUES (1, 1, %s)", NAME)
-        database.run("INSERT INTO suseMinionInfo VALUES (1, %s)", NAME)
-        database.run("INSERT INTO rhnServerGroupMembers VALUES (1, 3)")
+        scratch.make(server, "states")
         files = tmp_path / "srv"
         files.mkdir()
         (files / "top.sls").write_text("base: {'*': [susemanager.packages]}\n")
@@ -53,7 +46,8 @@ def test_from_a_saved_state_to_a_repaired_minion(root: Path, tmp_path: Path, apt
             folder=tmp_path / "bed",
             master_options={
                 "postgres": server.salt_options() | {"db": "states"},
-                "package_states": {"sls_root": str(files)},
+                "package_states": {},
+                "nodegroups": {"front": f"L@{NAME}"},
                 "file_roots": {"base": [str(files)]},
             },
             pillar="none",
@@ -78,6 +72,7 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path) -> None:
         assert all(state["result"] for state in found.values()), found
         return {name.split("_|-")[1]: state["changes"] for name, state in found.items() if state["changes"]}
 
+    states("setup")
     states("create", "front")
     for arguments in (["show", "front", "revision=7"], ["set", "front", "{{ x }}", "latest"], ["refresh", "nobody"]):
         done = bed.run("salt-run", [f"package_states.{arguments[0]}", *arguments[1:]])

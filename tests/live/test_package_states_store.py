@@ -21,26 +21,34 @@ if TYPE_CHECKING:
     from harness.database.postgres import Postgres
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
-FILES = ("uyuni.sql", "package_states.sql", "package_states.sql")
 MINIONS = ("web", "web1.example.com", "db")
 # from low to high: how a state gets there, for the minion web
 LEVELS = ("organization", "group", "grains", "minion", "own")
-TARGETS = {"organization": "one", "group": "a", "grains": "role:front", "minion": "web"}
+ORGANIZATIONS = {"database": "one", "keys": "all"}
+NODEGROUPS = {"a": "L@web", "b": "L@web,web1.example.com", "empty": "L@nobody"}
 
 
 @dataclass(frozen=True)
 class States:
-    """A database with three minions, and the runner of a Salt whose files are below `root`."""
+    """A database, three minions, and the runner of a Salt whose files are below `root`."""
 
     salt: Salt
     database: scratch.Database
     root: Path
+    registry: str
+
+    def target(self, level: str) -> str:
+        """Return what a state is assigned to so that it applies to the minion web on this level."""
+        targets = {"group": "a", "grains": "role:front", "minion": "web"}
+        return targets.get(level, ORGANIZATIONS[self.registry])
 
     def answer(self, function: str, **arguments: object) -> dict[str, Any]:
         """Return what the runner answers: `result` or `error`, and `retcode`."""
         changes = {
             "postgres": self.database.server.salt_options(),
-            "package_states": {"sls_root": str(self.root)},
+            "package_states": {"sls_root": str(self.root), "minions": self.registry},
+            "nodegroups": NODEGROUPS,
+            "pki_dir": str(self.root / "pki"),
         }
         found: dict[str, Any] = self.salt.act("run", changes, f"package_states.{function}", arguments)
         return found
@@ -67,11 +75,11 @@ class States:
     def send(self, minion: str, packages: dict[str, dict[str, Any]], platform: str = "apt") -> None:
         """Store packages as if the minion had sent them."""
         self.database.run(
-            "INSERT INTO susePackageList SELECT server_id, %s, 'x', %s::jsonb FROM suseMinionInfo WHERE minion_id = %s"
-            " ON CONFLICT (server_id) DO UPDATE SET platform = EXCLUDED.platform, packages = EXCLUDED.packages",
+            "INSERT INTO package_states.package_list VALUES (%s, %s, 'x', %s::jsonb)"
+            " ON CONFLICT (minion_id) DO UPDATE SET platform = EXCLUDED.platform, packages = EXCLUDED.packages",
+            minion,
             platform,
             json.dumps(packages),
-            minion,
         )
 
 
@@ -90,19 +98,32 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
         yield found
 
 
-@pytest.fixture
+@pytest.fixture(params=ORGANIZATIONS)
 def states(server: Postgres, salt: Salt, tmp_path: Path, request: pytest.FixtureRequest) -> States:
-    """Return an empty set of states."""
+    """Return an empty set of states, with minions from accepted keys, or from Uyuni's tables."""
     made = scratch.make(server, f"states_{abs(hash(request.node.name))}")
-    for name in FILES:
-        made.alone(schema.read(name))
+    found = States(salt, made, tmp_path, request.param)
+    if request.param == "database":
+        uyuni(made)
+    else:
+        keys = tmp_path / "pki" / "minions"
+        keys.mkdir(parents=True)
+        for minion in MINIONS:
+            (keys / minion).write_text("key")
+    found.do("setup", uyuni=request.param == "database")
+    assert found.do("setup")["applied"] == []
+    return found
+
+
+def uyuni(made: scratch.Database) -> None:
+    """Fill a database with tables of Uyuni."""
+    made.alone(schema.read("uyuni.sql"))
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
-    made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
+    made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1), (13, 'empty', '', 1)")
     for number, minion in enumerate(MINIONS, 1):
         made.run("INSERT INTO rhnServer VALUES (%s, %s, %s)", number, 2 if minion == "db" else 1, minion)
         made.run("INSERT INTO suseMinionInfo VALUES (%s, %s)", number, minion)
     made.run("INSERT INTO rhnServerGroupMembers VALUES (1, 3), (1, 12), (2, 12)")
-    return States(salt, made, tmp_path)
 
 
 def _place(states: States, level: str, name: str, priority: int = 0) -> str:
@@ -110,7 +131,7 @@ def _place(states: States, level: str, name: str, priority: int = 0) -> str:
     name = "web" if level == "own" else name
     states.do("create", name=name)
     if level != "own":
-        states.do("assign", name=name, kind=level, target=TARGETS[level], priority=priority)
+        states.do("assign", name=name, kind=level, target=states.target(level), priority=priority)
     return name
 
 
@@ -142,17 +163,19 @@ def test_a_conflict_of_equals_is_refused_at_saving(states: States, level: str) -
     assert all(word in error for word in ("foo", "one-state", "two-state", "latest", "removed"))
     assert states.do("show", name=two)["revision"] == 0
     assert states.files() == before
-    states.do("assign", name=two, kind=level, target=TARGETS[level], priority=1)
+    states.do("assign", name=two, kind=level, target=states.target(level), priority=1)
     states.set(two, "foo", "removed")
     # and taking the priority away again is the same conflict
-    error = states.refused("assign", name=two, kind=level, target=TARGETS[level], priority=0)
+    error = states.refused("assign", name=two, kind=level, target=states.target(level), priority=0)
     assert "one-state" in error
 
 
 def test_a_conflict_is_found_in_a_group_without_minions(states: States) -> None:
     """States of one target conflict whoever its minions will be."""
-    states.database.run("DELETE FROM rhnServerGroupMembers")
-    one, two = _place(states, "group", "one-state"), _place(states, "group", "two-state")
+    one, two = "one-state", "two-state"
+    for name in (one, two):
+        states.do("create", name=name)
+        assert states.do("assign", name=name, kind="group", target="empty")["minions"] == []
     states.set(one, "foo", "latest")
     assert "one-state" in states.refused("set", name=two, package="foo", wanted="removed")
 
@@ -163,13 +186,13 @@ def test_history_only_grows(states: States) -> None:
     for version in ("1.0", "1.10", "2.0"):
         states.set("web", "foo", "installed", version)
     statements = (
-        "UPDATE susePackageStateRevision SET author = 'other'",
-        "DELETE FROM susePackageStateRevision",
-        "TRUNCATE susePackageStateRevision",
-        "DELETE FROM susePackageState",
-        "SET session_replication_role = replica; DELETE FROM susePackageStateRevision",
-        "INSERT INTO susePackageStateRevision (state_id, number, contents, author, items) VALUES (1, 3, 3, 'x', '[]')",
-        "INSERT INTO susePackageStateRevision (state_id, number, contents, author, items) VALUES (1, 9, 9, 'x', '[]')",
+        "UPDATE package_states.revision SET author = 'other'",
+        "DELETE FROM package_states.revision",
+        "TRUNCATE package_states.revision",
+        "DELETE FROM package_states.state",
+        "SET session_replication_role = replica; DELETE FROM package_states.revision",
+        "INSERT INTO package_states.revision (state_id, number, contents, author, items) VALUES (1, 3, 3, 'x', '[]')",
+        "INSERT INTO package_states.revision (state_id, number, contents, author, items) VALUES (1, 9, 9, 'x', '[]')",
     )
     for statement in statements:
         with pytest.raises(psycopg2.Error):
@@ -219,7 +242,7 @@ def test_two_editors(states: States) -> None:
 
     def save(number: int) -> None:
         with patched(states.root / f"salt{number}") as other:
-            mine = States(other, states.database, states.root)
+            mine = States(other, states.database, states.root, states.registry)
             for package in range(5):
                 mine.set("front", f"pkg{number}-{package}", "latest")
 
@@ -298,7 +321,7 @@ def test_saving_compiles_what_depends_on_it(states: States) -> None:
 def test_hostile_input_reaches_no_table(states: States) -> None:
     """Whatever is refused leaves the tables alone, and what people may write freely is kept as it is."""
     states.do("create", name="front")
-    bad = ("'; DROP TABLE susePackageState; --", "%s", "{{ 1 }}", "a\nb", "../x", "x\u0000", "$(id)")
+    bad = ("'; DROP TABLE package_states.state; --", "%s", "{{ 1 }}", "a\nb", "../x", "x\u0000", "$(id)")
     for text in bad:
         for arguments in (
             {"name": text, "package": "foo", "wanted": "latest"},
@@ -321,3 +344,21 @@ def test_hostile_input_reaches_no_table(states: States) -> None:
     free = "'; DROP TABLE x; -- {{ 1 }} %s \u00e9"
     states.do("set", name="front", package="foo", wanted="latest", comment=free, author=free)
     assert states.do("history", name="front")[0]["comment"] == free
+
+
+def test_what_is_gone_can_be_unassigned(states: States) -> None:
+    """A group that is there no more is shown as gone, applies to nobody, and can be taken away by its id."""
+    _place(states, "group", "front")
+    states.set("front", "foo", "latest")
+    gone = "3"
+    if states.registry == "database":
+        states.database.run("DELETE FROM rhnServerGroup WHERE id = 3")
+    else:
+        gone = "old"
+        states.database.run("UPDATE package_states.assignment SET target = 'old'")
+    assert states.do("show", name="front")["assigned"] == [f"group {gone} (gone) (priority 0)"]
+    states.send("web", {})
+    assert states.do("status", minion="web", table=False)["rows"] == []
+    assert "is not assigned to group other" in states.refused("unassign", name="front", kind="group", target="other")
+    states.do("unassign", name="front", kind="group", target=gone)
+    assert states.do("show", name="front")["assigned"] == []

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(shutil.which("psql") is None, reason="needs psql: `apt-get install postgresql-client`"),
 ]
-NEED_UYUNI = ("pillar.sql", "pillar_rfc.sql", "pillar_target.sql", "package_states.sql")
+NEED_UYUNI = ("pillar.sql", "pillar_rfc.sql", "pillar_target.sql")
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,14 @@
 """
-What the beacon ``pkgset``, the package modules and the engine ``pkgset`` share.
+Tell whoever watches a minion's packages which changes are Salt's own
 
 .. versionadded:: 3009.0
 
 A package manager's plugin leaves a line in a cookie file when the set of
-packages has changed. Salt's own changes are no news: for the plugins Salt sets
-``SALT_RUNNING`` in the environment, and for the beacon, which looks at dpkg's
-status file as well, the package module writes down what the file was before and
-after. The beacon follows such pairs from what it has seen to what is there; a
-change that the pairs don't explain was made by someone else, even if it was made
+packages has changed. Salt's own changes are no news: for the plugins, the package
+modules set ``SALT_RUNNING`` in the environment. For a beacon that looks at dpkg's
+status file as well, they write down what the file was before and after, in the
+file ``pkgset/own`` of the minion's ``cachedir``, if a beacon has made that. A
+change that such pairs don't explain was made by someone else, even if it was made
 just before Salt's.
 """
 
@@ -24,10 +24,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-COOKIES = ("/var/cache/salt/minion/rpmdb.cookie", "/var/cache/salt/minion/dpkg.cookie")
 DPKG_STATUS = "/var/lib/dpkg/status"
-# where the stored package lists are if there are no package states
-BANK = "packages"
 
 # minions without multiprocessing have a thread for each job
 _LOCK = threading.Lock()
@@ -106,80 +103,3 @@ def own_change(opts, path=DPKG_STATUS, changes=True):
                 after = digest(path)[0]
                 if before != after:
                     fh_.write(f"{before} {after}\n")
-
-
-@contextlib.contextmanager
-def own_changes(opts):
-    """
-    Yield a function that returns the pairs which :func:`own_change` has written,
-    and forgets them if all went well; or ``None`` while Salt is changing something
-    """
-    place = folder(opts)
-    os.makedirs(place, mode=0o700, exist_ok=True)
-    with salt.utils.files.fopen(os.path.join(place, "own"), "a+") as fh_:
-        try:
-            fcntl.flock(fh_, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield None
-            return
-        fh_.seek(0)
-        pairs = [tuple(line.split()) for line in fh_ if len(line.split()) == 2]
-        yield pairs
-        if pairs:
-            fh_.truncate(0)
-
-
-def explained(pairs, before, after):
-    """
-    Say whether Salt's own changes lead from one state of the file to another
-    """
-    seen, waiting = set(), [before]
-    while waiting:
-        state = waiting.pop()
-        if state == after:
-            return True
-        if state not in seen:
-            seen.add(state)
-            waiting.extend(end for begin, end in pairs if begin == state)
-    return False
-
-
-def function(opts):
-    """
-    Return the execution function whose result :func:`store` takes
-    """
-    return "package_state.inventory" if "package_states" in opts else "pkg.list_pkgs"
-
-
-def store(opts, minion, packages):
-    """
-    Store what a minion has said of its packages
-
-    With ``package_states`` in the master's configuration it goes to its database,
-    and the minion's status is made anew; otherwise to the bank ``packages`` of the
-    master's cache.
-    """
-    if "package_states" in opts:
-        # pylint: disable=import-error,no-name-in-module,no-member
-        import salt.package_states.refresh
-
-        return salt.package_states.refresh.store(opts, minion, packages)
-    import salt.cache
-
-    salt.cache.factory(opts).store(BANK, minion, packages)
-    return {"minion": minion}
-
-
-def stored(opts, minion):
-    """
-    Return the packages of a minion with their versions, from where :func:`store`
-    puts them; they are empty if none are stored
-    """
-    if "package_states" in opts:
-        # pylint: disable=import-error,no-name-in-module,no-member
-        import salt.package_states.refresh
-
-        return salt.package_states.refresh.installed(opts, minion)
-    import salt.cache
-
-    return salt.cache.factory(opts).fetch(BANK, minion)

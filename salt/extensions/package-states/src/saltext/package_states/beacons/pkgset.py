@@ -1,0 +1,268 @@
+"""
+Beacon to tell the master that packages were changed by someone other than Salt
+===============================================================================
+
+A package manager's plugin (``scripts/suse`` in Salt's sources has those of
+zypper, yum, dnf and dpkg) writes a line into a cookie file when it has changed
+the set of packages. This beacon looks whether the line has changed since, and
+fires one event, ``salt/beacon/<minion id>/pkgset/changed``, if it has.
+
+On systems with dpkg the beacon looks at dpkg's status file as well, so that it
+sees what no plugin does: changed holds (``apt-mark hold``), and anything at all
+where the plugin isn't installed.
+
+What Salt's own functions (``pkg.install``, ``pkg.remove``, ``pkg.purge``,
+``pkg.upgrade``, ``pkg.hold`` and so on) change is no event. What ``cmd.run`` of
+a package manager changes is one, unless ``SALT_RUNNING=1`` is in its environment
+and, with dpkg, the plugin is all that is looked at (``database: False``).
+
+What the beacon has seen is kept in the minion's ``cachedir``, so a change that
+was made while the minion was down is reported once when it is back. The very
+first look, which has nothing to compare with, reports what was changed since the
+minion was started, Salt's own changes included, and nothing older: a list of
+packages that the master asked for meanwhile may be one of before.
+"""
+
+import logging
+import os
+import struct
+
+import salt.utils.atomicfile
+import salt.utils.beacons
+import salt.utils.files
+import salt.utils.json
+import saltext.package_states.pkgset
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+try:
+    import psutil
+
+    HAS_PSUTIL = True
+except ImportError:
+    HAS_PSUTIL = False
+
+log = logging.getLogger(__name__)
+
+__virtualname__ = "pkgset"
+
+OPTIONS = ("cookie", "database")
+
+
+def __virtual__():
+    if fcntl is None:
+        return False, "pkgset beacon: not available on this platform"
+    return __virtualname__
+
+
+def _options(config):
+    """
+    Return the configuration, which may be a list or a dictionary, as a dictionary
+    """
+    if isinstance(config, dict):
+        return config
+    return salt.utils.beacons.list_to_dict(config)
+
+
+def validate(config):
+    """
+    Validate the beacon configuration
+    """
+    if isinstance(config, list):
+        if not all(isinstance(item, dict) for item in config):
+            return False, "Configuration for pkgset beacon must be a list of dicts."
+    elif not isinstance(config, dict):
+        return False, "Configuration for pkgset beacon must be a list or a dict."
+    config = _options(config)
+    cookie = config.get("cookie", [])
+    if not isinstance(cookie, str) and not (
+        isinstance(cookie, list) and all(isinstance(path, str) for path in cookie)
+    ):
+        return (
+            False,
+            "Option cookie of pkgset beacon must be a path or a list of paths.",
+        )
+    if (
+        not isinstance(config.get("database", ""), str)
+        and config["database"] is not False
+    ):
+        return False, "Option database of pkgset beacon must be a path or False."
+    return True, "Valid beacon configuration"
+
+
+def _cookie(path):
+    """
+    Return the line of a cookie file, or an empty one
+    """
+    try:
+        with salt.utils.files.fopen(path, "r") as fh_:
+            return fh_.readline().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _locked(path):
+    """
+    Say whether a process has locked the file, without locking it
+    """
+    try:
+        with salt.utils.files.fopen(path, "rb") as fh_:
+            ask = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            # where the structure is another one, an answer is an error, or "no"
+            said = fcntl.fcntl(fh_, fcntl.F_GETLK, ask)
+            return struct.unpack("hhqqi", said)[0] != fcntl.F_UNLCK
+    except (OSError, struct.error):
+        return False
+
+
+def _database(path, old):
+    """
+    Return what there is to know of dpkg's status file; it is only read if it is
+    another one than before
+    """
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    if (
+        old
+        and old["path"] == path
+        and old["stamp"] == [stat.st_ino, stat.st_size, stat.st_mtime_ns]
+    ):
+        return old
+    sha, stat = saltext.package_states.pkgset.digest(path)
+    if sha is None:
+        return None
+    return {
+        "path": path,
+        "digest": sha,
+        "mtime": int(stat.st_mtime),
+        "stamp": [stat.st_ino, stat.st_size, stat.st_mtime_ns],
+    }
+
+
+def _load(place):
+    """
+    Return what was seen last, or ``None`` if there was no look yet
+    """
+    try:
+        with salt.utils.files.fopen(place, "r") as fh_:
+            seen = salt.utils.json.load(fh_)
+        return {"cookies": dict(seen["cookies"]), "database": seen["database"]}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        log.warning(
+            "%s is not readable, so the pkgset beacon begins anew: %s", place, exc
+        )
+        return None
+
+
+def _written_since_start(paths):
+    """
+    Return those of the files that were written after this minion was started
+    """
+    if not HAS_PSUTIL:
+        return []
+    start = psutil.Process().create_time()
+    ret = []
+    for path in paths:
+        try:
+            if os.stat(path).st_mtime >= start:
+                ret.append(path)
+        except OSError:
+            continue
+    return ret
+
+
+def _changed(old, new, pairs):
+    """
+    Return the files that show a change which is not Salt's own
+    """
+    ret = []
+    before, after = old["database"], new["database"]
+    same = before and after and before["path"] == after["path"]
+    if same and not saltext.package_states.pkgset.explained(
+        pairs, before["digest"], after["digest"]
+    ):
+        ret.append(after["path"])
+    # the plugin may write its line some moments after the change was seen
+    known = [f"{one['digest']} {one['mtime']}" for one in (before,) if one]
+    for path, line in new["cookies"].items():
+        if path in old["cookies"] and line not in [old["cookies"][path], *known]:
+            ret.append(path)
+    return ret
+
+
+def beacon(config):
+    """
+    Look whether packages were changed since the last look
+
+    .. code-block:: yaml
+
+        beacons:
+          pkgset:
+            - interval: 5
+
+    or, as all options have defaults:
+
+    .. code-block:: yaml
+
+        beacons:
+          pkgset:
+            interval: 5
+            cookie:
+              - /var/cache/salt/minion/rpmdb.cookie
+              - /var/cache/salt/minion/dpkg.cookie
+            database: /var/lib/dpkg/status
+
+    interval
+        Seconds between two looks
+
+    cookie
+        The path of a cookie file, or a list of them. The plugins write to
+        ``/var/cache/salt/minion``, wherever ``cachedir`` is.
+
+    database
+        The path of dpkg's status file; ``False`` to look at cookies only
+    """
+    config = _options(config)
+    cookies = config.get("cookie", saltext.package_states.pkgset.COOKIES)
+    if isinstance(cookies, str):
+        cookies = [cookies]
+    path = config.get("database", saltext.package_states.pkgset.DPKG_STATUS)
+
+    with saltext.package_states.pkgset.own_changes(__opts__) as pairs:
+        if pairs is None:
+            return []
+        if path:
+            # a package manager at work: what is there now is not what there will be
+            locks = [
+                os.path.join(os.path.dirname(path), name)
+                for name in ("lock-frontend", "lock")
+            ]
+            if any(_locked(lock) for lock in locks):
+                return []
+        place = os.path.join(saltext.package_states.pkgset.folder(__opts__), "seen")
+        old = __context__.get(__virtualname__) or _load(place)
+        new = {
+            "cookies": {one: _cookie(one) for one in cookies},
+            "database": _database(path, old and old["database"]) if path else None,
+        }
+        if old:
+            for one, line in new["cookies"].items():
+                # a cookie that goes tells nothing, one that is the same when it is back neither
+                new["cookies"][one] = line or old["cookies"].get(one, "")
+            new["database"] = new["database"] or (old["database"] if path else None)
+        if new != old:
+            with salt.utils.atomicfile.atomic_open(place, "w") as fh_:
+                salt.utils.json.dump(new, fh_)
+        __context__[__virtualname__] = new
+        if old:
+            changed = _changed(old, new, pairs)
+        else:
+            changed = _written_since_start([path, *cookies] if path else cookies)
+    return [{"tag": "changed", "files": changed}] if changed else []

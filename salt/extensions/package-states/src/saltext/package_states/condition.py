@@ -1,0 +1,103 @@
+"""
+What a version must fulfil: ``>=1.0,<2.0``, ``!=1.5``, ``=1.*``.
+
+A condition is written with commas, all of its parts must hold. Without an
+operator, ``=`` is meant. ``=`` and ``!=`` take the wildcards ``*`` and ``?``.
+"""
+
+import fnmatch
+import functools
+import re
+
+import saltext.package_states.names as names
+from saltext.package_states.errors import InvalidInput
+from saltext.package_states.version import compare
+
+OPERATORS = ("=", "<", "<=", ">", ">=", "!=")
+_PART = re.compile(r"(<=|>=|!=|==|=|<|>)?\s*(.*)\Z", re.DOTALL)
+_HOLDS = {
+    "=": lambda order: order == 0,
+    "!=": lambda order: order != 0,
+    "<": lambda order: order < 0,
+    "<=": lambda order: order <= 0,
+    ">": lambda order: order > 0,
+    ">=": lambda order: order >= 0,
+}
+# how many parts one condition may have
+MOST = 16
+
+
+def is_glob(version):
+    """
+    Return whether a version of a condition has wildcards
+
+    :param str version: of a part of a condition
+    """
+    return "*" in version or "?" in version
+
+
+@functools.lru_cache(maxsize=16384)
+def parse(text):
+    """
+    Return the parts of a condition, a tuple of pairs of operator and version
+
+    :param str text: the condition, empty or None for any version
+    :raises InvalidInput: if it is none
+    """
+    if text is None or text == "":
+        return ()
+    if not isinstance(text, str):
+        names.version(text)
+    parts = []
+    for part in text.split(","):
+        operator, version = _PART.match(part.strip()).groups()
+        operator = {None: "=", "==": "="}.get(operator, operator)
+        if is_glob(version):
+            if operator not in ("=", "!="):
+                raise InvalidInput(
+                    f"{operator} takes no wildcards; write a whole version, or use = or !=."
+                )
+            names.glob(version)
+        else:
+            names.version(version)
+        parts.append((operator, version))
+    if len(parts) > MOST:
+        raise InvalidInput(f"A condition has at most {MOST} parts; split the state.")
+    return tuple(dict.fromkeys(parts))
+
+
+def show(parts):
+    """
+    Return a condition as text that :func:`parse` takes
+
+    :param parts: a tuple of pairs of operator and version
+    """
+    return ",".join(f"{operator}{version}" for operator, version in parts)
+
+
+def meets(manager, version, parts):
+    """
+    Return whether a version fulfils all parts of a condition
+
+    :param str manager: see :func:`saltext.package_states.version.compare`
+    :param str version: a version
+    :param parts: a tuple of pairs of operator and version
+    """
+    for operator, wanted in parts:
+        if is_glob(wanted):
+            if _like(version, wanted) != (operator == "="):
+                return False
+        elif not _HOLDS[operator](compare(manager, version, wanted)):
+            return False
+    return True
+
+
+def _like(version, pattern):
+    """
+    Return whether a version is like a pattern, with or without its epoch
+    """
+    if fnmatch.fnmatchcase(version, pattern):
+        return True
+    return ":" not in pattern and fnmatch.fnmatchcase(
+        version.partition(":")[2], pattern
+    )

@@ -1,0 +1,91 @@
+"""
+The generated files, ``susemanager/packages-$id.sls`` below a root.
+
+A file is written beside its place and then moved there: whoever reads it sees
+the old one or the new one. One that would not change is not touched.
+"""
+
+import os
+
+import saltext.package_states.names as names
+import saltext.package_states.sls as sls
+import salt.utils.atomicfile
+import salt.utils.files
+from saltext.package_states.errors import PackageStateError
+
+FOLDER = "susemanager"
+
+
+def root(opts):
+    """
+    Return the first folder of the environment ``base`` of a master
+
+    :param dict opts: its options
+    :raises PackageStateError: if it has none
+    """
+    found = (opts.get("file_roots") or {}).get("base")
+    if not found:
+        raise PackageStateError(
+            "The master has no file_roots for base; give sls_root under package_states."
+        )
+    return found[0]
+
+
+def path(root, name):
+    """
+    Return the path of the file of a state or minion
+
+    :param str root: one of the file roots
+    :param str name: of the state, which can be the id of a minion
+    :raises InvalidInput: if the name is not accepted
+    """
+    return os.path.join(root, FOLDER, f"packages-{names.state(name)}.sls")
+
+
+def write(root, name, text):
+    """
+    Write the file of a state or minion, and return whether it changed
+
+    :param str root: one of the file roots
+    :param str name: of the state, which can be the id of a minion
+    :param str text: what the file should hold
+    :raises PackageStateError: if it can't be written
+    """
+    return _write(path(root, name), text)
+
+
+def ship(root):
+    """
+    Write ``susemanager/packages.sls``, which includes the file of each minion
+
+    :param str root: one of the file roots
+    """
+    return _write(os.path.join(root, FOLDER, "packages.sls"), sls.SHIPPED)
+
+
+def _write(place, text):
+    data = text.encode()
+    try:
+        with salt.utils.files.fopen(place, "rb") as handle:
+            if handle.read() == data:
+                return False
+    except FileNotFoundError:
+        pass
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+    beside = f"{place}.{os.getpid()}.new"
+    try:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with salt.utils.files.fopen(beside, "wb") as handle:
+            handle.write(data)
+        salt.utils.atomicfile.atomic_rename(beside, place)
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+    return True
+
+
+def _unwritable(place, exc):
+    return PackageStateError(
+        f"{place} can't be written: {exc.strerror}; see that the master may write"
+        " there, then run package_states.compile."
+    )

@@ -1,0 +1,257 @@
+"""
+Which states apply to which minions.
+
+Everything is read with a few queries, however many minions are asked for. Grains
+are those that the minions sent last, out of the cache of the master.
+"""
+
+from typing import NamedTuple
+
+import salt.cache
+import salt.utils.data
+import salt.version
+import saltext.package_states.platforms as platforms
+import saltext.package_states.registry as registry
+import saltext.package_states.resolver as resolver
+import saltext.package_states.store as store
+from saltext.package_states.errors import NotThere, PackageStateError
+from saltext.package_states.resolver import Source
+
+# Before 3008 a minion has a bank of its own, and its grains are beside its pillar
+BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
+
+
+class Minion(NamedTuple):
+    """
+    A minion
+
+    id
+        Its id.
+
+    platform
+        Its package manager, or None if it is not known.
+    """
+
+    id: str
+    platform: str
+
+
+class Assignment(NamedTuple):
+    """
+    To whom a state applies
+
+    state, name
+        Its id and name.
+
+    level
+        One of :data:`saltext.package_states.resolver.LEVELS`.
+
+    value
+        The id of a minion, group or organization, or a grain match.
+
+    target
+        The same for people.
+
+    priority
+        Among states of one level, the higher one wins.
+    """
+
+    state: int
+    name: str
+    level: str
+    value: str
+    target: str
+    priority: int
+
+
+class Fleet:
+    """
+    The minions, and the states that apply to them
+
+    opts
+        The options of the master.
+
+    connection
+        See :func:`saltext.package_states.store.reading`.
+    """
+
+    def __init__(self, opts, connection):
+        self.connection = connection
+        self.registry = registry.get(opts, connection)
+        self._cache = salt.cache.factory(opts)
+        self._grains = {}
+        self.assignments = [
+            Assignment(*row[:4], self._label(*row[2:4]), row[4])
+            for row in store.assignments(connection)
+        ]
+        self.own = {
+            state.name: state for state in store.states(connection) if state.own
+        }
+
+    def grains(self, minion):
+        """
+        Return the grains that a minion sent last, empty ones if it never did
+
+        :param str minion: its id
+        """
+        if minion not in self._grains:
+            try:
+                if BANK_FOR_EACH:
+                    found = self._cache.fetch(f"minions/{minion}", "data")["grains"]
+                else:
+                    found = self._cache.fetch("grains", minion)
+            except Exception:  # pylint: disable=broad-except
+                # whatever a cache module raises: these are the grains of a minion
+                # that is not known, and nothing matches it
+                found = None
+            self._grains[minion] = found if isinstance(found, dict) else {}
+        return self._grains[minion]
+
+    def _label(self, level, value):
+        if level in (resolver.GRAINS, resolver.MINION):
+            return value
+        return self.registry.label(level, value) or f"{value} (gone)"
+
+    def minions(self, ids=None):
+        """
+        Return minions by id
+
+        :param ids: an iterable of their ids, None for all
+        """
+        found = self.registry.minions(ids)
+        if len(found) == 1:
+            sent = {found[0]: store.platform(self.connection, found[0])}
+        else:
+            sent = store.lists(self.connection)
+        return {
+            name: Minion(
+                name, sent.get(name) or platforms.manager(self.grains(name))
+            )
+            for name in found
+        }
+
+    def minion(self, name):
+        """
+        Return one minion
+
+        :raises NotThere: if there is none
+        """
+        # an id that looks like a number is one on the command line
+        found = self.minions([name]) if isinstance(name, str) else {}
+        if not found:
+            raise NotThere(
+                f"There is no minion {name!r};"
+                f" {self.registry.hint(resolver.MINION)}."
+            )
+        return found[name]
+
+    def applies(self, assignment, minion):
+        """
+        Return whether an assignment is one to this minion
+        """
+        if assignment.level == resolver.MINION:
+            return assignment.value == minion.id
+        if assignment.level == resolver.GRAINS:
+            return salt.utils.data.subdict_match(
+                self.grains(minion.id), assignment.value
+            )
+        return self.registry.belongs(minion.id, assignment.level, assignment.value)
+
+    def affected(self, state):
+        """
+        Return the minions to which a state applies, by id
+
+        :param State state: the state
+        """
+        if state.own:
+            return self.minions([state.name])
+        mine = [entry for entry in self.assignments if entry.state == state.id]
+        if not mine:
+            return {}
+        return {
+            name: minion
+            for name, minion in self.minions().items()
+            if any(self.applies(entry, minion) for entry in mine)
+        }
+
+    def sources(self, minions, revisions=None):
+        """
+        Return the sources of minions, a dictionary of lists by id
+
+        :param dict minions: minions by id
+        :param dict revisions: revisions by the id of their state, to take instead of
+            the newest
+        """
+        found = {}
+        for name, minion in minions.items():
+            found[name] = [
+                entry for entry in self.assignments if self.applies(entry, minion)
+            ]
+            if name in self.own:
+                own = self.own[name]
+                found[name].append(
+                    Assignment(own.id, name, resolver.OWN, None, name, 0)
+                )
+        needed = {entry.state for entries in found.values() for entry in entries}
+        revisions = dict(revisions or {})
+        revisions.update(store.newest(self.connection, needed - set(revisions)))
+        return {
+            name: [_source(entry, revisions[entry.state]) for entry in entries]
+            for name, entries in found.items()
+        }
+
+    def rivals(self, state, revisions):
+        """
+        Return the groups of sources that would conflict whoever the minions are
+
+        :param State state: one of each group is that of this state
+        :param dict revisions: as for :meth:`sources`
+        :return: a list of lists
+        """
+        mine = [entry for entry in self.assignments if entry.state == state.id]
+        groups = [
+            [
+                entry
+                for entry in self.assignments
+                if entry[2:4] + entry[5:] == one[2:4] + one[5:]
+            ]
+            for one in mine
+        ]
+        groups = [group for group in groups if len(group) > 1]
+        needed = {entry.state for group in groups for entry in group} - set(revisions)
+        revisions = {**revisions, **store.newest(self.connection, needed)}
+        return [
+            [_source(entry, revisions[entry.state]) for entry in group]
+            for group in groups
+        ]
+
+    def verdicts(self, minion, sources):
+        """
+        Return the verdicts for a minion, after a check that it can do what is wanted
+
+        :param Minion minion: the minion
+        :param sources: those that apply to it
+        :raises PackageStateError: names the minion and what is wrong
+        """
+        native = ""
+        if any(item.architecture for source in sources for item in source.items):
+            native = self.grains(minion.id).get("osarch", "")
+        try:
+            found = resolver.resolve(sources, native)
+            platforms.check(
+                minion.platform, (verdict.item for verdict in found), frozenset()
+            )
+        except PackageStateError as exc:
+            raise type(exc)(f"minion {minion.id}: {exc}") from exc
+        return found
+
+
+def _source(entry, revision):
+    return Source(
+        entry.name,
+        revision.contents,
+        entry.level,
+        entry.target,
+        entry.priority,
+        revision.items,
+    )

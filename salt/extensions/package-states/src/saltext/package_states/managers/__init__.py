@@ -1,0 +1,36 @@
+"""
+The package managers of the minions, behind one face.
+
+- :mod:`saltext.package_states.managers.apt`
+- :mod:`saltext.package_states.managers.rpm` -- zypper and dnf
+"""
+
+import saltext.package_states.managers.apt as apt
+import saltext.package_states.managers.rpm as rpm
+import saltext.package_states.platforms as platforms
+from saltext.package_states.errors import Unsupported
+
+_MANAGERS = {
+    platforms.APT: apt.Apt,
+    platforms.ZYPPER: rpm.Zypper,
+    platforms.DNF: rpm.Dnf,
+}
+
+
+def get(salt, opts, grains, context):
+    """
+    Return the package manager of this minion
+
+    :param salt: the execution modules, ``__salt__``
+    :param dict opts: the options of the minion
+    :param dict grains: its grains
+    :param dict context: ``__context__``, where what was found is kept
+    :raises Unsupported: if there is none that package states know
+    """
+    name = platforms.manager(grains)
+    if name is None:
+        raise Unsupported(
+            f"package states know no package manager of {grains.get('os_family')};"
+            " use them on systems with apt, zypper or dnf."
+        )
+    return _MANAGERS[name](salt, opts, context)

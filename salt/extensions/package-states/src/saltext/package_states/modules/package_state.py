@@ -1,0 +1,115 @@
+"""
+What a minion knows of its packages, for package states
+
+See the runner :mod:`package_states <saltext.package_states.runners.package_states>`, and for what
+is applied the state module :mod:`package_state <saltext.package_states.states.package_state>`.
+"""
+
+import hashlib
+import json
+
+import saltext.package_states.item as items
+import saltext.package_states.managers as managers
+import saltext.package_states.platforms as platforms
+from saltext.package_states.item import ABSENT
+
+__virtualname__ = "package_state"
+
+
+def __virtual__():
+    if platforms.manager(__grains__) is None:
+        return False, "package states need apt, zypper or dnf"
+    return __virtualname__
+
+
+def _manager():
+    return managers.get(__salt__, __opts__, __grains__, __context__)
+
+
+def inventory():
+    """
+    Return all packages of this minion, as package states want them
+
+    :return: a dictionary with ``platform``, ``digest`` and ``packages``. The
+        digest is that of the installed versions and holds: it changes with them.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt web1 package_state.inventory
+    """
+    manager = _manager()
+    packages = manager.inventory()
+    return {"platform": manager.name, "digest": _digest(packages), "packages": packages}
+
+
+def _digest(packages):
+    facts = [
+        [key, there["versions"], there["held"]]
+        for key, there in sorted(packages.items())
+        if there["versions"] or there["held"]
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def available(*names):
+    """
+    Return the versions that the repositories have of some packages
+
+    names
+        The names of the packages.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt web1 package_state.available nginx
+    """
+    manager = _manager()
+    keys = [items.make(name, items.UNMANAGED).key for name in names]
+    manager.fetch(keys)
+    return {key: list(manager.facts(key).available) for key in keys}
+
+
+def plan(packages, protected=()):
+    """
+    Return what would be done, without doing it
+
+    packages
+        A list of ``[name, wanted, version, floor]``, as in the state ``locks``.
+
+    protected
+        The names of further packages that must not be removed.
+
+    :return: by package, the ``action``, the ``version``, a ``reason``, and the
+        packages that would go too, ``also_removed``. Packages for which nothing is to
+        be done are left out.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt web1 package_state.plan '[["nginx", "removed", "", ""]]'
+    """
+    manager, found = _manager(), {}
+    entries = [items.make(*row) for row in packages]
+    manager.fetch([entry.key for entry in entries])
+    wanted = {
+        entry.key for entry in entries if entry.wanted not in (*ABSENT, items.UNMANAGED)
+    }
+    protected = {*platforms.PROTECTED, *protected}
+    for entry in entries:
+        decision = manager.decide(entry)
+        if decision.action == "nothing":
+            continue
+        also, refusal = [], ""
+        if decision.action != "impossible":
+            also, refusal = manager.losses(entry, decision, wanted, protected)
+        found[entry.key] = {
+            "action": "refused" if refusal else decision.action,
+            "version": decision.version,
+            "reason": refusal or decision.reason,
+            "also_removed": also,
+        }
+    return found

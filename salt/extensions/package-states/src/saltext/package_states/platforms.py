@@ -1,0 +1,132 @@
+"""
+What apt, zypper and dnf can do.
+
+What one of them can't do is an error when a state is compiled for such a minion:
+a package that silently stays as it is would be worse.
+"""
+
+import functools
+import re
+
+import saltext.package_states.condition as condition
+from saltext.package_states.errors import Protected, Unsupported
+from saltext.package_states.item import ABSENT, PURGED
+from saltext.package_states.version import APT, DNF, ZYPPER
+
+# the grain os_family
+FAMILIES = {"Debian": APT, "Suse": ZYPPER, "RedHat": DNF}
+
+# Without these, a minion does not come back. More can be protected with the
+# option ``protected``; apt and dnf know of others themselves.
+PROTECTED = frozenset(
+    "apt base-files bash coreutils dnf dpkg glibc init libc6 libsolv-tools libzypp"
+    " python3 rpm salt salt-common salt-minion systemd systemd-sysv venv-salt-minion"
+    " zypper".split()
+)
+
+_NAMES = {
+    APT: re.compile(r"[a-z0-9][a-z0-9+.-]+\Z"),
+    ZYPPER: re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*\Z"),
+    DNF: re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*\Z"),
+}
+_VERSIONS = {
+    APT: re.compile(r"[A-Za-z0-9.+~:*?-]+\Z"),
+    ZYPPER: re.compile(r"[A-Za-z0-9.+~^:_*?-]+\Z"),
+    DNF: re.compile(r"[A-Za-z0-9.+~^:_*?-]+\Z"),
+}
+_FOREIGN = {
+    APT: frozenset({"x86_64", "aarch64", "i586", "i686", "noarch", "ppc64le"}),
+    ZYPPER: frozenset({"amd64", "arm64", "i386", "all"}),
+    DNF: frozenset({"amd64", "arm64", "i386", "all"}),
+}
+
+
+def manager(grains):
+    """
+    Return the package manager of a minion, or None if it is not known
+
+    :param dict grains: the grains of the minion
+    """
+    return FAMILIES.get((grains or {}).get("os_family"))
+
+
+@functools.lru_cache(maxsize=65536)
+def problem(platform, item):
+    """
+    Return why a package manager can't do what is wanted, or None if it can
+
+    :param str platform: ``apt``, ``zypper`` or ``dnf``; None for one that is not known
+    :param Item item: a package, and what is wanted of it
+    """
+    if platform is None:
+        return None
+    if platform not in _NAMES:
+        return f"package states know no {platform}; use apt, zypper or dnf."
+    if not _NAMES[platform].match(item.name):
+        return f"{platform} has no package names like {item.name}; correct the name."
+    if item.architecture in _FOREIGN[platform]:
+        return (
+            f"{item.key}: {platform} has another name for this architecture; use that."
+        )
+    for _, version in (*item.condition, (">=", item.floor)):
+        if version and not _VERSIONS[platform].match(version):
+            return f"{item.key}: {platform} has no versions like {version}; correct it."
+    if platform == APT:
+        return None
+    if item.wanted == PURGED:
+        return (
+            f"{item.key}: {platform} can't purge, it keeps changed configuration;"
+            " use removed."
+        )
+    if item.wanted in ABSENT and item.condition:
+        return (
+            f"{item.key}: {platform} can't lock some versions out; use removed without"
+            " a version, or installed with the versions that are right."
+        )
+    return None
+
+
+def check(platform, items, protected=PROTECTED):
+    """
+    Check that a package manager can do what is wanted
+
+    :param str platform: see :func:`problem`
+    :param items: an iterable of items
+    :param protected: the names of packages that must not be removed
+    :raises Unsupported: names each package and what to do instead
+    :raises Protected: names each package
+    """
+    items = tuple(items)
+    guard(items, protected)
+    problems = [text for text in (problem(platform, item) for item in items) if text]
+    if problems:
+        raise Unsupported(" ".join(problems))
+
+
+def guard(items, protected=PROTECTED):
+    """
+    Check that no protected package is to be removed
+
+    :param items: an iterable of items
+    :param protected: the names of packages that must not be removed
+    :raises Protected: names each package
+    """
+    wrong = [
+        item.key
+        for item in items
+        if item.wanted in ABSENT and not item.condition and item.name in protected
+    ]
+    if wrong:
+        raise Protected(
+            f"{', '.join(wrong)} must not be removed; leave it installed, or say"
+            " unmanaged."
+        )
+
+
+def pattern(version):
+    """
+    Return whether apt can pin a version as it is written, see apt_preferences(5)
+
+    :param str version: a version, maybe with wildcards
+    """
+    return condition.is_glob(version) or bool(_VERSIONS[APT].match(version))

@@ -1,0 +1,176 @@
+"""
+The packages that a minion sent, and its status.
+
+:func:`saltext.package_states.modules.package_state.inventory` returns them:
+
+.. code-block:: text
+
+    {"platform": "apt", "digest": "<sha256>", "packages": {
+        "nginx": {"versions": ["1.22.1-9"], "available": ["1.22.1-9"],
+                  "candidate": "1.22.1-9", "held": False, "orphan": False,
+                  "configured": False, "kept": ""}}}
+
+A minion may send anything, so its answer is checked before it is stored.
+"""
+
+import json
+
+import saltext.package_states.status as status
+import saltext.package_states.store as tables
+from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
+from saltext.package_states.fleet import Fleet
+from saltext.package_states.version import MANAGERS
+
+# the bytes that the packages of one minion may have
+MOST = 16 * 1024 * 1024
+_TEXT, _LIST, _FLAG = str, list, bool
+_FIELDS = {
+    "versions": _LIST,
+    "available": _LIST,
+    "candidate": _TEXT,
+    "held": _FLAG,
+    "orphan": _FLAG,
+    "configured": _FLAG,
+    "kept": _TEXT,
+}
+
+
+def check(inventory):
+    """
+    Check that a minion sent its packages, and nothing else
+
+    :param inventory: what it sent
+    :raises InvalidInput: if it did not
+    """
+    good = (
+        isinstance(inventory, dict)
+        and inventory.get("platform") in MANAGERS
+        and isinstance(inventory.get("digest"), str)
+        and len(inventory["digest"]) <= 64
+        and isinstance(inventory.get("packages"), dict)
+        and all(
+            isinstance(key, str) and len(key) < 200 and _entry(there)
+            for key, there in inventory["packages"].items()
+        )
+    )
+    # PostgreSQL takes no NUL
+    if not good or "\\u0000" in (text := json.dumps(inventory)) or len(text) > MOST:
+        raise InvalidInput(
+            "The minion sent no list of packages; see what package_state.inventory says there."
+        )
+
+
+def _entry(there):
+    return isinstance(there, dict) and all(
+        field in _FIELDS
+        and isinstance(value, _FIELDS[field])
+        and (
+            not isinstance(value, list) or all(isinstance(part, str) for part in value)
+        )
+        for field, value in there.items()
+    )
+
+
+def store(opts, minion, inventory):
+    """
+    Store the packages that a minion sent
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :param dict inventory: what it sent
+    :raises PackageStateError: if it sent something else
+    """
+    check(inventory)
+    with tables.reading(opts) as connection:
+        tables.keep(connection, minion, inventory)
+
+
+def rows(opts, minion):
+    """
+    Return the rows of the status of a minion
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :raises NotThere: if it never sent its packages
+    """
+    with tables.reading(opts) as connection:
+        fleet = Fleet(opts, connection)
+        return _rows(fleet, minion)
+
+
+def summaries(opts):
+    """
+    Return the status of each minion that sent its packages, by id
+
+    :param dict opts: the options of the master
+    """
+    with tables.reading(opts) as connection:
+        return {
+            name: (
+                {"minion": name, "consistent": False, "error": str(found)}
+                if isinstance(found, PackageStateError)
+                else status.summary(name, found)
+            )
+            for name, found in every(Fleet(opts, connection))
+        }
+
+
+def every(fleet, ids=None):
+    """
+    Yield each minion that sent its packages with the rows of its status, or with the
+    error that there is instead
+
+    :param Fleet fleet: the minions
+    :param ids: an iterable of the ids of minions, None for all
+    """
+    sent = tables.lists(fleet.connection)
+    minions = fleet.minions(sorted(sent if ids is None else set(sent) & set(ids)))
+    sources = fleet.sources(minions)
+    for name in sorted(minions):
+        there = packages(fleet.connection, minions[name])
+        try:
+            verdicts = fleet.verdicts(minions[name], sources[name])
+        except PackageStateError as exc:
+            yield name, exc
+        else:
+            yield name, status.rows(verdicts, minions[name].platform, there)
+
+
+def installed(opts, minion):
+    """
+    Return the versions of the packages that a minion had when it sent them last, as
+    ``pkg.list_pkgs`` does
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :raises NotThere: if it never sent its packages
+    """
+    with tables.reading(opts) as connection:
+        found = packages(connection, Fleet(opts, connection).minion(minion))
+    return {
+        key: ",".join(there["versions"])
+        for key, there in found.items()
+        if there.get("versions")
+    }
+
+
+def packages(connection, minion):
+    """
+    Return the packages that a minion sent last
+
+    :param connection: see :func:`saltext.package_states.store.reading`
+    :param Minion minion: the minion
+    :raises NotThere: if it never did
+    """
+    found = tables.kept(connection, minion.id)
+    if found is None:
+        raise NotThere(
+            f"{minion.id} never sent its packages; run package_states.refresh {minion.id}."
+        )
+    return found
+
+
+def _rows(fleet, name):
+    minion = fleet.minion(name)
+    verdicts = fleet.verdicts(minion, fleet.sources({name: minion})[name])
+    return status.rows(verdicts, minion.platform, packages(fleet.connection, minion))

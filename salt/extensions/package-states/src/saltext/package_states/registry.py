@@ -1,0 +1,261 @@
+"""
+Who there is: minions, groups and organizations.
+
+With ``minions: keys`` under ``package_states``, the default, minions are those with an
+accepted key, groups are the master's :conf_master:`nodegroups`, and there is one
+organization, :data:`ALL`, to which every minion belongs. With ``minions: database`` all
+three come from the views ``minion`` and ``target`` in the schema ``package_states``,
+which ``package_states.setup uyuni=True`` makes of Uyuni's tables; others make them of
+what they have.
+"""
+
+import salt.utils.minions
+import saltext.package_states.connection as connections
+import saltext.package_states.names as names
+import saltext.package_states.store as store
+from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.resolver import GRAINS, GROUP, LEVELS, MINION, ORGANIZATION
+
+#: The organization of every minion with an accepted key
+ALL = "all"
+
+
+def get(opts, connection):
+    """
+    Return the registry that the master's options name
+
+    :param dict opts: the options of the master
+    :param connection: see :func:`saltext.package_states.store.reading`
+    :raises InvalidInput: if there is none of that name
+    """
+    name = (opts.get("package_states") or {}).get("minions", "keys")
+    found = {"keys": Keys, "database": Database}.get(
+        name if isinstance(name, str) else None
+    )
+    if found is None:
+        raise InvalidInput(
+            f"The option minions of package_states is {name!r}; use keys or database."
+        )
+    return found(opts, connection)
+
+
+class Registry:
+    """
+    What the registries have in common
+
+    opts
+        The options of the master.
+
+    connection
+        See :func:`saltext.package_states.store.reading`.
+    """
+
+    def __init__(self, opts, connection):
+        self.opts = opts
+        self.connection = connection
+
+    def minions(self, ids=None):
+        """
+        Return the ids of minions, those of a set that there are, or all
+
+        :param ids: an iterable of ids, None for all
+        """
+        raise NotImplementedError
+
+    def belongs(self, minion, kind, target):
+        """
+        Return whether a minion is in a group or organization
+
+        :param str minion: its id
+        :param str kind: ``group`` or ``organization``
+        :param str target: the id of the group or organization
+        """
+        raise NotImplementedError
+
+    def found(self, kind, name):
+        """
+        Return the ids of the groups or organizations that somebody may mean
+
+        :param str kind: ``group`` or ``organization``
+        :param str name: a name or an id
+        """
+        raise NotImplementedError
+
+    def label(self, kind, target):
+        """
+        Return the name of a group or organization, None if it is gone
+
+        :param str kind: ``group`` or ``organization``
+        :param str target: its id
+        """
+        raise NotImplementedError
+
+    def target(self, kind, name):
+        """
+        Return the id of what a state is to be assigned to
+
+        :param str kind: one of the levels, but for ``own``
+        :param str name: a name or id, or a grain match
+        :raises NotThere: if there is none, or more than one
+        """
+        if kind not in (ORGANIZATION, GROUP, GRAINS, MINION):
+            raise NotThere(
+                f"There is no {kind!r} to assign to; use one of {', '.join(LEVELS[:-1])}."
+            )
+        name = names.text(name, kind)
+        if kind == GRAINS:
+            if ":" not in name:
+                raise NotThere(f"{name!r} is no grain match; write it like os:Debian.")
+            return name
+        found = self.minions([name]) if kind == MINION else self.found(kind, name)
+        if len(found) != 1:
+            raise NotThere(
+                f"There {'is more than one' if found else 'is no'} {kind} {name!r};"
+                f" {self.hint(kind)}."
+            )
+        return found[0]
+
+    @staticmethod
+    def hint(kind):
+        """
+        Return what to do where a minion, group or organization is not there
+
+        :param str kind: what it is
+        """
+        raise NotImplementedError
+
+
+class Keys(Registry):
+    """
+    The accepted keys and the nodegroups of the master
+    """
+
+    def __init__(self, opts, connection):
+        super().__init__(opts, connection)
+        self._check = salt.utils.minions.CkMinions(opts).check_minions
+        self._members = {}
+
+    def minions(self, ids=None):
+        """
+        Return the ids of minions with an accepted key, see :meth:`Registry.minions`
+        """
+        if ids is None:
+            return sorted(self._check(".*", "pcre")["minions"])
+        return sorted(self._check(list(ids), "list")["minions"])
+
+    def belongs(self, minion, kind, target):
+        """
+        Return whether a minion is in a nodegroup, see :meth:`Registry.belongs`
+
+        It is not in one that matches by what the master does not know of it yet.
+        """
+        if kind == ORGANIZATION:
+            return target == ALL
+        if target not in (self.opts.get("nodegroups") or {}):
+            return False
+        if target not in self._members:
+            found = self._check(target, "nodegroup", greedy=False)
+            self._members[target] = frozenset(found["minions"])
+        return minion in self._members[target]
+
+    def found(self, kind, name):
+        """
+        Return what there is of a name, see :meth:`Registry.found`
+        """
+        if kind == ORGANIZATION:
+            return [ALL] if name == ALL else []
+        return [name] if name in (self.opts.get("nodegroups") or {}) else []
+
+    def label(self, kind, target):
+        """
+        Return the name, see :meth:`Registry.label`
+        """
+        return target if self.found(kind, target) else None
+
+    @staticmethod
+    def hint(kind):
+        """
+        Return what to do, see :meth:`Registry.hint`
+        """
+        return {
+            ORGANIZATION: f"use {ALL}, which is every minion with an accepted key",
+            GROUP: "use one of the master's nodegroups",
+            MINION: "use the id of a minion whose key is accepted, see salt-key",
+        }[kind]
+
+
+class Database(Registry):
+    """
+    The views ``minion`` and ``target`` of the database
+    """
+
+    def __init__(self, opts, connection):
+        super().__init__(opts, connection)
+        self._known = {}
+        self._whole = False
+        self._labels = None
+
+    def _ask(self, query, *values):
+        with connections.told(
+            "make the views with package_states.setup uyuni=True, or see minions: keys"
+        ):
+            return store.ask(self.connection, query, *values)
+
+    def _read(self, ids):
+        query = "SELECT minion_id, organization, groups FROM package_states.minion"
+        if ids is None:
+            rows = self._ask(query)
+            self._whole = True
+        else:
+            rows = self._ask(f"{query} WHERE minion_id = ANY(%s)", list(ids))
+        for minion, organization, groups in rows:
+            self._known[minion] = (organization, frozenset(groups))
+
+    def minions(self, ids=None):
+        """
+        Return the ids of minions of the view, see :meth:`Registry.minions`
+        """
+        if not self._whole and (ids is None or not self._known.keys() >= set(ids)):
+            self._read(ids)
+        if ids is None:
+            return sorted(self._known)
+        return sorted(self._known.keys() & set(ids))
+
+    def belongs(self, minion, kind, target):
+        """
+        Return whether a minion is there, see :meth:`Registry.belongs`
+        """
+        if not self.minions([minion]):
+            return False
+        organization, groups = self._known[minion]
+        return target == organization if kind == ORGANIZATION else target in groups
+
+    def found(self, kind, name):
+        """
+        Return what there is of a name or id, see :meth:`Registry.found`
+        """
+        return [
+            one
+            for (what, one), label in self._targets().items()
+            if what == kind and name in (one, label)
+        ]
+
+    def _targets(self):
+        if self._labels is None:
+            rows = self._ask("SELECT kind, id, name FROM package_states.target")
+            self._labels = {(kind, one): name for kind, one, name in rows}
+        return self._labels
+
+    def label(self, kind, target):
+        """
+        Return the name, see :meth:`Registry.label`
+        """
+        return self._targets().get((kind, target))
+
+    @staticmethod
+    def hint(kind):
+        """
+        Return what to do, see :meth:`Registry.hint`
+        """
+        view = "minion" if kind == MINION else "target"
+        return f"use a name or id that is in the view package_states.{view}"

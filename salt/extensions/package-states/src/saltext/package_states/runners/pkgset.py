@@ -1,0 +1,101 @@
+"""
+Runner for the package lists that the master stores
+===================================================
+
+The engine :py:mod:`pkgset <saltext.package_states.engines.pkgset>` keeps them up to date by itself.
+This is for a first time, for minions that were away for long, and for a reactor
+on a master of few minions:
+
+.. code-block:: yaml
+
+    # /etc/salt/master
+    reactor:
+      - salt/beacon/*/pkgset/changed:
+        - /srv/reactor/pkgset.sls
+
+.. code-block:: jinja
+
+    # /srv/reactor/pkgset.sls
+    refresh:
+      runner.pkgset.refresh:
+        - args:
+            tgt: {{ data["id"] | tojson }}
+            tgt_type: list
+"""
+
+import logging
+
+import salt.client
+import saltext.package_states.pkgset
+from salt.exceptions import CommandExecutionError, SaltException, SaltInvocationError
+
+log = logging.getLogger(__name__)
+
+
+def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
+    """
+    Ask minions for their packages, so many at a time, and store what they answer
+
+    Returns the minions under ``stored``, ``failed`` (with the reason) and
+    ``silent``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run pkgset.refresh '*'
+        salt-run pkgset.refresh 'os:Debian' tgt_type=grain batch=50
+    """
+    if not isinstance(batch, int) or batch < 1:
+        raise SaltInvocationError(
+            f"batch={batch}: give a number of minions, such as 200."
+        )
+    ret = {"stored": [], "failed": {}, "silent": []}
+    with salt.client.LocalClient(mopts=__opts__) as client:
+        minions = sorted(client.gather_minions(tgt, tgt_type))
+        if not minions:
+            raise CommandExecutionError(
+                f"No minion matches {tgt}: salt-key --list=accepted shows those that there are"
+            )
+        for begin in range(0, len(minions), batch):
+            part = minions[begin : begin + batch]
+            found = client.cmd_iter(
+                part,
+                saltext.package_states.pkgset.function(__opts__),
+                tgt_type="list",
+                timeout=timeout,
+            )
+            silent = set(part)
+            for answers in found:
+                for minion, answer in answers.items():
+                    packages = answer.get("ret")
+                    silent.discard(minion)
+                    if answer.get("retcode") or not isinstance(packages, dict):
+                        ret["failed"][minion] = str(packages)[:200]
+                        continue
+                    try:
+                        saltext.package_states.pkgset.store(__opts__, minion, packages)
+                    except SaltException as exc:
+                        ret["failed"][minion] = str(exc)
+                    else:
+                        ret["stored"].append(minion)
+            ret["silent"].extend(sorted(silent))
+    return ret
+
+
+def packages(minion):
+    """
+    Return the stored packages of a minion with their versions, without asking it
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run pkgset.packages web1
+    """
+    found = saltext.package_states.pkgset.stored(__opts__, minion)
+    if not found:
+        raise CommandExecutionError(
+            f"No packages of {minion} are stored: run pkgset.refresh {minion}"
+        )
+    return found

@@ -1,0 +1,107 @@
+"""
+The SLS of the verdicts for a minion.
+
+The text is put together by hand: it is the same, byte for byte, for the same
+verdicts, and a thousand minions take a moment. Names and versions have been
+checked by then, see :mod:`saltext.package_states.names`, and are quoted; nothing
+else of what people wrote is in the file.
+"""
+
+import functools
+import json
+
+from saltext.package_states.item import ABSENT, INSTALLED, KEPT, LATEST
+from saltext.package_states.platforms import PROTECTED
+
+# removals come first: what is installed may need their place
+_ORDER = {
+    wanted: number for number, wanted in enumerate((*ABSENT, INSTALLED, LATEST, KEPT))
+}
+LOCKS = "package_states locks"
+
+
+def render(name, platform, sources, verdicts, protected=PROTECTED):
+    """
+    Return the text of an SLS file
+
+    :param str name: of the state or minion
+    :param str platform: ``apt``, ``zypper`` or ``dnf``, or None
+    :param sources: the states that apply, an iterable of :class:`Source
+        <saltext.package_states.resolver.Source>`
+    :param verdicts: those that ask for anything, see
+        :func:`saltext.package_states.resolver.managed`
+    :param protected: the names of packages that must not be removed
+    """
+    revisions = " ".join(
+        sorted({f"{source.state}@{source.revision}" for source in sources})
+    )
+    head = (
+        "#!yaml\n"
+        f"# The package states of {name}. Made by package_states, do not edit.\n"
+        f"# platform: {platform or 'any'}\n"
+        f"# revision: {revisions or 'none'}\n"
+    )
+    # a new list, as sorting the verdicts themselves would be slower
+    blocks = sorted(
+        (
+            _ORDER[verdict.item.wanted],
+            number,
+            _block(verdict.item, verdict.source.label),
+        )
+        for number, verdict in enumerate(verdicts)
+    )
+    more = sorted(set(protected) - PROTECTED)
+    locks = "".join(_row(verdict.item) for verdict in verdicts)
+    return "".join(
+        (
+            head,
+            f'\n"{LOCKS}":\n  package_state.locks:\n',
+            f"    - packages:\n{locks}" if locks else "    - packages: []\n",
+            f"    - protected: {json.dumps(more)}\n" if more else "",
+            *(block for _, _, block in blocks),
+        )
+    )
+
+
+@functools.lru_cache(maxsize=65536)
+def _row(item):
+    return f"      - {json.dumps([item.key, item.wanted, item.version, item.floor])}\n"
+
+
+@functools.lru_cache(maxsize=65536)
+def _block(item, label):
+    lines = [
+        f'\n"package_states {item.key}":\n',
+        f"  package_state.{item.wanted}:\n",
+        f'    - name: "{item.key}"\n',
+    ]
+    if item.condition:
+        lines.append(f'    - version: "{item.version}"\n')
+    if item.floor:
+        lines.append(f'    - floor: "{item.floor}"\n')
+    lines.append(f"    - source: {json.dumps(_plain(label))}\n")
+    return "".join(lines)
+
+
+def _plain(label):
+    """
+    Return a label without what Jinja, or a quoted string of YAML, might take up
+
+    Names of groups and grain matches are free text.
+    """
+    return "".join(
+        (
+            mark
+            if mark.isascii() and (mark.isalnum() or mark in " .,:;@_*()/+=<>-")
+            else "_"
+        )
+        for mark in label
+    )
+
+
+# What the highstate includes: the file of the minion, if it has one. A minion's
+# id may have dots, which would be slashes in the name of an SLS.
+SHIPPED = """\
+# The package states of a minion, see the runner package_states. Include this file.
+{%- include "susemanager/packages-" ~ grains["id"] ~ ".sls" ignore missing %}
+"""

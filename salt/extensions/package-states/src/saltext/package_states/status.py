@@ -1,0 +1,178 @@
+"""
+The verdicts for a minion beside what is installed on it.
+"""
+
+from typing import NamedTuple
+
+import saltext.package_states.version as versions
+from saltext.package_states.decision import IMPOSSIBLE, NOTHING, Facts, decide
+from saltext.package_states.difference import show
+from saltext.package_states.item import ABSENT, KEPT, LATEST
+from saltext.package_states.resolver import managed
+
+
+class Row(NamedTuple):
+    """
+    One package of a minion
+
+    package
+        ``name`` or ``name:architecture``.
+
+    version
+        The version of the specification's table: ``Latest``, a version, or
+        nothing.
+
+    condition
+        ``Equal``, ``More than`` and so on, or nothing.
+
+    state
+        ``Installed`` or ``Absent``, with what is special about it.
+
+    verdict
+        What is wanted, as text.
+
+    source
+        Where the verdict comes from.
+
+    overruled
+        The states that were overruled.
+
+    found
+        The versions that are installed, as text.
+
+    consistent
+        Whether what is installed is what is wanted.
+
+    reason
+        Why not.
+    """
+
+    package: str
+    version: str
+    condition: str
+    state: str
+    verdict: str
+    source: str
+    overruled: tuple
+    found: str
+    consistent: bool
+    reason: str
+
+
+CONDITIONS = {
+    "=": "Equal",
+    ">": "More than",
+    "<": "Less than",
+    "<=": "Less or equal",
+    ">=": "More or equal",
+    "!=": "Not equal",
+}
+
+
+def rows(verdicts, manager, packages):
+    """
+    Return a tuple of :class:`Row`, one for each package that is managed
+
+    :param verdicts: see :func:`saltext.package_states.resolver.resolve`
+    :param str manager: ``apt``, ``zypper`` or ``dnf``, or None
+    :param dict packages: what the minion sent, see :mod:`saltext.package_states.refresh`
+    """
+    return tuple(_row(verdict, manager, packages) for verdict in managed(verdicts))
+
+
+def _row(verdict, manager, packages):
+    item = verdict.item
+    there = packages.get(item.key, {})
+    installed = tuple(there.get("versions", ()))
+    available = tuple(there.get("available", ()))
+    facts = Facts(
+        manager,
+        installed,
+        available,
+        there.get("candidate", "") or versions.newest(manager, available),
+        bool(there.get("configured")),
+        there.get("kept", ""),
+    )
+    decision = decide(item, facts)
+    # what the repositories lack is no drift where the right version is there,
+    # but everything else is that needs an action
+    reason = "" if decision.action == NOTHING else decision.reason or decision.action
+    if decision.action == IMPOSSIBLE and not installed:
+        reason = "it is not installed"
+    elif reason and installed:
+        reason = f"{', '.join(installed)} is installed"
+    return Row(
+        item.key,
+        (
+            "Latest"
+            if item.wanted == LATEST
+            else ", ".join(part[1] for part in item.condition)
+        ),
+        ", ".join(CONDITIONS[part[0]] for part in item.condition),
+        _state(item, there),
+        show(item),
+        verdict.source.label,
+        verdict.overruled,
+        ", ".join(installed),
+        not reason,
+        reason,
+    )
+
+
+def _state(item, there):
+    state = "Absent" if item.wanted in ABSENT else "Installed"
+    special = [item.wanted] if item.wanted in (KEPT, "purged") else []
+    if there.get("orphan"):
+        special.append("orphan")
+    return f"{state} ({', '.join(special)})" if special else state
+
+
+def summary(minion, found):
+    """
+    Return the status of a minion as plain data
+
+    :param str minion: its id
+    :param found: what :func:`rows` returned
+    """
+    return {
+        "minion": minion,
+        "consistent": all(row.consistent for row in found),
+        "managed": len(found),
+        "drift": [
+            {
+                "package": row.package,
+                "verdict": row.verdict,
+                "found": row.found,
+                "source": row.source,
+                "reason": row.reason,
+            }
+            for row in found
+            if not row.consistent
+        ],
+    }
+
+
+def table(found):
+    """
+    Return the rows as a table for people
+
+    :param found: what :func:`rows` returned
+    """
+    head = ("Package", "Version", "Condition", "State", "Found", "Verdict", "From")
+    lines = [head] + [
+        (
+            row.package,
+            row.version,
+            row.condition,
+            row.state,
+            row.found or "-",
+            "ok" if row.consistent else row.reason,
+            row.source,
+        )
+        for row in found
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        for line in lines
+    )

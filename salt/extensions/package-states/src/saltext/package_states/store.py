@@ -1,0 +1,429 @@
+"""
+The tables of package states in PostgreSQL.
+
+They are those of :mod:`saltext.package_states.schema`, over the connection of
+:mod:`saltext.package_states.connection`.
+
+:depends: psycopg2
+"""
+
+import contextlib
+import json
+from typing import NamedTuple
+
+import saltext.package_states.connection as connections
+import saltext.package_states.item as item
+import saltext.package_states.names as names
+import saltext.package_states.schema as schema
+from saltext.package_states.errors import (
+    InvalidInput,
+    NotThere,
+    Outdated,
+    PackageStateError,
+)
+
+class Revision(NamedTuple):
+    """
+    One revision of a state
+
+    number
+        Its number; 0 is the empty state that no one saved yet.
+
+    contents
+        The first revision with the same entries.
+
+    parent
+        The revision that its author saw, or that a rollback brought back, or None.
+
+    author, comment, created
+        Who saved it, why, and when.
+
+    items
+        The entries.
+    """
+
+    number: int
+    contents: int
+    parent: int
+    author: str
+    comment: str
+    created: str
+    items: tuple
+
+
+class State(NamedTuple):
+    """
+    A state
+
+    id
+        That of the table.
+
+    name
+        Its name.
+
+    own
+        Whether it is the state of the minion with this name.
+    """
+
+    id: int
+    name: str
+    own: bool
+
+
+EMPTY = Revision(0, 0, None, "", "", "", ())
+_REVISION = "number, contents, parent, author, comment, created::text, items"
+
+
+@contextlib.contextmanager
+def reading(opts):
+    """
+    Yield a connection for queries, the kept one of this process
+
+    :param dict opts: the options of the master
+    :raises PackageStateError: says what PostgreSQL says, or that the tables are of
+        another version
+    """
+    with connections.told(), connections.kept(opts) as connection:
+        schema.check(connection)
+        yield connection
+
+
+@contextlib.contextmanager
+def writing(opts, commit=True, after=None):
+    """
+    Yield a connection in a transaction, which is the only one that writes states
+
+    Whoever writes holds a lock: a conflict of two states must not be saved by two people
+    at once, each of whom saw none. It is held until the files are written, which would
+    else be older than the states.
+
+    :param dict opts: the options of the master
+    :param bool commit: False to roll back at the end
+    :param after: a function that is called without arguments after the end of the
+        transaction, while still nobody else writes; not if the transaction fails
+    :raises PackageStateError: says what PostgreSQL says, or that the tables are of
+        another version
+    """
+    with connections.told():
+        connection = connections.Connection(**connections.get_params(opts))
+        try:
+            # before the transaction begins, so that it outlasts that
+            connection.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
+            schema.check(connection)
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT" if commit else "ROLLBACK")
+            if after:
+                after()
+        finally:
+            # rolls back what was not committed, and releases the lock
+            connection.close()
+
+
+def _has_nul(value):
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\0" in value
+
+
+def ask(connection, query, *values):
+    """
+    Return the rows of a query
+
+    :param connection: see :func:`reading`
+    :param str query: with a ``%s`` for each value
+    :param values: the values
+    :raises InvalidInput: if one holds a NUL character, which PostgreSQL can't store
+    """
+    if _has_nul(values):
+        raise InvalidInput(
+            "A NUL character can't be stored; leave it out and try again."
+        )
+    connection.execute(query, values)
+    return connection.fetchall()
+
+
+def states(connection):
+    """
+    Return all states in the order of their names
+    """
+    rows = ask(
+        connection,
+        'SELECT id, name, own FROM package_states.state ORDER BY name COLLATE "C"',
+    )
+    return [State(*row) for row in rows]
+
+
+def state(connection, name):
+    """
+    Return a state
+
+    :raises NotThere: if there is none of this name
+    """
+    rows = ask(
+        connection,
+        "SELECT id, name, own FROM package_states.state WHERE name = %s",
+        names.state(name),
+    )
+    if not rows:
+        raise NotThere(
+            f"There is no package state {name}; see package_states.list, or make it with"
+            " package_states.create."
+        )
+    return State(*rows[0])
+
+
+def known(connection, name):
+    """
+    Return whether a state of this name exists
+    """
+    return bool(
+        ask(
+            connection,
+            "SELECT 1 FROM package_states.state WHERE name = %s",
+            names.state(name),
+        )
+    )
+
+
+def create(connection, name, own):
+    """
+    Make a state and return it
+
+    :param str name: its name
+    :param bool own: whether it is the state of a minion
+    """
+    if known(connection, name):
+        raise PackageStateError(
+            f"The package state {name} exists; set its packages, or take another name."
+        )
+    rows = ask(
+        connection,
+        "INSERT INTO package_states.state (name, own) VALUES (%s, %s) RETURNING id, name, own",
+        name,
+        own,
+    )
+    return State(*rows[0])
+
+
+def _revision(row):
+    return Revision(*row[:6], item.ordered(item.from_dict(entry) for entry in row[6]))
+
+
+def newest(connection, ids):
+    """
+    Return the newest revision of states, a dictionary by id; one without is :data:`EMPTY`
+
+    :param ids: an iterable of the ids of states
+    """
+    ids = list(ids)
+    rows = ask(
+        connection,
+        f"SELECT DISTINCT ON (state_id) state_id, {_REVISION} FROM package_states.revision"
+        " WHERE state_id = ANY(%s) ORDER BY state_id, number DESC",
+        ids,
+    )
+    found = {row[0]: _revision(row[1:]) for row in rows}
+    return {number: found.get(number, EMPTY) for number in ids}
+
+
+def revision(connection, where, number):
+    """
+    Return one revision of a state
+
+    :param State where: the state
+    :param number: that of the revision, an int or its text
+    :raises NotThere: if there is none of this number
+    """
+    if str(number) == "0":
+        return EMPTY
+    rows = []
+    if str(number).isascii() and str(number).isdigit() and len(str(number)) < 10:
+        rows = ask(
+            connection,
+            f"SELECT {_REVISION} FROM package_states.revision WHERE state_id = %s AND number = %s",
+            where.id,
+            int(number),
+        )
+    if not rows:
+        raise NotThere(
+            f"{where.name} has no such revision; see package_states.history {where.name}."
+        )
+    return _revision(rows[0])
+
+
+def history(connection, where):
+    """
+    Return all revisions of a state, the oldest first
+    """
+    rows = ask(
+        connection,
+        f"SELECT {_REVISION} FROM package_states.revision WHERE state_id = %s ORDER BY number",
+        where.id,
+    )
+    return [_revision(row) for row in rows]
+
+
+def check(connection, where, seen):
+    """
+    Check that nobody saved a state since somebody looked at it
+
+    :param State where: the state
+    :param seen: the number of the revision that they saw, or None not to check
+    :raises NotThere: if there is no revision of that number
+    :raises Outdated: names who saved what
+    """
+    current = newest(connection, [where.id])[where.id]
+    if seen is not None and str(seen) != str(current.number):
+        revision(connection, where, seen)
+        raise Outdated(
+            f"{where.name} is at revision {current.number} of {current.author or 'nobody'}, and you"
+            f" saw {seen}; look at package_states.diff {where.name} {seen} {current.number}, then"
+            f" save again with revision={current.number}."
+        )
+    return current
+
+
+def save(connection, where, current, items, author, comment, parent=None):
+    """
+    Add a revision to a state and return it
+
+    :param State where: the state
+    :param Revision current: its newest revision
+    :param tuple items: the entries, in order
+    :param str author: who saves it
+    :param str comment: why
+    :param int parent: the revision that a rollback brings back
+    """
+    text, number = item.dump(items), current.number + 1
+    rows = ask(
+        connection,
+        "SELECT min(number) FROM package_states.revision WHERE state_id = %s AND items = %s::jsonb",
+        where.id,
+        text,
+    )
+    rows = ask(
+        connection,
+        "INSERT INTO package_states.revision"
+        " (state_id, number, contents, parent, author, comment, items)"
+        f" VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb) RETURNING {_REVISION}",
+        where.id,
+        number,
+        rows[0][0] or number,
+        parent or current.number or None,
+        names.text(author, "author", 256),
+        names.text(comment, "comment"),
+        text,
+    )
+    return _revision(rows[0])
+
+
+def assignments(connection):
+    """
+    Return all assignments, rows of the id and name of a state, kind, target and priority
+    """
+    return ask(
+        connection,
+        "SELECT a.state_id, s.name, a.kind, a.target, a.priority"
+        " FROM package_states.assignment AS a"
+        " JOIN package_states.state AS s ON s.id = a.state_id ORDER BY a.id",
+    )
+
+
+def assign(connection, where, kind, target, priority, author):
+    """
+    Assign a state, or change the priority of its assignment
+
+    :param State where: the state
+    :param str kind: one of :data:`saltext.package_states.resolver.LEVELS`
+    :param str target: the id of a minion, group or organization, or a grain match
+    :param int priority: among assignments of one kind, the higher one wins
+    :param str author: who does it
+    """
+    ask(
+        connection,
+        "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
+        " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (state_id, kind, target)"
+        " DO UPDATE SET priority = EXCLUDED.priority, author = EXCLUDED.author, created = now()"
+        " RETURNING id",
+        where.id,
+        kind,
+        target,
+        priority,
+        names.text(author, "author", 256),
+    )
+
+
+def unassign(connection, where, kind, target):
+    """
+    Take an assignment of a state away
+
+    :param State where: the state
+    :param str kind: one of :data:`saltext.package_states.resolver.LEVELS`
+    :param str target: as for :func:`assign`
+    """
+    ask(
+        connection,
+        "DELETE FROM package_states.assignment"
+        " WHERE state_id = %s AND kind = %s AND target = %s RETURNING id",
+        where.id,
+        kind,
+        target,
+    )
+
+
+def keep(connection, minion, inventory):
+    """
+    Replace the stored packages of a minion
+
+    :param str minion: its id
+    :param dict inventory: see :mod:`saltext.package_states.refresh`
+    """
+    ask(
+        connection,
+        "INSERT INTO package_states.package_list (minion_id, platform, digest, packages)"
+        " VALUES (%s, %s, %s, %s::jsonb) ON CONFLICT (minion_id) DO UPDATE SET"
+        " platform = EXCLUDED.platform, digest = EXCLUDED.digest,"
+        " packages = EXCLUDED.packages, refreshed = now() RETURNING minion_id",
+        minion,
+        inventory["platform"],
+        inventory["digest"],
+        json.dumps(inventory["packages"]),
+    )
+
+
+def kept(connection, minion):
+    """
+    Return the packages that a minion sent last, a dictionary, or None if it never did
+
+    :param str minion: its id
+    """
+    rows = ask(
+        connection,
+        "SELECT packages FROM package_states.package_list WHERE minion_id = %s",
+        minion,
+    )
+    return rows[0][0] if rows else None
+
+
+def lists(connection):
+    """
+    Return the platform of each minion that sent its packages, by id
+    """
+    return dict(
+        ask(connection, "SELECT minion_id, platform FROM package_states.package_list")
+    )
+
+
+def platform(connection, minion):
+    """
+    Return the platform of a minion that sent its packages, or None
+
+    :param str minion: its id
+    """
+    rows = ask(
+        connection,
+        "SELECT platform FROM package_states.package_list WHERE minion_id = %s",
+        minion,
+    )
+    return rows[0][0] if rows else None

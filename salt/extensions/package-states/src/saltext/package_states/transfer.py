@@ -1,0 +1,45 @@
+"""
+A package state as a file, to copy it to another master or to keep it elsewhere.
+
+The file is JSON, with one line for each entry, so that it can be compared.
+"""
+
+import json
+
+import saltext.package_states.item as item
+from saltext.package_states.errors import InvalidInput
+
+FORMAT = "salt package state 1"
+
+
+def dump(items):
+    """
+    Return items as the text of a file
+
+    :param items: an iterable of items
+    """
+    rows = ",\n".join(
+        f"    {json.dumps(entry.to_dict())}" for entry in item.ordered(items)
+    )
+    body = f"[\n{rows}\n  ]" if rows else "[]"
+    return f'{{\n  "format": {json.dumps(FORMAT)},\n  "packages": {body}\n}}\n'
+
+
+def load(text):
+    """
+    Return the items of a file
+
+    :param str text: what the file holds
+    :raises InvalidInput: if it is no package state, or an entry is not accepted
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InvalidInput(
+            "The file is no package state; make one with package_states.export_file."
+        )
+    if not isinstance(data.get("packages"), list):
+        raise InvalidInput("The file has no list of packages; add the key packages.")
+    return item.ordered(item.from_dict(entry) for entry in data["packages"])

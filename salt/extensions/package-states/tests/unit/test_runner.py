@@ -1,0 +1,63 @@
+"""
+What the runner refuses before it asks PostgreSQL, and how it tells that
+"""
+
+import pytest
+
+import saltext.package_states.runners.package_states as package_states
+from saltext.package_states.errors import InvalidInput, PackageStateError
+
+pytest.importorskip("psycopg2")
+
+
+@pytest.fixture
+def configure_loader_modules(master_opts):
+    # nobody listens there
+    master_opts["postgres"] = {"host": "127.0.0.1", "port": 1}
+    return {package_states: {"__opts__": master_opts}}
+
+
+REFUSED = (
+    ("create", {"name": "../x"}, "'../x' is no state name; "),
+    ("set", {"name": "a", "package": "{{ x }}", "wanted": "latest"}, "'{{ x }}' is no"),
+    ("set", {"name": "a", "package": "vim", "wanted": "there"}, "vim can't be that; "),
+    ("set_many", {"name": "a", "packages": "vim"}, "Give a list of entries"),
+    ("set_many", {"name": ["a"], "packages": []}, "['a'] is no state name; "),
+    ("unset", {"name": "a", "package": ["vim"]}, "['vim'] is no package name; "),
+    (
+        "assign",
+        {"name": "a", "kind": "group", "target": "b", "priority": 1.5},
+        "The priority must be a whole number; ",
+    ),
+    ("upgrade", {"name": "a", "version": "1.5"}, "A version is one of a package; "),
+    # as the command line reads version=1.5
+    (
+        "upgrade",
+        {"name": "a", "package": "vim", "version": 1.5},
+        "1.5 is a number; put the version into quotes",
+    ),
+    ("import_file", {"name": "a", "path": 5}, "5 is no path; give that of a file"),
+    ("import_file", {"name": "a", "path": "/nope/x"}, "'/nope/x' can't be read: "),
+    ("list", {}, "PostgreSQL says: "),
+)
+
+
+@pytest.mark.parametrize("function, kwargs, message", REFUSED)
+def test_what_is_refused(configure_loader_modules, function, kwargs, message):
+    """
+    One sentence, which the commands of Salt show
+    """
+    alias = {one: name for name, one in package_states.__func_alias__.items()}
+    with pytest.raises(PackageStateError) as told:
+        getattr(package_states, alias.get(function, function))(**kwargs)
+    assert str(told.value).startswith(message)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("path", ("folder", "nope/file", "nul\0"))
+def test_export_to_what_cannot_be_written(tmp_path, path):
+    (tmp_path / "folder").mkdir()
+    # pylint: disable=protected-access
+    with pytest.raises(InvalidInput, match="can't be written: .*; give the path"):
+        with package_states._file(str(tmp_path / path), "w"):
+            pass

@@ -1,0 +1,173 @@
+"""The tables of package states in a real PostgreSQL: made, upgraded, taken over from earlier ones, refused."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.patched import Salt, patched
+from harness.database import schema, scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.database.postgres import Postgres
+
+pytestmark = pytest.mark.live
+STEPS = ["001_tables", "002_from_saltbed"]
+# the tables that a patched Salt had before there was an extension
+BEFORE = """
+CREATE TABLE susePackageState (
+    id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY, name VARCHAR(128) NOT NULL UNIQUE,
+    own BOOLEAN NOT NULL DEFAULT FALSE, created TIMESTAMPTZ NOT NULL DEFAULT now());
+CREATE TABLE susePackageStateRevision (
+    state_id INTEGER NOT NULL REFERENCES susePackageState (id), number INTEGER NOT NULL, parent INTEGER,
+    contents INTEGER NOT NULL, author VARCHAR(256) NOT NULL, comment VARCHAR(1000) NOT NULL DEFAULT '',
+    created TIMESTAMPTZ NOT NULL DEFAULT now(), items JSONB NOT NULL, PRIMARY KEY (state_id, number));
+CREATE TABLE susePackageStateAssignment (
+    id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    state_id INTEGER NOT NULL REFERENCES susePackageState (id), server_id NUMERIC, group_id NUMERIC, org_id NUMERIC,
+    grain_match VARCHAR(1000), priority INTEGER NOT NULL DEFAULT 0, author VARCHAR(256) NOT NULL,
+    created TIMESTAMPTZ NOT NULL DEFAULT now());
+CREATE TABLE susePackageList (
+    server_id NUMERIC PRIMARY KEY, platform VARCHAR(16) NOT NULL, digest VARCHAR(64) NOT NULL, packages JSONB NOT NULL,
+    refreshed TIMESTAMPTZ NOT NULL DEFAULT now());
+"""
+FILLED = """
+INSERT INTO web_customer VALUES (1, 'one'), (2, 'two');
+INSERT INTO rhnServerGroup VALUES (3, 'front', '', 1);
+INSERT INTO rhnServer VALUES (1, 1, 'web'), (2, 2, 'db');
+INSERT INTO suseMinionInfo VALUES (1, 'web'), (2, 'db');
+INSERT INTO rhnServerGroupMembers VALUES (1, 3);
+INSERT INTO susePackageState (name, own) VALUES ('front', FALSE), ('web', TRUE);
+INSERT INTO susePackageStateRevision (state_id, number, parent, contents, author, comment, created, items) VALUES
+  (1, 1, NULL, 1, 'ann', 'why', '2025-01-01', '[{"package": "vim", "wanted": "latest"}]'),
+  (1, 2, 1, 2, 'bob', '', '2025-01-02', '[]'),
+  (1, 3, 1, 1, 'ann', 'back', '2025-01-03', '[{"package": "vim", "wanted": "latest"}]'),
+  (2, 1, NULL, 1, 'ann', '', '2025-01-04', '[{"package": "telnetd", "wanted": "removed"}]');
+INSERT INTO susePackageStateAssignment (state_id, server_id, group_id, org_id, grain_match, priority, author) VALUES
+  (1, NULL, 3, NULL, NULL, 5, 'ann'), (1, NULL, NULL, 2, NULL, 0, 'ann'), (1, NULL, NULL, NULL, 'os:Debian', 0, 'x'),
+  (1, 2, NULL, NULL, NULL, 0, 'ann');
+INSERT INTO susePackageList VALUES (1, 'apt', 'd', '{"vim": {"versions": ["9"], "available": ["9"]}}');
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """Yield a server."""
+    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
+    """Yield the patched Salt."""
+    with patched(tmp_path_factory.mktemp("salt")) as found:
+        yield found
+
+
+def answer(
+    salt: Salt, root: Path, postgres: dict[str, Any], function: str, *, minions: str = "database", **arguments: object
+) -> dict[str, Any]:
+    """Return what the runner answers."""
+    changes = {
+        # what is under package_states wins
+        "postgres": {**postgres, "db": "nowhere"},
+        "package_states": {"sls_root": str(root), "minions": minions, "postgres": {"db": postgres["db"]}},
+    }
+    found: dict[str, Any] = salt.act("run", changes, f"package_states.{function}", arguments)
+    return found
+
+
+def test_earlier_tables_are_taken_over(server: Postgres, salt: Salt, tmp_path: Path) -> None:
+    """All states, revisions, assignments and lists are there as they were, the old tables stay, and work goes on."""
+    made = scratch.make(server, "earlier")
+    made.alone(schema.read("uyuni.sql"))
+    made.run(BEFORE)
+    made.run(FILLED)
+    before = made.run("SELECT * FROM susePackageStateRevision ORDER BY state_id, number")
+    options = made.server.salt_options()
+
+    def do(function: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+        found = answer(salt, tmp_path, options, function, **arguments)
+        assert "error" not in found, found
+        return found["result"]
+
+    assert do("setup", uyuni=True)["applied"] == STEPS
+    assert do("setup", uyuni=True)["applied"] == []
+    columns = "state_id, number, parent, contents, author, comment, created, items"
+    new = f"SELECT {columns} FROM package_states.revision ORDER BY state_id, number"  # noqa: S608 - ours
+    assert made.run(new) == before
+    assert made.run("SELECT count(*) FROM susePackageStateRevision") == [(4,)]
+    assert do("show", name="front")["assigned"] == [
+        "group front (priority 5)",
+        "organization two (priority 0)",
+        "grains os:Debian (priority 0)",
+        "minion db (priority 0)",
+    ]
+    assert [entry["author"] for entry in do("history", name="front")] == ["ann", "bob", "ann"]
+    assert do("status", minion="web", table=False)["managed"] == 2
+    assert do("set", name="front", package="nano", wanted="latest")["revision"] == 4
+    assert do("create", name="next")["revision"] == 0
+    assert sorted(do("compile")["errors"]) == []
+
+
+def test_two_at_the_same_time(server: Postgres, tmp_path: Path) -> None:
+    """One of them makes the tables, the other one finds them."""
+    made = scratch.make(server, "together")
+    options = made.server.salt_options()
+
+    def setup(number: int) -> list[str]:
+        with patched(tmp_path / f"salt{number}") as salt:
+            return list(answer(salt, tmp_path, options, "setup")["result"]["applied"])
+
+    with ThreadPoolExecutor(3) as pool:
+        found = sorted(pool.map(setup, range(3)))
+    assert found == [[], [], STEPS]
+
+
+def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
+    """No tables, no right to make them, and tables of a newer version are one sentence each, and change nothing."""
+    made = scratch.make(server, "refused")
+    options = made.server.salt_options()
+
+    def refused(function: str, **arguments: object) -> str:
+        error = str(answer(salt, tmp_path, options, function, **arguments)["error"])
+        assert "\n" not in error
+        return error
+
+    assert "run package_states.setup" in refused("list")
+    made.run("CREATE ROLE nobody LOGIN PASSWORD 'x'")
+    weak = {**options, "user": "nobody", "pass": "x"}
+    error = str(answer(salt, tmp_path, weak, "setup")["error"])
+    assert "permission denied" in error
+    assert "may create a schema" in error
+    assert made.run("SELECT count(*) FROM pg_namespace WHERE nspname = 'package_states'") == [(0,)]
+    # Uyuni's tables are not there: nothing of the views stays, the tables do
+    assert "has the tables of Uyuni" in refused("setup", uyuni=True)
+    assert "make the views with package_states.setup uyuni=True" in refused("create", name="x")
+    assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == []
+    made.run("INSERT INTO package_states.migration (number, name) VALUES (99, '099_later')")
+    for function in ("list", "setup"):
+        assert "install the newer version" in refused(function)
+    made.run("DELETE FROM package_states.migration WHERE number IN (2, 99)")
+    assert "of an older version" in refused("create", name="x")
+    assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == STEPS[1:]
+
+
+def test_an_administrator_applies_the_script(server: Postgres, salt: Salt, tmp_path: Path) -> None:
+    """What `dry_run` prints makes the same tables, which somebody else may use after a grant."""
+    made = scratch.make(server, "script")
+    options = made.server.salt_options()
+    text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
+    assert made.run("SELECT to_regclass('package_states.state')") == [(None,)]
+    made.alone(text)
+    assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == []
+    made.run("CREATE ROLE worker LOGIN PASSWORD 'x'")
+    made.run("GRANT USAGE ON SCHEMA package_states TO worker")
+    made.run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA package_states TO worker")
+    weak = {**options, "user": "worker", "pass": "x"}
+    assert "error" not in answer(salt, tmp_path, weak, "create", minions="keys", name="web")
