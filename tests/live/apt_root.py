@@ -197,10 +197,18 @@ class AptRoot:
         """
         return Caller(self, {"file_client": "local", "id": "apt-root", **options})
 
-    def start_minion(self, name: str, request_port: int, transport: str = "zeromq", **options: object) -> Minion:
-        """Start a real salt-minion in the root; see `Minion.wait_ready`."""
+    def start_minion(
+        self,
+        name: str,
+        request_port: int,
+        transport: str = "zeromq",
+        *,
+        python: str = sys.executable,
+        **options: object,
+    ) -> Minion:
+        """Start a real salt-minion in the root, of the Salt that this Python has; see `Minion.wait_ready`."""
         settings = {"id": name, "master": "127.0.0.1", "master_port": request_port, "transport": transport, **options}
-        return Minion(self, settings)
+        return Minion(self, settings, python)
 
 
 class Caller:
@@ -245,16 +253,16 @@ class Minion:
 
     LOG = "/var/log/salt/minion"
 
-    def __init__(self, root: AptRoot, options: Mapping[str, Any]) -> None:
+    def __init__(self, root: AptRoot, options: Mapping[str, Any], python: str) -> None:
         """Start it."""
         self._root = root
         # readiness is read from the log
         options = {"log_level_logfile": "info", "log_file": self.LOG, "log_level": "error", **options}
         root.write("/etc/salt/minion", yaml.safe_dump(options))
         root.write(self.LOG, "")
-        script = Path(sys.executable).with_name("salt-minion")
+        script = Path(python).with_name("salt-minion")
         keep = 'echo $$ > /run/saltbed-minion.pid; exec "$@" > /var/log/salt/minion.out 2>&1'
-        self._process = root.spawn("sh", "-c", keep, "sh", sys.executable, str(script), stdin=subprocess.DEVNULL)
+        self._process = root.spawn("sh", "-c", keep, "sh", python, str(script), stdin=subprocess.DEVNULL)
 
     @property
     def log(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -42,6 +43,13 @@ def install(environment: Path, *arguments: str) -> None:
     uv = Path(sys.executable).with_name("uv")
     command = [str(uv), "pip", "install", "--quiet", "--python", str(environment / "bin" / "python")]
     subprocess.run([*command, *arguments], env={**TRUST, **os.environ}, check=True)
+
+
+def wheels(root: Path, folder: Path) -> list[Path]:
+    """Build the extensions, and return copies of them in a folder: another test may build them anew."""
+    command = [sys.executable, "-m", "patches", "wheels", "--json"]
+    found = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    return [Path(shutil.copy(one["path"], folder)) for one in json.loads(found.stdout)["wheels"]]
 
 
 def with_extensions(base: Path, folder: Path, wheels: Sequence[Path]) -> Path:

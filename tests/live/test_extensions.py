@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import stat
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from tests.live.query_rows import grains_are_cached, query
+from tests.live import salt_release
 from tests.live.salt_release import RELEASES, release, with_extensions
 
 if TYPE_CHECKING:
@@ -42,12 +42,7 @@ def item_type():
 @pytest.fixture(scope="session")
 def wheels(root: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Build the extensions."""
-    found = subprocess.run(
-        [sys.executable, "-m", "patches", "wheels", "--json"], cwd=root, capture_output=True, text=True, check=True
-    )
-    # another test may build them anew
-    folder = tmp_path_factory.mktemp("wheels")
-    return [Path(shutil.copy(one["path"], folder)) for one in json.loads(found.stdout)["wheels"]]
+    return salt_release.wheels(root, tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -133,6 +128,7 @@ def test_versions_report(bed: Bed) -> None:
     """Salt names the extensions that it has."""
     found = bed.run("salt", ["--versions-report"]).stdout
     assert "saltext-query: 1.0.0" in found
+    assert "saltext-package-states: 1.0.0" in found
     assert "saltext-uyuni-pillar: 1.0.0" in found
 
 
