@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.bed import Bed, BedSettings
-from tests.live.query_rows import grains_are_cached, query
 from tests.live import salt_release
+from tests.live.query_rows import grains_are_cached, query
 from tests.live.salt_release import RELEASES, release, with_extensions
 
 if TYPE_CHECKING:

@@ -166,7 +166,10 @@ def test_no_process_and_no_socket(both: tuple[Seen, Seen]) -> None:
 
 
 def test_no_call(both: tuple[Seen, Seen]) -> None:
-    """The client asks whether the job handler is on, and nothing else of it is called anywhere."""
+    """The client asks whether the job handler is on and whether it said anything, and nothing else is called.
+
+    But for one look at the master's start: whether an earlier job handler has left jobs that wait.
+    """
     stock, patched = both
     assert stock.calls == set()
-    assert patched.calls == {"client.announce"}
+    assert patched.calls == {"client.announce", "client.left_out", "claims.folder"}

@@ -70,7 +70,12 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 
 
 def answer(
-    salt: Salt, root: Path, postgres: dict[str, Any], function: str, *, minions: str = "database", **arguments: object
+    salt: Salt,
+    root: Path,
+    postgres: dict[str, Any],
+    function: str,
+    minions: str = "database",
+    **arguments: Any,  # noqa: ANN401 - of any runner
 ) -> dict[str, Any]:
     """Return what the runner answers."""
     changes = {
@@ -91,7 +96,7 @@ def test_earlier_tables_are_taken_over(server: Postgres, salt: Salt, tmp_path: P
     before = made.run("SELECT * FROM susePackageStateRevision ORDER BY state_id, number")
     options = made.server.salt_options()
 
-    def do(function: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+    def do(function: str, **arguments: Any) -> Any:  # noqa: ANN401 - of any runner
         found = answer(salt, tmp_path, options, function, **arguments)
         assert "error" not in found, found
         return found["result"]
@@ -134,7 +139,7 @@ def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     made = scratch.make(server, "refused")
     options = made.server.salt_options()
 
-    def refused(function: str, **arguments: object) -> str:
+    def refused(function: str, **arguments: Any) -> str:  # noqa: ANN401 - of any runner
         error = str(answer(salt, tmp_path, options, function, **arguments)["error"])
         assert "\n" not in error
         return error

@@ -76,8 +76,7 @@ def left_out(pub_data):
     :param dict pub_data: the answer to the publish request
     """
     state = pub_data.get("job_handler") if isinstance(pub_data, dict) else None
-    excluded = state.get("excluded") if isinstance(state, dict) else None
-    return _sentences(excluded)
+    return _sentences(state.get("excluded")) if isinstance(state, dict) else {}
 
 
 def _sentences(excluded):

@@ -35,6 +35,7 @@ class Maintenance:
         )
         #: called with each minion that has started
         self.on_start = lambda minion: None
+        self.rounds.syndics = bool(self.opts.get("order_masters"))
         # who may not have got a job can't know whether it runs there
         self.rounds.unsent = dispatcher.back
 

@@ -117,6 +117,8 @@ class Rounds:
         self.doubt_before = None
         #: job ids that nobody is to be asked for yet
         self.unsent = ()
+        #: whether there are keys of syndics, which answer nothing, so hold nothing
+        self.syndics = False
         # how often something had been given back, and since when it is so often
         self._releases = (0, None)
         self._running = _Running(threshold)
@@ -238,10 +240,11 @@ class Rounds:
             if suspect.silent >= SILENT_ROUNDS:
                 del self._suspects[minion]
                 self.criteria.on_silent(minion, now)
+                if self.syndics:
+                    self.criteria.ledger.release_minion(minion)
         missing = self.criteria.missing
         missing.late_now([minion for minion in late if minion in self._suspects])
-        for minion in missing.late.difference(self._suspects):
-            missing.late.discard(minion)
+        missing.late.intersection_update(self._suspects)
 
     def _find_suspects(self, now):
         """
@@ -259,10 +262,9 @@ class Rounds:
                 # behind a syndic there is nobody to ask
                 for jid in jids:
                     ledger.release(jid, minion)
-            elif minion in self._suspects:
-                self._suspects[minion].jids.update(jids)
             else:
-                self._suspects[minion] = _Suspect(set(jids))
+                suspect = self._suspects.setdefault(minion, _Suspect(set()))
+                suspect.jids.update(jids)
         for minion in unsure:
             self._suspects.setdefault(minion, _Suspect(set()))
 

@@ -64,4 +64,4 @@ def loaded(configure_loader_modules, monkeypatch):
 
 
 # what Salt keeps for a log that is never set up would be written at the end
-salt._logging.shutdown_temp_handler()
+salt._logging.shutdown_temp_handler()  # pylint: disable=protected-access

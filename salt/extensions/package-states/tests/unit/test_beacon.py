@@ -4,10 +4,10 @@ import subprocess
 import sys
 
 import pytest
-
-import salt.beacons
 import saltext.package_states.beacons.pkgset as pkgset
 import saltext.package_states.pkgset
+
+import salt.beacons
 
 CHANGED = "salt/beacon/web/pkgset/changed"
 

@@ -1,5 +1,4 @@
 import pytest
-
 import saltext.package_states.condition as condition
 from saltext.package_states.errors import InvalidInput
 

@@ -1,5 +1,4 @@
 import pytest
-
 import saltext.package_states.item as items
 from saltext.package_states.decision import Facts, decide
 

@@ -1,11 +1,11 @@
-import pytest
+from unittest.mock import patch  # pylint: disable=blacklisted-module
 
+import pytest
 import saltext.package_states.engines.pkgset as pkgset
 import saltext.package_states.pkgset
 
 import salt.utils.files
 from salt.exceptions import SaltClientError, SaltException
-from unittest.mock import patch
 
 
 class Client:

@@ -1,7 +1,6 @@
 import json
 
 import pytest
-
 import saltext.package_states.difference as difference
 import saltext.package_states.item as items
 import saltext.package_states.transfer as transfer

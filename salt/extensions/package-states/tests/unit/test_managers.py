@@ -1,13 +1,12 @@
 import json
 
 import pytest
-
 import saltext.package_states.item as items
 import saltext.package_states.managers as managers
 import saltext.package_states.managers.apt as apt
 import saltext.package_states.managers.rpm as rpm
-import saltext.package_states.states.package_state as package_state
 import saltext.package_states.pkgset
+import saltext.package_states.states.package_state as package_state
 from saltext.package_states.errors import PackageStateError, Unsupported
 
 DPKG = """\

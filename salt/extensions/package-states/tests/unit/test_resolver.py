@@ -1,7 +1,6 @@
 import itertools
 
 import pytest
-
 import saltext.package_states.resolver as resolver
 from saltext.package_states.errors import Conflict
 

@@ -3,7 +3,6 @@ What the runner refuses before it asks PostgreSQL, and how it tells that
 """
 
 import pytest
-
 import saltext.package_states.runners.package_states as package_states
 from saltext.package_states.errors import InvalidInput, PackageStateError
 

@@ -1,11 +1,12 @@
 # pylint: disable=no-member
 
-import pytest
+from unittest.mock import patch  # pylint: disable=blacklisted-module
 
-import saltext.package_states.runners.pkgset as pkgset
+import pytest
 import saltext.package_states.pkgset
+import saltext.package_states.runners.pkgset as pkgset
+
 from salt.exceptions import CommandExecutionError
-from unittest.mock import patch
 
 
 @pytest.fixture

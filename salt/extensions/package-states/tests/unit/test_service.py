@@ -2,7 +2,6 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
-
 import saltext.package_states.connection as connections
 import saltext.package_states.files as files
 import saltext.package_states.item as items

@@ -3,17 +3,17 @@ import random
 import string
 
 import pytest
-
-import salt.config
 import saltext.package_states.files as files
 import saltext.package_states.item as items
 import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
 import saltext.package_states.resolver as resolver
 import saltext.package_states.sls as sls
+from saltext.package_states.errors import InvalidInput, Protected, Unsupported
+
+import salt.config
 import salt.state
 import salt.template
-from saltext.package_states.errors import InvalidInput, Protected, Unsupported
 
 ROWS = {
     "apt": [

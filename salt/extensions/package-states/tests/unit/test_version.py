@@ -3,7 +3,6 @@ import shutil
 import subprocess
 
 import pytest
-
 import saltext.package_states.version as version
 
 # pairs in order, the older one first

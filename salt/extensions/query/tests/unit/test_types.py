@@ -677,67 +677,6 @@ def test_lock_is_looked_for_where_it_may_be(master, locks, opened, rule, count, 
     assert found == wanted
 
 
-def test_lock_package_states(master):
-    """
-    A package that is kept away, at a version or as it is, is locked; others are not,
-    and a minion that has told of no packages has no locks.
-    """
-
-    class NotThere(Exception):
-        pass
-
-    def row(package, state, condition="", version=""):
-        return types.SimpleNamespace(
-            package=package,
-            state=state,
-            condition=condition,
-            version=version,
-            source="base",
-            verdict=f"wanted: {state}",
-        )
-
-    def rows(opts, minion):
-        if minion == "web2":
-            raise NotThere(minion)
-        return [
-            row("telnet", "Absent"),
-            row("vim", "Installed", "Equal", "9.1"),
-            row("nano", "Installed (kept)"),
-            row("curl", "Installed", "", "Latest"),
-        ]
-
-    package = types.SimpleNamespace(
-        refresh=types.SimpleNamespace(rows=rows),
-        errors=types.SimpleNamespace(NotThere=NotThere, PackageStateError=Exception),
-    )
-    master.minion("web1")
-    master.minion("web2")
-    fields = ["name", "mode", "version", "owner"]
-    with patch.dict("sys.modules", {"salt.package_states": package}):
-        assert ask(master, "lock", fields) == []
-        master.opts["package_states"] = {}
-        assert ask(master, "lock", fields) == [
-            [
-                (0, "package_state/web1/nano"),
-                (0, "kept"),
-                (3, None),
-                (0, ["base"]),
-            ],
-            [
-                (0, "package_state/web1/telnet"),
-                (0, "absent"),
-                (3, None),
-                (0, ["base"]),
-            ],
-            [
-                (0, "package_state/web1/vim"),
-                (0, "version"),
-                (0, "9.1"),
-                (0, ["base"]),
-            ],
-        ]
-
-
 def test_lock_pause(master, handler):
     fields = ["name", "mode", "pending", "pid", "reason"]
     assert ask(master, "lock", fields) == [

@@ -1,6 +1,7 @@
 import pytest
 
 import salt.job_criteria
+import salt.job_criteria.capacity
 import salt.job_handler.manager
 import salt.job_handler.rounds
 
@@ -95,6 +96,21 @@ def test_dead_minion_is_released_after_two_rounds(setup):
     setup.tick(91)
     assert setup.ledger.minions() == {"b": 1}
     assert setup.criteria.silent == {"a": 91}
+
+
+@pytest.mark.parametrize("syndics", (False, True))
+def test_the_key_of_a_syndic_is_charged_for_nothing(setup, syndics):
+    """
+    A syndic answers nothing, and would hold a point of each job to everybody.
+    """
+    setup.rounds.criteria = salt.job_criteria.capacity.criteria({"max_master_jobs": 1})
+    ledger = setup.rounds.criteria.ledger
+    setup.rounds.syndics = syndics
+    ledger.charge("j", ["syndic"], 1, 0)
+    for now in range(61, 120):
+        setup.tick(now)
+    assert setup.rounds.criteria.silent
+    assert ledger.used == (0 if syndics else 1)
 
 
 def test_silent_minions_are_asked_again(setup):

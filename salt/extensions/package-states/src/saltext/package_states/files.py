@@ -9,9 +9,10 @@ import os
 
 import saltext.package_states.names as names
 import saltext.package_states.sls as sls
+from saltext.package_states.errors import PackageStateError
+
 import salt.utils.atomicfile
 import salt.utils.files
-from saltext.package_states.errors import PackageStateError
 
 FOLDER = "susemanager"
 

@@ -7,15 +7,16 @@ are those that the minions sent last, out of the cache of the master.
 
 from typing import NamedTuple
 
-import salt.cache
-import salt.utils.data
-import salt.version
 import saltext.package_states.platforms as platforms
 import saltext.package_states.registry as registry
 import saltext.package_states.resolver as resolver
 import saltext.package_states.store as store
 from saltext.package_states.errors import NotThere, PackageStateError
 from saltext.package_states.resolver import Source
+
+import salt.cache
+import salt.utils.data
+import salt.version
 
 # Before 3008 a minion has a bank of its own, and its grains are beside its pillar
 BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
@@ -124,9 +125,7 @@ class Fleet:
         else:
             sent = store.lists(self.connection)
         return {
-            name: Minion(
-                name, sent.get(name) or platforms.manager(self.grains(name))
-            )
+            name: Minion(name, sent.get(name) or platforms.manager(self.grains(name)))
             for name in found
         }
 

@@ -25,7 +25,7 @@ except ImportError:  # Windows
     fcntl = None
 
 try:
-    from salt.utils.pkgset import own_change
+    from salt.utils.pkgset import own_change  # pylint: disable=unused-import
 
     TELLS = True
 except ImportError:

@@ -9,12 +9,13 @@ which ``package_states.setup uyuni=True`` makes of Uyuni's tables; others make t
 what they have.
 """
 
-import salt.utils.minions
 import saltext.package_states.connection as connections
 import saltext.package_states.names as names
 import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere
 from saltext.package_states.resolver import GRAINS, GROUP, LEVELS, MINION, ORGANIZATION
+
+import salt.utils.minions
 
 #: The organization of every minion with an accepted key
 ALL = "all"

@@ -9,9 +9,10 @@ extension may bring further steps. A step is never changed after its release.
 
 import os
 
-import salt.utils.files
 import saltext.package_states.connection as connections
 from saltext.package_states.errors import PackageStateError
+
+import salt.utils.files
 
 NAME = "package_states"
 

@@ -22,6 +22,7 @@ from saltext.package_states.errors import (
     PackageStateError,
 )
 
+
 class Revision(NamedTuple):
     """
     One revision of a state

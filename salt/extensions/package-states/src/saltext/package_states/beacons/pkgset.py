@@ -27,11 +27,12 @@ import logging
 import os
 import struct
 
+import saltext.package_states.pkgset
+
 import salt.utils.atomicfile
 import salt.utils.beacons
 import salt.utils.files
 import salt.utils.json
-import saltext.package_states.pkgset
 
 try:
     import fcntl
@@ -50,6 +51,7 @@ log = logging.getLogger(__name__)
 __virtualname__ = "pkgset"
 
 OPTIONS = ("cookie", "database")
+_TOLD = "pkgset.told"
 
 
 def __virtual__():
@@ -235,6 +237,12 @@ def beacon(config):
         cookies = [cookies]
     path = config.get("database", saltext.package_states.pkgset.DPKG_STATUS)
 
+    if not (saltext.package_states.pkgset.TELLS or _TOLD in __context__):
+        __context__[_TOLD] = True
+        log.info(
+            "This Salt does not tell what it changes itself with apt and dpkg, so that is"
+            " reported too."
+        )
     with saltext.package_states.pkgset.own_changes(__opts__) as pairs:
         if pairs is None:
             return []

@@ -45,12 +45,13 @@ import logging
 import os
 import time
 
+import saltext.package_states.pkgset
+
 import salt.client
 import salt.utils.atomicfile
 import salt.utils.event
 import salt.utils.files
 import salt.utils.json
-import saltext.package_states.pkgset
 import salt.utils.verify
 from salt.exceptions import SaltException
 

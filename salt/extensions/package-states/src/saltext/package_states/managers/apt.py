@@ -13,13 +13,14 @@ import re
 import tempfile
 
 import saltext.package_states.condition as condition
-import saltext.package_states.version as versions
-import salt.utils.atomicfile
-import salt.utils.files
 import saltext.package_states.pkgset
+import saltext.package_states.version as versions
 from saltext.package_states.decision import IMPOSSIBLE, INSTALL, Facts
 from saltext.package_states.item import ABSENT, INSTALLED, KEPT
 from saltext.package_states.managers.base import Manager
+
+import salt.utils.atomicfile
+import salt.utils.files
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
 STATUS = "/var/lib/dpkg/status"

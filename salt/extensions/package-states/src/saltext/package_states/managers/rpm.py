@@ -11,12 +11,13 @@ import os
 import re
 
 import saltext.package_states.version as versions
-import salt.utils.atomicfile
-import salt.utils.files
 from saltext.package_states.decision import INSTALL, NOTHING, Facts
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.item import ABSENT, INSTALLED, KEPT
 from saltext.package_states.managers.base import Manager
+
+import salt.utils.atomicfile
+import salt.utils.files
 from salt.utils.pkg.rpm import get_osarch
 
 RECORD = "/var/lib/salt/package_states.json"

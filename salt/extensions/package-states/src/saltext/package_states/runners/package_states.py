@@ -39,8 +39,6 @@ Uyuni's tables.
 import contextlib
 import fnmatch
 
-import salt.client
-import salt.exceptions
 import saltext.package_states.condition as conditions
 import saltext.package_states.difference as difference
 import saltext.package_states.item as items
@@ -51,12 +49,15 @@ import saltext.package_states.status
 import saltext.package_states.store as store
 import saltext.package_states.transfer as transfer
 import saltext.package_states.version as versions
-import salt.utils.files
-import salt.utils.user
 from saltext.package_states.connection import HAS_PSYCOPG2
 from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
 from saltext.package_states.fleet import Fleet
 from saltext.package_states.service import Service
+
+import salt.client
+import salt.exceptions
+import salt.utils.files
+import salt.utils.user
 
 __func_alias__ = {"set_": "set", "list_": "list", "compile_": "compile"}
 

@@ -25,8 +25,9 @@ on a master of few minions:
 
 import logging
 
-import salt.client
 import saltext.package_states.pkgset
+
+import salt.client
 from salt.exceptions import CommandExecutionError, SaltException, SaltInvocationError
 
 log = logging.getLogger(__name__)

@@ -26,14 +26,15 @@ protected.
         - version: ">=1.18,<2.0"
 """
 
-import salt.exceptions
 import saltext.package_states.item as items
 import saltext.package_states.managers as managers
 import saltext.package_states.platforms as platforms
-import salt.utils.pkg
 from saltext.package_states.decision import IMPOSSIBLE, INSTALL, NOTHING
 from saltext.package_states.errors import InvalidInput, PackageStateError
 from saltext.package_states.item import ABSENT
+
+import salt.exceptions
+import salt.utils.pkg
 
 __virtualname__ = "package_state"
 

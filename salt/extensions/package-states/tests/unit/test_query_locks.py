@@ -1,0 +1,83 @@
+"""
+Locks for queries of the extension saltext-query
+"""
+
+import contextlib
+import types
+
+import pytest
+import saltext.package_states.query_locks.package_state as package_state
+from saltext.package_states.errors import PackageStateError
+
+
+def row(package, state, condition="", version=""):
+    return types.SimpleNamespace(
+        package=package,
+        state=state,
+        condition=condition,
+        version=version,
+        source="base",
+        verdict=f"wanted: {state}",
+    )
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """
+    Return what locks a query finds, with or without package states on the master
+    """
+    rows = [
+        row("telnet", "Absent"),
+        row("vim", "Installed", "Equal", "9.1"),
+        row("nano", "Installed (kept)"),
+        row("curl", "Installed", "", "Latest"),
+    ]
+    every = [("web1", rows), ("web2", PackageStateError("a conflict"))]
+    query = types.SimpleNamespace(
+        accepted=lambda context: ["web1", "web2", "new"],
+        of_minion=lambda minion, name, **more: {"name": f"{minion}/{name}", **more},
+    )
+    monkeypatch.setattr(package_state, "query", query)
+    monkeypatch.setattr(package_state, "Fleet", lambda *_: None)
+    monkeypatch.setattr(
+        package_state.refresh, "every", lambda _, ids: [one for one in every]
+    )
+
+    def reading(opts):
+        if opts["package_states"] == "broken":
+            raise PackageStateError("PostgreSQL says: no")
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(package_state.store, "reading", reading)
+    return lambda **opts: list(
+        package_state.locks(types.SimpleNamespace(opts=dict(opts)))
+    )
+
+
+def test_locks(found):
+    """
+    A package that is kept away, at a version or as it is, is locked; others are not, and
+    one minion in trouble takes nothing from the others
+    """
+    assert [
+        (one["name"], one["mode"], one["version"], one["owner"])
+        for one in found(package_states={})
+    ] == [
+        ("web1/telnet", "absent", None, ["base"]),
+        ("web1/vim", "version", "9.1", ["base"]),
+        ("web1/nano", "kept", None, ["base"]),
+    ]
+
+
+def test_without_package_states_there_are_none(found):
+    assert found() == []
+
+
+def test_a_database_that_is_away_is_logged(found, caplog):
+    assert found(package_states="broken") == []
+    assert "PostgreSQL says: no" in caplog.text
+
+
+def test_without_the_extension_for_queries_there_are_none(monkeypatch):
+    monkeypatch.setattr(package_state, "query", None)
+    assert package_state.__virtual__()[0] is False
