@@ -4,7 +4,6 @@ The item types, over a master's folders.
 
 import contextlib
 import os
-import types
 from unittest.mock import MagicMock, patch  # pylint: disable=blacklisted-module
 
 import pytest
