@@ -180,7 +180,8 @@ def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
 def _sources() -> list[Path]:
     """Give what the wheels of the extensions are made of."""
     names = ("pyproject.toml", "README.md", "LICENSE")
-    found = [path for path in EXTENSIONS.rglob("*.py") if "tests" not in path.relative_to(EXTENSIONS).parts]
+    every = (path for end in ("py", "sql") for path in EXTENSIONS.rglob(f"*.{end}"))
+    found = [path for path in every if "tests" not in path.relative_to(EXTENSIONS).parts]
     return sorted([*found, *(path for name in names for path in EXTENSIONS.glob(f"*/{name}"))])
 
 

@@ -87,8 +87,9 @@ def parser() -> argparse.ArgumentParser:
     one = add("fits", "try the topics on other releases of Salt", "fits 3007.17 3006.30")
     one.add_argument("releases", nargs="+", metavar="VERSION", help="releases, as on the package index")
     one.add_argument("--topic", action="append", default=[], metavar="NAME", help="only this topic; may be repeated")
-    one.add_argument("--output", type=Path, metavar="DIR", help="folder for what applies (default: build/fits)")
-    one.add_argument("--markdown", action="store_true", help="print a table for a page")
+    _add_table(one)
+
+    _add_table(add("features", "show which feature one gets on which release of Salt", "features --markdown"))
 
     one = add("drop", "take a topic out of the patch set, with its new files", "drop load-all")
     one.add_argument("topic", metavar="TOPIC", help="a topic of patches/series that no other one requires")
@@ -108,6 +109,12 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--without-own", action="store_true", help="leave out the test files that our topics bring")
     one.usage = "python -m patches suite [options] {touched,wider} [-- OPTION_OF_PYTEST ...]"
     return top
+
+
+def _add_table(command: argparse.ArgumentParser) -> None:
+    """Add the options of what tries topics on other releases."""
+    command.add_argument("--output", type=Path, metavar="DIR", help="folder for what applies (default: build/fits)")
+    command.add_argument("--markdown", action="store_true", help="print a table for a page")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

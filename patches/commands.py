@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from patches import apply, bump, check, checkout, drop, fits, mail, prove, save, style, suite, wheels
+from patches import apply, bump, check, checkout, drop, features, fits, mail, prove, save, style, suite, wheels
 from patches.base import read_base
 from patches.errors import UsageError
 from patches.patch import trailers_of
@@ -137,6 +137,16 @@ def run_fits(repository: Repository, options: argparse.Namespace) -> Outcome:
     return Outcome(tuple(lines), data)
 
 
+def run_features(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Show which feature one gets on which release."""
+    output = options.output or repository.layout.build / "fits"
+    found = features.cells(repository, output.resolve())
+    lines = [f"{one.release} {one.feature}: {one.how} ({one.test})" for one in found]
+    if options.markdown:
+        lines = features.table(found)
+    return Outcome(tuple(lines), {"features": [asdict(one) for one in found]})
+
+
 def run_drop(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Drop a topic."""
     dropped = drop.drop(repository, options.topic)
@@ -253,6 +263,7 @@ LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
     "bump": run_bump,
     "drop": run_drop,
     "fits": run_fits,
+    "features": run_features,
     "wheels": run_wheels,
 }
 # these leave the tree alone: they need not wait for a check that takes minutes

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 RELEASES = ("3006.30", "3007.17", "3008.5")
 # older releases ask for a certifi that not every index has any more
 OVERRIDE = "certifi>=2026\n"
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
 TRUST = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
 
 
@@ -52,6 +53,19 @@ def wheels(root: Path, folder: Path) -> list[Path]:
     return [Path(shutil.copy(one["path"], folder)) for one in json.loads(found.stdout)["wheels"]]
 
 
+def newer_wheel(root: Path, name: str, folder: Path, step: str) -> Path:
+    """Build an extension as a version 99.0 of it, whose tables need one more step."""
+    shutil.copytree(root / "salt" / "extensions" / name, folder / name, ignore=LEFT_OUT)
+    source = folder / name
+    project = source / "pyproject.toml"
+    project.write_text(project.read_text().replace('version = "1.0.0"', 'version = "99.0"'))
+    (place,) = source.rglob("migrations")
+    (place / "099_next.sql").write_text(step)
+    run = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*run, "--wheel-dir", str(folder), str(source)], check=True)
+    return next(folder.glob("*.whl"))
+
+
 def with_extensions(base: Path, folder: Path, wheels: Sequence[Path]) -> Path:
     """Return a copy of an environment in which these wheels are installed, as `salt-pip install` does it.
 
@@ -68,5 +82,6 @@ def with_extensions(base: Path, folder: Path, wheels: Sequence[Path]) -> Path:
         copy.write_text(text.replace(str(base), str(folder)))
         copy.chmod(0o755)
     run = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run([*run, *map(str, wheels)], check=True)
+    if wheels:
+        subprocess.run([*run, *map(str, wheels)], check=True)
     return folder

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.bed import Bed, BedSettings
+from harness.database import forms, scratch
 from tests.live import salt_release
 from tests.live.query_rows import grains_are_cached, query
 from tests.live.salt_release import RELEASES, release, with_extensions
@@ -37,6 +38,9 @@ def item_type():
     field = Field("name", "Role", "text", "Name of the role", lambda role: role.name)
     return ItemType("role", "Roles of machines", [field], _items)
 """
+
+
+NEXT_STEP = "CREATE TABLE package_states.later (id INTEGER);"
 
 
 @pytest.fixture(scope="session")
@@ -110,6 +114,44 @@ def test_query_command(bed: Bed) -> None:
     assert bed.run("salt-query", ["role"]).stdout == "Role\ndb\nweb\n"
 
 
+@pytest.fixture(scope="module")
+def pillar_bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """Yield an unpatched master with the extensions, and pillars of minions in PostgreSQL."""
+    settings = BedSettings(tree=environment, folder=tmp_path_factory.mktemp("pillar"), minions=COUNT, api=False)
+    with Bed(settings) as found:
+        forms.install(found.postgres.dsn, forms.FORMS["improved"])
+        yield found
+
+
+def test_pillar_runner(pillar_bed: Bed, tmp_path: Path) -> None:
+    """Pillars go from the database to files and back, and `verify` says what stock's pillar of SQL lacks."""
+    bed = pillar_bed
+    done = bed.salt_run(["pillar_sql.export", f"folder={tmp_path / 'out'}", "--out=json"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    folders = [f"{name}={tmp_path / 'out' / name}" for name in ("pillar_data", "static_data", "formula_data")]
+    folders.append(f"categories={','.join(report['categories'])}")
+    database = scratch.Database(bed.postgres)
+    rows = "SELECT category, pillar FROM suseSaltPillars ORDER BY category, server_id, group_id, org_id"
+    before = [row for row in database.run(rows) if "formulas" not in row[0]]
+    done = bed.salt_run(["pillar_sql.import_files", *folders, "dry_run=True", "--out=json"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    database.run("DELETE FROM suseSaltPillars")
+    done = bed.salt_run(["pillar_sql.import_files", *folders, "--out=json"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = [row for row in database.run(rows) if "formulas" not in row[0]]
+    assert after
+    assert after == before
+    refused = bed.salt_run(["pillar_sql.verify", *folders])
+    assert refused.returncode == 1
+    assert "topic sql-base-json" in refused.stdout
+    columns = "SELECT category, pillar::text FROM suseSaltPillars WHERE category = %s"
+    told = bed.salt_run(["pillar_sql.verify", *folders, f"query={columns}", "--out=json"])
+    # these are other pillars, which it says of each minion
+    assert told.returncode == 1
+    assert sorted(json.loads(told.stdout)["different"]) == sorted(bed.settings.minion_ids())
+
+
 def test_own_tests(environment: Path, root: Path, tmp_path: Path) -> None:
     """The extensions' own tests pass on each release, from the wheels."""
     for folder in sorted((root / "salt" / "extensions").iterdir()):
@@ -158,3 +200,51 @@ def test_wheels_are_the_same_bytes(root: Path, wheels: Sequence[Path]) -> None:
     )
     again = {Path(one["path"]).name: Path(one["path"]).read_bytes() for one in json.loads(found.stdout)["wheels"]}
     assert again == {path.name: path.read_bytes() for path in wheels}
+
+
+def test_upgraded_and_gone(root: Path, wheels: Sequence[Path], tmp_path: Path) -> None:
+    """A newer version takes the place of the older one, and its new tables come to those that are filled."""
+    made = with_extensions(release(root, RELEASES[0]), tmp_path / "salt", wheels)
+    site = next((made / "lib").glob("python3*")) / "site-packages"
+    with scratch.served(tmp_path) as server:
+        database = scratch.make(server, "upgraded")
+        options = {**server.salt_options(), "db": "upgraded"}
+
+        def run(function: str, *arguments: str, code: int = 0) -> str:
+            config = tmp_path / "etc"
+            config.mkdir(exist_ok=True)
+            settings = {"root_dir": str(tmp_path / "root"), "postgres": options, "package_states": {}}
+            (config / "master").write_text(json.dumps(settings))
+            command = [
+                str(made / "bin" / "salt-run"),
+                f"--config-dir={config}",
+                f"package_states.{function}",
+                *arguments,
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == code, done.stdout + done.stderr
+            return done.stdout
+
+        run("setup")
+        run("create", "web")
+        run("set", "web", "vim", "latest")
+        before = database.run("SELECT * FROM package_states.revision")
+        newer = salt_release.newer_wheel(root, "package-states", tmp_path / "newer", NEXT_STEP)
+        pip = [str(made / "bin" / "python"), "-m", "pip"]
+        subprocess.run([*pip, "install", "--quiet", "--no-index", "--no-deps", str(newer)], check=True)
+        assert [path.name for path in site.glob("saltext_package_states-*")] == [
+            "saltext_package_states-99.0.dist-info"
+        ]
+        assert "run package_states.setup" in run("list", code=1)
+        assert "099_next" in run("setup")
+        assert database.run("SELECT * FROM package_states.revision") == before
+        assert database.run("SELECT count(*) FROM package_states.later") == [(0,)]
+        run("set", "web", "nano", "latest")
+        assert "vim" in run("show", "web")
+        # and back: the older one says that it is too old
+        older = next(path for path in wheels if path.name.startswith("saltext_package_states"))
+        subprocess.run([*pip, "install", "--quiet", "--no-index", "--no-deps", str(older)], check=True)
+        assert "install the newer version" in run("list", code=1)
+        subprocess.run([*pip, "uninstall", "--quiet", "--yes", "saltext-package-states"], check=True)
+        assert not [path for path in (site / "saltext" / "package_states").rglob("*") if path.is_file()]
+        assert database.run("SELECT count(*) FROM package_states.revision") == [(2,)]

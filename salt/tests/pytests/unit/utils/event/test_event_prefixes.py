@@ -53,9 +53,9 @@ def _left_out(sender, heard):
         sender.fire_event({}, f"b/{number}")
         sender.fire_event({}, f"a/{number}")
         tags = []
-        while not tags or tags[-1] != f"a/{number}":
+        while not tags or tags[-1] not in (f"a/{number}", None):
             tags.append(heard())
-        if f"b/{number}" not in tags:
+        if tags[-1] and f"b/{number}" not in tags:
             return True
         time.sleep(0.1)
     return False
@@ -69,7 +69,9 @@ def test_on_a_real_bus(tmp_path):
     ) as event:
 
         def heard():
-            return event.get_event(wait=30, tag="", full=True)["tag"]
+            # the bus may not know of a connection yet that is there
+            found = event.get_event(wait=10, tag="", full=True)
+            return found["tag"] if found else None
 
         event.receive_only(["a/"])
         assert _left_out(event, heard)

@@ -1,0 +1,67 @@
+"""Pillars out of PostgreSQL on releases of Salt to which the topic is carried over, with a real master and minion."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.bed import Bed, BedSettings
+from harness.database import forms, scratch
+from tests.live.salt_release import RELEASES, release, with_extensions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(900)]
+REAL, MINIONS = "real", 5
+TOPICS = ("sql-base-json", "sql-pillar")
+
+
+@pytest.mark.parametrize("version", RELEASES[:2])
+def test_pillar_on_a_patched_release(version: str, root: Path, tmp_path: Path) -> None:
+    """The patches that `fits` writes go onto the installed release; its pillars are whole, over one kept connection."""
+    made = patched(version, root, tmp_path)
+    options = {"ext_pillar": forms.FORMS["improved"].options()}
+    settings = BedSettings(
+        tree=made, folder=tmp_path / "bed", minions=MINIONS, api=False, pillar="none", master_options=options
+    )
+    with Bed(settings) as bed:
+        forms.install(bed.postgres.dsn, forms.FORMS["improved"])
+        bed.start_minion(REAL)
+        bed.start_fleet().wait_ready(120)
+        more = ["--out=json", "--static", "--timeout=60"]
+        answers = json.loads(bed.salt(["*", "pillar.items", *more], timeout=120).stdout)
+        assert sorted(answers) == sorted([*bed.settings.minion_ids(), REAL])
+        for minion, pillar in answers.items():
+            scopes = {category.partition("/")[0] for category in pillar["saltbed"]["categories"]}
+            assert (pillar["minion_id"], scopes) == (minion, {"global", "organisation", "group", "minion"})
+        database = scratch.Database(bed.postgres)
+        found = database.run("SELECT state FROM pg_stat_activity WHERE application_name = 'salt'")
+        assert 1 <= len(found) <= 5
+        database.run("ALTER TABLE suseSaltPillars RENAME TO elsewhere")
+        refused = json.loads(bed.salt([REAL, "state.apply", *more], timeout=120).stdout)[REAL]
+        assert "Failed to load ext_pillar postgres" in str(refused)
+
+
+def patched(version: str, root: Path, folder: Path) -> Path:
+    """Return an environment with a release of Salt and the topics."""
+    topics = [word for topic in TOPICS for word in ("--topic", topic)]
+    command = [sys.executable, "-m", "patches", "fits", version, *topics, "--output", str(folder / "fits"), "--json"]
+    found = json.loads(subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout)["fits"]
+    assert all(set(one["requires"]) <= set(TOPICS) for one in found)
+    base = release(root, version)
+    made = with_extensions(base, folder / "salt", [])
+    site = next((made / "lib").glob("python3*")) / "site-packages"
+    shutil.copytree(next((base / "lib").glob("python3*")) / "site-packages" / "salt", site / "salt")
+    for one in found:
+        # what belongs to tests and docs is not installed
+        apply = ["git", "apply", "--include=salt/*", one["written"]]
+        subprocess.run(apply, cwd=site, env={**os.environ, "GIT_CEILING_DIRECTORIES": str(made)}, check=True)
+    assert (site / "salt" / "utils" / "postgres.py").exists()
+    return made
