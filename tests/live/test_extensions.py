@@ -213,7 +213,11 @@ def test_upgraded_and_gone(root: Path, wheels: Sequence[Path], tmp_path: Path) -
         def run(function: str, *arguments: str, code: int = 0) -> str:
             config = tmp_path / "etc"
             config.mkdir(exist_ok=True)
-            settings = {"root_dir": str(tmp_path / "root"), "postgres": options, "package_states": {}}
+            settings = {
+                "root_dir": str(tmp_path / "root"),
+                "postgres": options,
+                "package_states": {"sls_root": str(tmp_path)},
+            }
             (config / "master").write_text(json.dumps(settings))
             command = [
                 str(made / "bin" / "salt-run"),

@@ -9,6 +9,12 @@ import saltext.package_states.pkgset
 
 import salt.beacons
 
+# what the topic package-change-detection brings, dictionaries as configuration too
+tells = pytest.mark.skipif(
+    not saltext.package_states.pkgset.TELLS,
+    reason="This Salt does not tell what it changes itself",
+)
+
 CHANGED = "salt/beacon/web/pkgset/changed"
 
 
@@ -89,7 +95,9 @@ def test_validate_takes_lists_and_dictionaries(right):
     assert pkgset.validate(right)[0]
 
 
-@pytest.mark.parametrize("form", [dict, lambda config: [config]])
+@pytest.mark.parametrize(
+    "form", [pytest.param(dict, marks=tells), lambda config: [config]]
+)
 def test_both_forms_run_in_the_beacon_system(opts, files, config, form):
     """
     and with both cookies there, no change is no event in a hundred ticks
@@ -108,6 +116,7 @@ def test_both_forms_run_in_the_beacon_system(opts, files, config, form):
     assert tags(100) == [CHANGED]
 
 
+@tells
 def test_interval_of_the_dictionary_is_kept(opts, files, config):
     beacons = salt.beacons.Beacon(opts, {})
     wanted = {"pkgset": {**config, "interval": 5}}
@@ -154,12 +163,14 @@ def test_change_that_was_undone_is_an_event_with_a_plugin(look, files):
     assert look() == ["changed"]
 
 
+@tells
 def test_salts_own_change_is_no_event(look, opts, files):
     own(opts, files, "Package: b\n")
     own(opts, files, "Package: c\n")
     assert not look()
 
 
+@tells
 def test_change_around_salts_own_is_an_event(look, opts, files):
     files["status"].write_text("Package: x\n")
     own(opts, files, "Package: b\n")
@@ -171,6 +182,7 @@ def test_change_around_salts_own_is_an_event(look, opts, files):
     assert not look()
 
 
+@tells
 def test_no_look_while_salt_changes_something(look, opts, files):
     with saltext.package_states.pkgset.own_change(opts, str(files["status"])):
         files["status"].write_text("Package: b\n")

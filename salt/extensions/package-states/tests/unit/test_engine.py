@@ -3,9 +3,10 @@ from unittest.mock import patch  # pylint: disable=blacklisted-module
 import pytest
 import saltext.package_states.engines.pkgset as pkgset
 import saltext.package_states.pkgset
+from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.utils.files
-from salt.exceptions import SaltClientError, SaltException
+from salt.exceptions import SaltClientError
 
 
 class Client:
@@ -186,7 +187,14 @@ def test_master_that_can_not_publish(engine):
     assert engine.wait(60) == [["a"]]
 
 
-@pytest.mark.parametrize("error, again", [(SaltException("x"), 0), (OSError("x"), 1)])
+@pytest.mark.parametrize(
+    "error, again",
+    [
+        (InvalidInput("x"), 0),
+        (PackageStateError("PostgreSQL says: it is shutting down"), 1),
+        (OSError("x"), 1),
+    ],
+)
 def test_store_that_fails(engine, error, again):
     """
     what the minion is at fault for won't be better, a database that is away will

@@ -271,6 +271,10 @@ def test_apt_releases_its_own_holds(place):
     assert ("run", ["apt-mark", "unhold", "bar"]) in commands.calls
 
 
+@pytest.mark.skipif(
+    not saltext.package_states.pkgset.TELLS,
+    reason="This Salt does not tell what it changes itself",
+)
 def test_holds_of_salt_are_its_own_changes(place, tmp_path, monkeypatch):
     status = tmp_path / "status"
     status.write_text("before")

@@ -67,7 +67,9 @@ def load(text, tmp_path, renderer="jinja|yaml"):
         str(place), state.state.rend, renderer, [], [], saltenv="base", sls="x"
     )
     full, errors = state.render_highstate({"base": ["x"]}) if high else ({}, [])
-    return high, state.state.compile_high_data(full)[0], errors
+    chunks = state.state.compile_high_data(full)
+    # since 3008 with errors
+    return high, chunks[0] if isinstance(chunks, tuple) else chunks, errors
 
 
 @pytest.mark.parametrize("platform", platforms.FAMILIES.values())

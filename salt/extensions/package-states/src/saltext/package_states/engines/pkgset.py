@@ -46,6 +46,7 @@ import os
 import time
 
 import saltext.package_states.pkgset
+from saltext.package_states.errors import InvalidInput
 
 import salt.client
 import salt.utils.atomicfile
@@ -215,8 +216,9 @@ class Refresher:
             return
         try:
             saltext.package_states.pkgset.store(self.opts, minion, packages)
-        except SaltException as exc:
-            # what is wrong with this minion will be wrong again
+        except InvalidInput as exc:
+            # what is wrong with this minion will be wrong again; a database that is
+            # away will be back
             log.error("The packages of %s are not stored: %s", minion, exc)
         except Exception as exc:  # pylint: disable=broad-except
             log.debug("Storing the packages of %s", minion, exc_info=True)
