@@ -5,6 +5,7 @@ A second beacon fires at each of the minion's ticks, so a test counts ticks wher
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,7 @@ BEACONS = {
     "pkgset": {"interval": INTERVAL},
     "tick": [{"beacon_module": "load"}, {"averages": {span: [0.0, 0.0] for span in ("1m", "5m", "15m")}}],
 }
-HOOKS = {
-    "dpkgnotify": ("/usr/bin/dpkgnotify", 0o755),
-    "99dpkgnotify": ("/etc/apt/apt.conf.d/99dpkgnotify", 0o644),
-    "99dpkgnotify-dpkg": ("/etc/dpkg/dpkg.cfg.d/99dpkgnotify", 0o644),
-}
+INSTALL = "import saltext.package_states.plugin as plugin; plugin.install()"
 
 
 class PackageBed:
@@ -48,10 +45,8 @@ class PackageBed:
         self.minion: Minion | None = None
 
     def install_hooks(self) -> None:
-        """Install the plugin of dpkg and apt as its README says."""
-        for name, (place, mode) in HOOKS.items():
-            source = self.root.project / "salt" / "scripts" / "suse" / "dpkg" / name
-            self.root.write(place, source.read_text(), mode)
+        """Install the hook of dpkg, as `pkgset.install_plugin` does."""
+        self.root.run(sys.executable, "-c", INSTALL)
 
     def start(self, **options: Any) -> None:  # noqa: ANN401 - a minion's options
         """Start the minion and wait until its beacons have looked once."""

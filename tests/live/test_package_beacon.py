@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.live.apt_root import AptRoot, Caller, roots
-from tests.live.beacon_bed import HOOKS, INTERVAL
+from tests.live.beacon_bed import INSTALL, INTERVAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,11 +55,9 @@ class Beacons:
 
 @pytest.fixture(scope="module")
 def apt_root(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AptRoot]:
-    """Yield a root with the plugin of dpkg and apt, installed as its README says."""
+    """Yield a root with the hook of dpkg."""
     for found in roots(root, tmp_path_factory):
-        for name, (place, mode) in HOOKS.items():
-            source = root / "salt" / "scripts" / "suse" / "dpkg" / name
-            found.write(place, source.read_text(), mode)
+        found.run(sys.executable, "-c", INSTALL)
         found.write("/etc/salt/minion", yaml.safe_dump(OPTIONS))
         yield found
 

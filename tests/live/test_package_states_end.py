@@ -97,6 +97,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
             minion.wait_ready()
             try:
                 _walk(bed, apt_root, files, patched=salt.name == PATCHED)
+                _functions(bed, apt_root, tmp_path / "front.json")
             finally:
                 minion.stop()
 
@@ -149,3 +150,34 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     assert set(changed) == {"package_states locks"}
     assert highstate() == {}
     assert apt_root.run("dpkg-query", "-W").stdout == before
+
+
+def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
+    """Call what the walk has not called, each once."""
+
+    def runner(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
+        return _answer(bed, "salt-run", function, *arguments)
+
+    def states(function: str, *arguments: str) -> Any:  # noqa: ANN401
+        return runner(f"package_states.{function}", *arguments)
+
+    assert {"front", NAME} <= set(states("list"))
+    states("set_many", "front", '[["sb-lib", "latest"]]', "comment=more")
+    assert [row["comment"] for row in states("history", "front")][-1] == "more"
+    assert set(states("diff", "front", "1", "2")) == {"sb-lib"}
+    assert states("export_file", "front", str(file))
+    states("unset", "front", "sb-lib")
+    states("import_file", "front", str(file))
+    states("rollback", "front", "1")
+    assert set(states("show", "front")["packages"]) == {"sb-tool"}
+    assert states("upgrade", "front", "sb-tool", "dry_run=True")
+    assert states("compile")["errors"] == {}
+    assert runner("pkgset.refresh", NAME)["stored"] == [NAME]
+    assert runner("pkgset.packages", NAME)
+    states("unassign", "front", "group", "front")
+    for function, place in (("install_plugin", True), ("remove_plugin", False)):
+        _answer(bed, "salt", NAME, f"pkgset.{function}", "--static", "--timeout=60")
+        assert (apt_root.path / "usr/bin/pkgset-notify").exists() is place
+    for function in ("inventory", "available"):
+        more = ["sb-tool"] if function == "available" else []
+        assert _answer(bed, "salt", NAME, f"package_state.{function}", *more, "--static", "--timeout=60")[NAME]

@@ -2,9 +2,9 @@
 Beacon to tell the master that packages were changed by someone other than Salt
 ===============================================================================
 
-A package manager's plugin (``scripts/suse`` in Salt's sources has those of
-zypper, yum, dnf and dpkg) writes a line into a cookie file when it has changed
-the set of packages. This beacon looks whether the line has changed since, and
+A package manager's plugin, which ``salt '*' pkgset.install_plugin`` installs
+(dpkg, zypper, dnf, yum), writes a line into a cookie file when it has changed the
+set of packages. This beacon looks whether the line has changed since, and
 fires one event, ``salt/beacon/<minion id>/pkgset/changed``, if it has.
 
 On systems with dpkg the beacon looks at dpkg's status file as well, so that it

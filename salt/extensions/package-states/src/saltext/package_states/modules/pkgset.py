@@ -1,0 +1,61 @@
+"""
+Let package managers tell the beacon ``pkgset`` of changes
+
+See the beacon :mod:`pkgset <saltext.package_states.beacons.pkgset>`.
+"""
+
+import saltext.package_states.plugin as plugin
+
+import salt.utils.platform
+from salt.exceptions import CommandExecutionError
+
+__virtualname__ = "pkgset"
+
+
+def __virtual__():
+    if salt.utils.platform.is_windows():
+        return False, "pkgset: not available on this platform"
+    return __virtualname__
+
+
+def install_plugin():
+    """
+    Give the package managers of this minion the hook that tells of changes, or bring
+    it up to date
+
+    :return: a dictionary with the paths ``written`` and those ``unchanged``
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' pkgset.install_plugin
+    """
+    try:
+        return plugin.install()
+    except OSError as exc:
+        raise CommandExecutionError(
+            f"The plugin can't be written: {exc}; run the minion as root, and call this"
+            " again."
+        ) from exc
+
+
+def remove_plugin():
+    """
+    Remove what :func:`install_plugin` wrote
+
+    :return: the paths that were removed
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' pkgset.remove_plugin
+    """
+    try:
+        return plugin.remove()
+    except OSError as exc:
+        raise CommandExecutionError(
+            f"The plugin can't be removed: {exc}; run the minion as root, and call this"
+            " again."
+        ) from exc
