@@ -162,7 +162,7 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
         return runner(f"package_states.{function}", *arguments)
 
     assert {"front", NAME} <= set(states("list"))
-    states("set_many", "front", '[["sb-lib", "latest"]]', "comment=more")
+    states("set_many", "front", '[{"package": "sb-lib", "wanted": "latest"}]', "comment=more")
     assert [row["comment"] for row in states("history", "front")][-1] == "more"
     assert set(states("diff", "front", "1", "2")) == {"sb-lib"}
     assert states("export_file", "front", str(file))
