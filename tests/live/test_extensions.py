@@ -255,7 +255,7 @@ def test_upgraded_and_gone(root: Path, wheels: Sequence[Path], tmp_path: Path) -
 
 
 def test_table_of_the_readme(root: Path) -> None:
-    """What the README says of features and releases is what `features` finds today, and there is a test for each cell."""
+    """What the README says of features and releases is what `features` finds today; each cell has a test."""
 
     def features(form: str) -> str:
         run = [sys.executable, "-m", "patches", "features", form]

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_pillar_on_a_patched_release(version: str, root: Path, tmp_path: Path) -
         bed.start_minion(REAL)
         bed.start_fleet().wait_ready(120)
         more = ["--out=json", "--static", "--timeout=60"]
-        answers = {}
+        answers: dict[str, Any] = {}
         # simulated minions mask what they show, as Salt 3008 does; the real one does not know that
         for asked in (["minion-*", "pillar.items", "unmask=True"], [REAL, "pillar.items"]):
             answers |= json.loads(bed.salt([*asked, *more], timeout=120).stdout)

@@ -124,9 +124,7 @@ def remove(root=""):
     """
     root = root.rstrip("/")
     ours = [
-        path
-        for path in (*hooks(root), root + COMMAND)
-        if MARK in (_read(path) or "")
+        path for path in (*hooks(root), root + COMMAND) if MARK in (_read(path) or "")
     ]
     for path in ours:
         os.remove(path)
