@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BenchmarkError as error:
         print(f"results: {error}", file=sys.stderr)
         return error.exit_code
-    text = page.write(sections)
     before = options.output.read_text(encoding="utf-8") if options.output.is_file() else None
+    text = page.write(sections, before or "")
     if before != text and not options.check:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(text, encoding="utf-8")

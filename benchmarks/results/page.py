@@ -29,24 +29,59 @@ Stock is Salt as released, ours is Salt with all patches, and the number in brac
 are measured in turn, in one run, so a ratio says more than a time. A number is the median of its samples unless its
 row says otherwise; all samples, with their spread, are in the files. A load run is the newest finished one of its
 scenario as it stands today. Behind a date, *busy* means that the machine had other work when the run began, *edited*
-that `salt/` had edits that are in no patch.
+that `salt/` had edits that are in no patch, *kept* that the page had the figure already and that its file is gone.
 """
 COLUMNS = ("what", "stock", "ours", "aim", "met", "command", "date")
 DIGEST = re.compile(r"<!-- sha256 of all above: (?P<digest>[0-9a-f]{64}) -->\n\Z")
 HUNDRED = 100
+KEPT = "kept"
+MET = {True: "yes", False: "**no**", None: ""}
+# a bar that is not part of a cell
+SEPARATOR = re.compile(r"(?<!\\)\|")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def write(sections: Sequence[Section]) -> str:
-    """Return the page."""
+def write(sections: Sequence[Section], before: str = "") -> str:
+    """Return the page.
+
+    :param sections: what the files hold.
+    :param before: the page that is there: where there is no file any more, its figure stays, if `write` made the page.
+    """
     sources = [row.source for section in sections for row in section.rows if row.source is not None]
     letters = _machines(sources)
-    parts = [HEAD, _told(letters), _verdict([row for section in sections for row in section.rows]), NOTES]
+    had = _measured(before) if untouched(before) else {}
+    tables = []
     for section in sections:
-        table = [_line(COLUMNS), _line(["---"] * len(COLUMNS)), *(_line(_cells(row, letters)) for row in section.rows)]
+        made = [_cells(row, letters) for row in section.rows]
+        tables.append([_kept(cells, had.get((section.name, cells[0]))) for cells in made])
+    parts = [HEAD, _told(letters), _verdict([cells for table in tables for cells in table]), NOTES]
+    for section, rows in zip(sections, tables, strict=True):
+        table = [_line(COLUMNS), _line(["---"] * len(COLUMNS)), *map(_line, rows)]
         parts.append(f"## {section.name}\n\n{_sentence(section.about)}\n\n" + "\n".join(table) + "\n")
     text = "\n".join(parts)
     return f"{text}\n<!-- sha256 of all above: {_digest(text)} -->\n"
+
+
+def _measured(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the rows of a page that have a figure, by section and by what they tell of."""
+    found, section = {}, ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            section = line.removeprefix("## ")
+        elif line.startswith("| "):
+            cells = tuple(cell.replace("\\|", "|").strip() for cell in SEPARATOR.split(line)[1:-1])
+            if len(cells) == len(COLUMNS) and cells[-1] and cells != COLUMNS and set(cells[0]) != {"-"}:
+                found[section, cells[0]] = cells
+    return found
+
+
+def _kept(cells: tuple[str, ...], had: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return a row, with the figure that the page had for it if it has none; an aim that has changed drops that."""
+    what, _, _, aim, _, command, date = cells
+    if date or had is None or had[3] != aim:
+        return cells
+    marks = [mark for mark in had[-1].split(", ") if mark not in LETTERS and mark != KEPT]
+    return what, had[1], had[2], aim, had[4], command, ", ".join([*marks, KEPT])
 
 
 def untouched(text: str) -> bool:
@@ -101,13 +136,13 @@ def _told(letters: dict[tuple[str, ...], str]) -> str:
     return "  \n".join([*lines, "Everything runs on it at once: master, salt-api, PostgreSQL, fleet, clients."]) + "\n"
 
 
-def _verdict(rows: Sequence[Row]) -> str:
+def _verdict(rows: Sequence[tuple[str, ...]]) -> str:
     """Return how many aims are met."""
-    aims = Counter(row.met for row in rows if row.aim is not None)
-    measured = sum(row.source is not None for row in rows)
+    aims = Counter(cells[4] for cells in rows if cells[3])
+    measured = sum(bool(cells[-1]) for cells in rows)
     return (
-        f"{measured} of {len(rows)} figures are measured. Of {sum(aims.values())} aims {aims[True]} are met, "
-        f"{aims[False]} are not, and {aims[None]} are not measured.\n"
+        f"{measured} of {len(rows)} figures are measured. Of {sum(aims.values())} aims {aims[MET[True]]} are met, "
+        f"{aims[MET[False]]} are not, and {aims[MET[None]]} are not measured.\n"
     )
 
 
@@ -121,7 +156,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def _cells(row: Row, letters: dict[tuple[str, ...], str]) -> tuple[str, ...]:
     aim = "" if row.aim is None else aim_text(row.aim, row.unit)
-    met = {True: "yes", False: "**no**", None: ""}[row.met]
+    met = MET[row.met]
     command = f"`{row.command}`"
     if row.source is None or row.ours is None:
         return row.what, "", "not measured", aim, met, command, ""
