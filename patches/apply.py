@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from patches import discarded
 from patches.base import read_base
-from patches.errors import ConflictError, UnsavedEditsError, UsageError
+from patches.errors import ConflictError, UnsavedEditsError
 from patches.series import read_series
 from patches.state import Applied, Move, State, read_state, write_state
 from patches.stock import ensure_base, ensure_stock
@@ -38,6 +39,7 @@ class Made:
     edits: tuple[str, ...] = ()
     restored_stock: tuple[str, ...] = ()
     discarded: str | None = None
+    kept: tuple[str, ...] = ()
 
 
 def make(repository: Repository, *, keep_edits: bool = False, discard: bool = False) -> Made:
@@ -63,8 +65,10 @@ def make(repository: Repository, *, keep_edits: bool = False, discard: bool = Fa
     outdated = state is None or not is_current(state, base, series)
     if edits and not keep_edits:
         raise unsaved(layout, edits, outdated=outdated)
+    kept: tuple[str, ...] = ()
     if state is None or outdated:
         new = build_state(repository, base, series)
+        kept = () if state is None else _keep_saved(repository, state, series)
         _move(tree, state, new, edits)
         state, edits = new, tree.edits()
         if edits and discard:
@@ -78,13 +82,13 @@ def make(repository: Repository, *, keep_edits: bool = False, discard: bool = Fa
         # only when build/ had been deleted: the edits of the tree that was there are still in it
         raise unsaved(layout, edits, outdated=False)
     full = tree.full_tree(series.files)
-    return Made(base, state.base_commit, state.head, full, series.topics, outdated, edits, restored, dropped)
+    return Made(base, state.base_commit, state.head, full, series.topics, outdated, edits, restored, dropped, kept)
 
 
 def settle(tree: Tree) -> State | None:
     """Give what the tree was made from, after finishing a move that was interrupted; None when there is no tree.
 
-    :raises UsageError: when someone made commits by hand in the second git directory.
+    Commits that somebody made with git inside the tree become edits that are not saved; their messages are kept.
     """
     repository = tree.repository
     state = read_state(repository.layout)
@@ -94,13 +98,7 @@ def settle(tree: Tree) -> State | None:
         tree.adopt(state.head, state.move.content, state.move.known, torn=True)
         state = replace(state, move=None)
         write_state(repository.layout, state)
-    head = repository.git.attempt("rev-parse", "HEAD").text
-    if head != state.head:
-        raise UsageError(
-            f"{repository.layout.git_dir} has commits that patches/ does not know: turn them into edits with "
-            f"'git --git-dir={repository.layout.git_dir} --work-tree={repository.layout.salt} reset --mixed "
-            f"{state.head}', then save."
-        )
+    tree.take_commits(state.head)
     return state
 
 
@@ -164,6 +162,13 @@ def _move(tree: Tree, old: State | None, new: State, edits: tuple[str, ...]) -> 
     write_state(tree.repository.layout, new)
 
 
+def _keep_saved(repository: Repository, old: State, series: Series) -> tuple[str, ...]:
+    """Copy patches that go out of the tree and that nobody committed, such as before a `git restore`."""
+    gone = [one for one in old.applied if (one.topic, one.sha256) not in series.sources]
+    copies = (discarded.keep(repository.layout, one.topic, repository.export(one.commit)) for one in gone)
+    return tuple(str(path) for path in copies if path is not None)
+
+
 def _carry(tree: Tree, old: str, new: str) -> str:
     """Merge the edits, made on ``old``, into ``new``; give the resulting git tree.
 
@@ -190,4 +195,5 @@ def _discard(tree: Tree, head: str) -> str:
     path = layout.discarded / f"{snapshot[:12]}.patch"
     path.write_bytes(tree.diff())
     tree.adopt(head, head, [snapshot, head])
+    tree.forget_commits()
     return str(path)

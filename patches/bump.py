@@ -1,7 +1,8 @@
 """Move the patches to another release of Salt.
 
-git rebases the topics; the range-diff shows what became of each. A conflict leaves everything as it was, unless the
-user wants to resolve it: the half-done rebase then stays in ``build/bump`` until it is continued or given up.
+Topics are carried over one after the other; the range-diff shows what became of each. All conflicts are named at once,
+and leave everything as it was, unless the user wants to resolve them: the half-done bump then stays in ``build/bump``
+until it is continued or given up, and what was resolved is known to the next try.
 """
 
 from __future__ import annotations
@@ -13,25 +14,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches import sdist
-from patches.apply import build_state, is_current, make, settle, unsaved
-from patches.base import Base, read_base, write_base
+from patches.apply import build_state, make, settle, unsaved
+from patches.base import Base, write_base
+from patches.carry import Carrier, Conflict
 from patches.errors import ConflictError, ToolError, UsageError
 from patches.git import Git
 from patches.layout import write_atomically
 from patches.patch import Patch
-from patches.repository import reason
-from patches.series import Series, read_series, write_series
+from patches.ready import ready
+from patches.series import Series, keep_uncommitted, read_series, write_series
 from patches.stock import ensure_base
 from patches.tree import Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from patches.carry import LeftOut
     from patches.repository import Repository
     from patches.state import State
 
 
 @dataclass(frozen=True)
 class Bumped:
-    """The old and the new base, what became of the patches, and which have nothing left to change."""
+    """The old and the new base, what became of the patches, and which have nothing left to change.
+
+    `left_out` are files that the release does not have, `copies` are patches that were overwritten before anybody
+    committed them.
+    """
 
     old: Base
     new: Base
@@ -39,6 +48,8 @@ class Bumped:
     written: tuple[str, ...]
     emptied: tuple[str, ...]
     tree: str
+    left_out: tuple[LeftOut, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,74 +61,117 @@ class Waiting:
 
 
 def bump(repository: Repository, version: str, *, sha256: str | None = None, keep_conflict: bool = False) -> Bumped:
-    """Rebase all topics onto another release; the caller holds the lock.
+    """Carry all topics over to another release; the caller holds the lock.
 
     :param sha256: hash of the release's source distribution; learnt from the first download when absent.
-    :raises ConflictError: when git needs help.
+    :param keep_conflict: leave the first conflict in ``build/bump``, to be resolved.
+    :raises ConflictError: when git needs help; all conflicts are named.
     """
     layout = repository.layout
-    state, series = _ready(repository)
+    repository.prepare()
     if _target(repository) is not None:
         raise UsageError("An earlier bump waits in build/bump: end it with 'bump --continue' or 'bump --abort'.")
+    _, series, state = ready(repository)
     _remove(repository)
     if version == state.base.version:
         raise UsageError(f"The base is Salt {version} already: name another release.")
     target = Base(version, sha256) if sha256 is not None else sdist.learn(layout, version)
     onto = ensure_base(repository, target)
-    git = repository.add_worktree(layout.bump, state.head)
-    result = git.attempt(
-        "rebase", "--quiet", "--empty=keep", "--reapply-cherry-picks", "--onto", onto, state.base_commit
-    )
-    if result.code != 0:
-        raise _conflict(
-            repository, git, Waiting(target, state.head), f"{result.text}\n{result.err}", keep=keep_conflict
+    _refuse_taken(repository, series, target, onto)
+    shutil.rmtree(_copies(repository, target), ignore_errors=True)
+    with repository.scratch(onto) as git:
+        conflicts = Carrier(git, onto, state.applied, git.work_tree.with_name("copies")).conflicts()
+    if conflicts and not keep_conflict:
+        raise ConflictError(
+            f"Salt {version} conflicts with {_named(conflicts)}; nothing was changed. To resolve it: "
+            f"'nox -s bump -- {version} --keep-conflict'."
         )
-    return _finish(repository, git, state, series, target)
+    git = repository.add_worktree(layout.bump, onto)
+    carrier = Carrier(git, onto, state.applied, _copies(repository, target))
+    write_atomically(git.git_dir / "saltbed-target", f"{version} {target.sha256} {state.head}\n".encode())
+    return _go_on(repository, carrier, state, target, conflicts)
 
 
 def resume(repository: Repository) -> Bumped:
-    """Go on with a bump that stopped at a conflict, once its files are edited.
+    """Go on with a bump that stopped at a conflict, once its files are edited, or that was killed.
 
     :raises ConflictError: when the next topic conflicts as well, or when a file still has conflict markers.
     """
-    state, series = _ready(repository)
+    repository.prepare()
     git, waiting = _waiting(repository)
-    if waiting.head != state.head:
-        raise UsageError("The patches changed since the bump stopped: give it up with 'bump --abort' and bump again.")
-    if (git.git_dir / "rebase-merge").exists():
-        marked = git.attempt("-c", "core.whitespace=", "diff", "--check")
-        if "conflict marker" in marked.text:
-            raise ConflictError(f"{marked.text.splitlines()[0]}: edit it, then 'bump --continue' again.")
-        git.run("add", "--update")
-        result = git.attempt("rebase", "--continue")
-        if result.code != 0:
-            raise _conflict(repository, git, waiting, f"{result.text}\n{result.err}", keep=True)
-    return _finish(repository, git, state, series, waiting.base)
-
-
-def abandon(repository: Repository) -> None:
-    """Give up a bump that stopped at a conflict; the tree and the patches are as before it."""
-    repository.prepare()
-    _waiting(repository)
-    _remove(repository)
-
-
-def _ready(repository: Repository) -> tuple[State, Series]:
-    """Check that the tree is what patches/ says, with nothing unsaved."""
-    layout = repository.layout
-    repository.prepare()
-    tree, series = Tree(repository), read_series(layout)
+    tree = Tree(repository)
     state = settle(tree)
-    if state is None or not is_current(state, read_base(layout), series):
-        raise UsageError("The tree is not what patches/ says: run 'nox -s apply' first.")
+    if state is None or waiting.head != state.head:
+        raise UsageError("The patches changed since the bump stopped: give it up with 'bump --abort' and bump again.")
     edits = tree.edits()
     if edits:
-        raise unsaved(layout, edits, outdated=False)
-    return state, series
+        raise unsaved(repository.layout, edits, outdated=False)
+    onto = ensure_base(repository, waiting.base)
+    carrier = Carrier(git, onto, state.applied, _copies(repository, waiting.base))
+    wrong = carrier.end_conflict()
+    if wrong:
+        raise ConflictError(f"{'; '.join(wrong)}: edit it in {repository.layout.bump}, then 'bump --continue' again.")
+    return _go_on(repository, carrier, state, waiting.base)
+
+
+def abandon(repository: Repository, *, forget: bool = False) -> None:
+    """Give up a bump that stopped at a conflict; the tree and the patches are as before it.
+
+    What was resolved is known to the next try.
+
+    :param forget: forget it.
+    """
+    repository.prepare()
+    git, waiting = _waiting(repository)
+    Carrier(git, waiting.head, (), repository.layout.discarded).remember()
+    _remove(repository)
+    if forget:
+        shutil.rmtree(repository.layout.git_dir / "rr-cache", ignore_errors=True)
+
+
+def _go_on(
+    repository: Repository, carrier: Carrier, state: State, target: Base, known: Iterable[Conflict] = ()
+) -> Bumped:
+    """Carry the next topics over; stop at a conflict, or finish.
+
+    :param known: the conflicts that are known to lie ahead.
+    """
+    conflict = carrier.go_on()
+    if conflict is None:
+        return _finish(repository, carrier, state, target)
+    later = [one for one in known if one.topic != conflict.topic]
+    more = f" (then {_named(later)})" if later else ""
+    raise ConflictError(
+        f"Salt {target.version} conflicts with {conflict}{more}: edit the files in {repository.layout.bump}, then "
+        "'bump --continue', or 'bump --abort', which keeps what you resolved."
+    )
+
+
+def _named(conflicts: Iterable[Conflict]) -> str:
+    return "; ".join(map(str, conflicts))
+
+
+def _copies(repository: Repository, target: Base) -> Path:
+    """Name the folder for what topics go without on a release."""
+    return repository.layout.discarded / f"bump-{target.version}"
+
+
+def _refuse_taken(repository: Repository, series: Series, target: Base, onto: str) -> None:
+    """Refuse a release that has files which topics bring as new.
+
+    :raises ConflictError: with all of them.
+    """
+    upstream = repository.files(onto)
+    taken = [f"{name} ({patch.topic})" for patch in series for name in patch.files if name in upstream]
+    if taken:
+        raise ConflictError(
+            f"Salt {target.version} has files that topics bring as new: {', '.join(taken)}. Move what is ours into the "
+            "patch and take the file out of its trailers. Nothing was changed."
+        )
 
 
 def _target(repository: Repository) -> tuple[Git, Waiting] | None:
-    """Read where a stopped bump was going; None when there is none, or when it was killed before it could stop."""
+    """Read where a stopped bump was going; None when there is none, or when it was killed before it could begin."""
     folder = repository.layout.bump
     try:
         link = (folder / ".git").read_text(encoding="utf-8")
@@ -136,41 +190,34 @@ def _waiting(repository: Repository) -> tuple[Git, Waiting]:
     return found
 
 
-def _conflict(repository: Repository, git: Git, waiting: Waiting, said: str, *, keep: bool) -> ConflictError:
-    """Leave everything as it was, or the conflict where it can be resolved; say which and how to go on."""
-    files = ", ".join(git.paths("diff", "-z", "--name-only", "--diff-filter=U")) or reason(said)
-    stopped = git.attempt("log", "-1", "--format=%s", "REBASE_HEAD").text or "a topic"
-    version = waiting.base.version
-    what = f"'{stopped}' conflicts with Salt {version} in {files}"
-    if keep:
-        text = f"{version} {waiting.base.sha256} {waiting.head}\n"
-        write_atomically(git.git_dir / "saltbed-target", text.encode())
-        folder = repository.layout.bump
-        return ConflictError(f"{what}: edit the files in {folder}, then 'bump --continue', or 'bump --abort'.")
-    _remove(repository)
-    return ConflictError(f"{what}; nothing was changed. To resolve it: 'nox -s bump -- {version} --keep-conflict'.")
+def _finish(repository: Repository, carrier: Carrier, state: State, target: Base) -> Bumped:
+    """Write the rebased patches and the pin, and make the tree of them.
 
-
-def _finish(repository: Repository, git: Git, state: State, series: Series, target: Base) -> Bumped:
-    """Write the rebased patches and the pin, and make the tree of them."""
-    layout = repository.layout
-    onto = ensure_base(repository, target)
+    :raises UsageError: when a patch on disk is neither the one that was carried over nor what became of it.
+    """
+    layout, git, onto = repository.layout, carrier.git, carrier.onto
     commits = git.text("rev-list", "--reverse", f"{onto}..HEAD").split()
-    if len(commits) != len(series.patches):
-        raise ToolError(f"The rebase has {len(commits)} commits for {len(series.patches)} topics: see {layout.bump}.")
-    rebased = Series(
-        tuple(Patch(topic, repository.export(commit)) for topic, commit in zip(series.topics, commits, strict=True))
-    )
+    if len(commits) != len(state.applied):
+        raise ToolError(f"The bump has {len(commits)} commits for {len(state.applied)} topics: see {layout.bump}.")
+    pairs = tuple(zip(state.applied, commits, strict=True))
+    rebased = Series(tuple(Patch(one.topic, repository.export(commit)) for one, commit in pairs))
+    on_disk = dict(read_series(layout).sources)
+    if any(
+        on_disk.get(one.topic) not in {old.sha256, one.sha256} for old, one in zip(state.applied, rebased, strict=True)
+    ):
+        raise UsageError("The patches changed since the bump stopped: give it up with 'bump --abort' and bump again.")
     # raises before anything is written when the patches do not make that tree
     new = build_state(repository, target, rebased)
     span = (f"{state.base_commit}..{state.head}", f"{new.base_commit}..{new.head}")
     range_diff = repository.git.text("range-diff", "--no-color", *span) if commits else ""
-    emptied = _emptied(repository, state, new)
-    _remove(repository)
+    emptied, left_out = _emptied(repository, state, new), carrier.left_out()
+    copies = keep_uncommitted(layout, rebased)
     written = write_series(layout, rebased)
     write_base(layout, target)
+    # only now: killed before, it is continued
+    _remove(repository)
     made = make(repository)
-    return Bumped(state.base, target, range_diff, written, emptied, made.tree)
+    return Bumped(state.base, target, range_diff, written, emptied, made.tree, left_out, copies)
 
 
 def _emptied(repository: Repository, old: State, new: State) -> tuple[str, ...]:

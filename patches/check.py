@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from patches import changelog
 from patches.apply import is_current, settle, shown
 from patches.base import read_base
 from patches.checkout import tracked_files
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from patches.series import Series
     from patches.state import State
 
-CHANGELOG = re.compile(r"^changelog/[0-9]+\.(added|changed|deprecated|fixed|removed|security)\.md$")
 TEST = re.compile(r"^tests/pytests/.*/test_[^/]+\.py$")
 
 
@@ -148,7 +148,11 @@ def _parts(repository: Repository, series: Series, state: State) -> Iterator[Fin
         if patch.is_empty:
             yield Finding("parts", patch.topic, "changes nothing: save an edit to it, or drop it")
             continue
-        if not any(CHANGELOG.match(path) for path in patch.files):
-            yield Finding("parts", patch.topic, "has no changelog entry: add salt/changelog/<issue>.<kind>.md")
+        if not changelog.entries(patch):
+            yield Finding("parts", patch.topic, f"has no changelog entry: add salt/changelog/{patch.topic}.<kind>.md")
+        for path in changelog.strays(patch):
+            yield Finding(
+                "parts", path, f"is no name of a changelog entry: use {patch.topic}.<kind>.md, or an issue's number"
+            )
         if not any(TEST.match(path) for path in (*patch.files, *changed)):
             yield Finding("parts", patch.topic, "has no test: add one below salt/tests/pytests/")

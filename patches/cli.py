@@ -15,7 +15,9 @@ from patches.lock import TREE, locked
 from patches.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    Add = Callable[[str, str, str], argparse.ArgumentParser]
 
 CODES = """\
 exit codes:
@@ -49,6 +51,14 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
+    _add_tree(add)
+    _add_upstream(add)
+    _add_checks(add)
+    return top
+
+
+def _add_tree(add: Add) -> None:
+    """Add what works on the tree and the patches."""
     one = add("apply", "make the tree, or bring it up to date", "apply")
     choice = one.add_mutually_exclusive_group()
     choice.add_argument("--keep-edits", action="store_true", help="go on with unsaved edits, carried over if need be")
@@ -61,6 +71,9 @@ def parser() -> argparse.ArgumentParser:
     choice.add_argument("--topic", metavar="NAME", help="the topic that the files belong to")
     choice.add_argument("--new", metavar="NAME", help="start a topic with the files, at the end of the series")
     one.add_argument("--message", type=Path, metavar="FILE", help="message of the new topic, with its trailers")
+    choice = one.add_mutually_exclusive_group()
+    choice.add_argument("--patch", action="store_true", help="ask for each hunk whether it belongs to the topic")
+    choice.add_argument("--diff", type=Path, metavar="FILE", help="save only the hunks of this diff of the tree")
     one.add_argument(
         "files",
         nargs="*",
@@ -72,9 +85,36 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--tests", action="store_true", help="also run each topic's tests: stock fails, ours passes")
     one.add_argument("--topic", action="append", default=[], metavar="NAME", help="with --tests: only this topic's")
 
-    one = add("submit", "write each topic as complete mails for upstream", "submit sql-base-json")
+    one = add("drop", "take a topic out of the patch set, with its new files", "drop load-all")
+    one.add_argument("topic", metavar="TOPIC", help="a topic of patches/series that no other one requires")
+
+    add("wheels", "build the Salt extensions into build/wheels/", "wheels --json")
+
+    add("status", "show the base, the topics and the state of the tree", "status --json")
+
+
+def _add_upstream(add: Add) -> None:
+    """Add the ways to upstream, to distributions and to other releases."""
+    one = add("submit", "make each topic's branch, and the text of its pull request", "submit load-all --number 68123")
     one.add_argument("topics", nargs="+", metavar="TOPIC", help="topics of patches/series")
-    one.add_argument("--output", type=Path, metavar="DIR", help="folder for the mails (default: build/submit)")
+    one.add_argument(
+        "--number",
+        action="append",
+        default=[],
+        metavar="[TOPIC=]N",
+        help="number of upstream's issue or pull request, which names the changelog entry; may be repeated",
+    )
+    one.add_argument("--clone", type=Path, metavar="DIR", help="make the branch in this clone of Salt's repository")
+    one.add_argument("--onto", metavar="REF", help="commit of the clone (default: the tag of the base, like v3008.5)")
+    one.add_argument("--mails", action="store_true", help="write the commits as mails for 'git am' as well")
+    one.add_argument("--output", type=Path, metavar="DIR", help="folder for texts and mails (default: build/submit)")
+
+    one = add(
+        "export", "write full patches, new files included, and a series, as quilt reads them", "export sql-base-json"
+    )
+    one.add_argument("topics", nargs="*", metavar="TOPIC", help="topics of patches/series, with what they require")
+    one.add_argument("--code", action="store_true", help="no tests, docs and changelog: for an installed Salt")
+    one.add_argument("--output", type=Path, metavar="DIR", help="folder for the patches (default: build/export)")
 
     one = add("bump", "move the patches to another release of Salt", "bump 3008.6")
     one.add_argument("version", nargs="?", metavar="VERSION", help="the release, as on the package index")
@@ -82,7 +122,8 @@ def parser() -> argparse.ArgumentParser:
     choice = one.add_mutually_exclusive_group()
     choice.add_argument("--keep-conflict", action="store_true", help="leave a conflict in build/bump, to be resolved")
     choice.add_argument("--continue", dest="resume", action="store_true", help="go on after resolving a conflict")
-    choice.add_argument("--abort", action="store_true", help="give up a bump that stopped")
+    choice.add_argument("--abort", action="store_true", help="give up a bump that stopped; resolutions are kept")
+    one.add_argument("--forget", action="store_true", help="with --abort: forget how conflicts were resolved")
 
     one = add("fits", "try the topics on other releases of Salt", "fits 3007.17 3006.30")
     one.add_argument("releases", nargs="+", metavar="VERSION", help="releases, as on the package index")
@@ -91,13 +132,9 @@ def parser() -> argparse.ArgumentParser:
 
     _add_table(add("features", "show which feature one gets on which release of Salt", "features --markdown"))
 
-    one = add("drop", "take a topic out of the patch set, with its new files", "drop load-all")
-    one.add_argument("topic", metavar="TOPIC", help="a topic of patches/series that no other one requires")
 
-    add("wheels", "build the Salt extensions into build/wheels/", "wheels --json")
-
-    add("status", "show the base, the topics and the state of the tree", "status --json")
-
+def _add_checks(add: Add) -> None:
+    """Add what runs linters and upstream's tests."""
     one = add("style", "check what we change in Salt with Salt's own linters", "style --fix")
     one.add_argument("--fix", action="store_true", help="let black and isort rewrite the files")
     one.add_argument("--quick", action="store_true", help="no pylint for upstream's files with few lines of ours")
@@ -108,7 +145,6 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--workers", type=int, default=2, metavar="N", help="parallel workers, 0 for none (default: 2)")
     one.add_argument("--without-own", action="store_true", help="leave out the test files that our topics bring")
     one.usage = "python -m patches suite [options] {touched,wider} [-- OPTION_OF_PYTEST ...]"
-    return top
 
 
 def _add_table(command: argparse.ArgumentParser) -> None:

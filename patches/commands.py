@@ -6,7 +6,22 @@ import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from patches import apply, bump, check, checkout, drop, features, fits, mail, prove, save, style, suite, wheels
+from patches import (
+    apply,
+    bump,
+    check,
+    checkout,
+    drop,
+    export,
+    features,
+    fits,
+    prove,
+    save,
+    style,
+    submit,
+    suite,
+    wheels,
+)
 from patches.base import read_base
 from patches.errors import UsageError
 from patches.patch import trailers_of
@@ -51,6 +66,7 @@ def run_apply(repository: Repository, options: argparse.Namespace) -> Outcome:
         lines += [f"commit {made.head}", f"tree {made.tree}"]
     if made.discarded:
         lines.append(f"edits dropped; 'git apply --directory=salt {made.discarded}' brings them back")
+    lines += [f"saved, but not committed before the patches changed: a copy is in {path}" for path in made.kept]
     if made.restored_stock:
         lines.append(f"build/stock had been changed and is pristine again: {', '.join(made.restored_stock)}")
     if made.edits:
@@ -64,6 +80,8 @@ def run_save(repository: Repository, options: argparse.Namespace) -> Outcome:
         raise UsageError("FILE and --message need --topic NAME or --new NAME: say which topic they are for.")
     if options.message and not options.new:
         raise UsageError("--message is for --new: edit the message of an existing topic in its patch file.")
+    if (options.patch or options.diff) and not (options.topic or options.new):
+        raise UsageError("--patch and --diff need --topic NAME or --new NAME: say which topic the hunks are for.")
     message = read_message(options.message) if options.message else None
     wish = save.Wish(
         topic=options.new or options.topic,
@@ -71,12 +89,18 @@ def run_save(repository: Repository, options: argparse.Namespace) -> Outcome:
         files=resolve_files(repository, tuple(options.files)),
         message=message,
         date=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat(),
+        ask=options.patch,
+        diff=readable(options.diff) if options.diff else None,
     )
     saved = save.save(repository, wish)
     lines = [f"{topic}: {path}" for topic, paths in saved.edits.items() for path in paths]
     lines += [f"{topic}: new file {path}" for topic, paths in saved.new_files.items() for path in paths]
     lines += [f"written: patches/{topic}.patch" for topic in saved.written] or ["nothing to save"]
     lines += [f"left: new file {path} belongs to no topic yet" for path in saved.left]
+    lines += [f"left: edits of {path} are not saved yet" for path in saved.unsaved]
+    if saved.proposed:
+        names = ", ".join(saved.proposed)
+        lines.append(f"added to the message: 'Requires: {names}', whose lines it changes; correct it if that is wrong")
     return Outcome(tuple(lines), asdict(saved))
 
 
@@ -98,22 +122,58 @@ def run_check(repository: Repository, options: argparse.Namespace) -> Outcome:
 
 
 def run_submit(repository: Repository, options: argparse.Namespace) -> Outcome:
-    """Write the mails."""
-    output = options.output or repository.layout.build / "submit"
-    written = mail.submit(repository, options.topics, output.resolve())
-    lines = [
-        text for one in written for text in (f"{one.topic}: by {one.author}, verified, tree {one.tree}", *one.mails)
-    ]
-    warnings = tuple(dict.fromkeys(text for one in written for text in one.warnings))
-    return Outcome(tuple(lines), {"submissions": [asdict(one) for one in written]}, warnings=warnings)
+    """Make the branches."""
+    if options.onto and not options.clone:
+        raise UsageError("--onto names a commit of the clone: say which with --clone DIR.")
+    wish = submit.Wish(
+        topics=tuple(options.topics),
+        numbers=_numbers(options.topics, options.number),
+        output=(options.output or repository.layout.build / "submit").resolve(),
+        mails=options.mails,
+        clone=options.clone.resolve() if options.clone else None,
+        onto=options.onto,
+    )
+    lines = []
+    sent = submit.submit(repository, wish)
+    for one in sent:
+        lines += [f"{one.topic}: version {one.version} by {one.author}, tree {one.tree}"]
+        lines += [f"branch {one.branch} of {one.repository}", f"on {one.base_commit}", one.cover, *one.mails]
+    warnings = tuple(dict.fromkeys(text for one in sent for text in one.warnings))
+    return Outcome(tuple(lines), {"submissions": [asdict(one) for one in sent]}, warnings=warnings)
+
+
+def _numbers(topics: list[str], given: list[str]) -> dict[str, int]:
+    """Read numbers of upstream's, each for the topic that it names or for the only one that is sent.
+
+    :raises UsageError: when one is no number, or when it is not clear whose it is.
+    """
+    numbers = {}
+    for text in given:
+        topic, _, number = text.rpartition("=")
+        if not number.isdigit() or not int(number):
+            raise UsageError(f"'{text}' is no number of an issue: say --number 68123, or --number TOPIC=68123.")
+        if not topic and len(topics) != 1:
+            raise UsageError(f"Whose number is {number}? With several topics say --number TOPIC={number}.")
+        numbers[topic or topics[0]] = int(number)
+    return numbers
+
+
+def run_export(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Write full patches."""
+    output = options.output or repository.layout.build / "export"
+    made = export.export(repository, options.topics, output.resolve(), code=options.code)
+    lines = (f"Salt {made.base}: {len(made.topics)} patches, tree {made.tree}", made.series, *made.patches)
+    return Outcome(lines, asdict(made))
 
 
 def run_bump(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Move to another release."""
     if (options.version is None) != (options.resume or options.abort):
         raise UsageError("Say either which VERSION to go to, or --continue, or --abort.")
+    if options.forget and not options.abort:
+        raise UsageError("--forget goes with --abort: it forgets how conflicts were resolved.")
     if options.abort:
-        bump.abandon(repository)
+        bump.abandon(repository, forget=options.forget)
         return Outcome(("given up; nothing was changed",), {"aborted": True})
     if options.resume:
         bumped = bump.resume(repository)
@@ -121,6 +181,11 @@ def run_bump(repository: Repository, options: argparse.Namespace) -> Outcome:
         bumped = bump.bump(repository, options.version, sha256=options.hash, keep_conflict=options.keep_conflict)
     lines = [f"Salt {bumped.old.version} -> {bumped.new.version}", bumped.range_diff or "no patches, no range-diff"]
     lines += [f"written: patches/{topic}.patch" for topic in bumped.written]
+    lines += [
+        f"left out: {one.topic}: {one.file}, which Salt {bumped.new.version} does not have; its change is in {one.copy}"
+        for one in bumped.left_out
+    ]
+    lines += [f"saved, but not committed before the bump: a copy is in {path}" for path in bumped.copies]
     lines += [f"{topic} changes nothing any more: upstream has it, think of removing it" for topic in bumped.emptied]
     lines += [f"{bumped.new.requirement}", f"tree {bumped.tree}"]
     return Outcome(tuple(lines), asdict(bumped))
@@ -160,6 +225,7 @@ def run_status(repository: Repository, _options: argparse.Namespace) -> Outcome:
     """Show what there is, without changing anything."""
     layout = repository.layout
     base, series, state = read_base(layout), read_series(layout), read_state(layout)
+    commits: tuple[str, ...] = ()
     paths: dict[str, tuple[str, ...]] = {"edits": (), "new_files": (), "missing_files": (), "changed_files": ()}
     if state is None:
         tree = "not made: run 'nox -s apply'"
@@ -170,19 +236,22 @@ def run_status(repository: Repository, _options: argparse.Namespace) -> Outcome:
         present = work.new_files()
         listed = sorted(set(series.files))
         paths["edits"] = work.edits()
+        commits = work.commits(state.head)
         paths["new_files"] = tuple(name for name in present if name not in listed)
         paths["missing_files"] = tuple(name for name in listed if name not in present)
         changed = checkout.changed_files(layout)
         paths["changed_files"] = tuple(name for name in changed if name in present and name in listed)
         current = apply.is_current(state, base, series)
-        unsaved = ", with unsaved edits" if paths["edits"] else ""
+        unsaved = ", with unsaved edits" if paths["edits"] or commits else ""
         tree = ("made" if current else "outdated: run 'nox -s apply'") + unsaved
     lines = [f"base: Salt {base.version} ({base.sha256})", f"tree: {tree}"]
+    if commits:
+        lines.append(f"commits made inside the tree, not saved: {len(commits)}; 'save' takes them into a topic")
     lines += [f"topic: {patch.topic}: {patch.subject}" for patch in series]
     lines += [f"{text}: {apply.shown(paths[key])}" for key, text in STATUS.items() if paths[key]]
     topics = [{"topic": patch.topic, "subject": patch.subject, "files": list(patch.files)} for patch in series]
     head = state.head if state is not None else None
-    data = {"base": asdict(base), "tree": tree, "head": head, "topics": topics, **paths}
+    data = {"base": asdict(base), "tree": tree, "head": head, "topics": topics, "commits": list(commits), **paths}
     return Outcome(tuple(lines), data)
 
 
@@ -237,6 +306,18 @@ def resolve_files(repository: Repository, names: tuple[str, ...]) -> tuple[str, 
     return tuple(resolved)
 
 
+def readable(path: Path) -> Path:
+    """Give the absolute path of a file that can be read.
+
+    :raises UsageError: when it cannot.
+    """
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"The file {path} cannot be read ({error.strerror}): name a diff.") from None
+    return path.resolve()
+
+
 def read_message(path: Path) -> str:
     """Read the message of a new topic.
 
@@ -260,6 +341,7 @@ LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
     "save": run_save,
     "check": run_check,
     "submit": run_submit,
+    "export": run_export,
     "bump": run_bump,
     "drop": run_drop,
     "fits": run_fits,

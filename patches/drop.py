@@ -11,13 +11,12 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patches.apply import build_state, is_current, make, settle, unsaved
-from patches.base import read_base
+from patches.apply import build_state, make
 from patches.errors import ConflictError, UsageError
 from patches.patch import Patch
+from patches.ready import ready
 from patches.repository import reason
-from patches.series import Series, read_series, write_series
-from patches.tree import Tree
+from patches.series import Series, keep_uncommitted, read_series, write_series
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,25 +45,19 @@ def drop(repository: Repository, topic: str) -> Dropped:
     :raises ConflictError: when a later topic changes the same lines; nothing is changed then.
     """
     layout = repository.layout
-    repository.prepare()
-    tree, base, series = Tree(repository), read_base(layout), read_series(layout)
-    patch = series.get(topic)
+    patch = read_series(layout).get(topic)
+    _, series, state = ready(repository)
     needing = [other.topic for other in series if topic in other.requires]
     if needing:
         raise UsageError(f"{', '.join(needing)} requires '{topic}': drop that first, or change its 'Requires:'.")
-    state = settle(tree)
-    if state is None or not is_current(state, base, series):
-        raise UsageError("The tree is not what patches/ says: run 'nox -s apply' first.")
-    edits = tree.edits()
-    if edits:
-        raise unsaved(layout, edits, outdated=False)
     commits = _rebase(repository, state, topic)
     # line numbers and blob ids change in the patches that come after it
     left = Series(tuple(Patch(name, repository.export(commit)) for name, commit in commits.items()))
     wanted = repository.tree([state.base_commit, *commits.values()][-1])
-    if repository.tree(build_state(repository, base, left).head) != wanted:
+    if repository.tree(build_state(repository, state.base, left).head) != wanted:
         raise ConflictError(f"The patches without '{topic}' would not make their own tree: nothing was changed.")
     kept = _keep(layout, patch)
+    keep_uncommitted(layout, left)
     written = write_series(layout, left)
     for name in patch.files:
         _remove(layout, name)

@@ -13,14 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from patches import sdist
-from patches.apply import is_current, settle
-from patches.base import read_base
-from patches.errors import UsageError
 from patches.git import decode, list_paths
 from patches.layout import write_atomically
-from patches.series import read_series
+from patches.ready import current
 from patches.stock import ensure_base
-from patches.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,13 +72,9 @@ def fits(repository: Repository, releases: Sequence[str], topics: Sequence[str],
     :raises FetchError: when a release can't be downloaded.
     """
     layout = repository.layout
-    repository.prepare()
-    series = read_series(layout)
+    _, series, state = current(repository)
     for topic in topics:
         series.get(topic)
-    state = settle(Tree(repository))
-    if state is None or not is_current(state, read_base(layout), series):
-        raise UsageError("The tree is not what patches/ says: run 'nox -s apply' first.")
     found = []
     for release in releases:
         onto = ensure_base(repository, sdist.learn(layout, release))

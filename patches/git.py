@@ -128,6 +128,19 @@ class Git:
             raise ToolError(f"git {args[0]} failed with exit code {result.code} in {self.work_tree}: {said}")
         return result
 
+    def ask(self, *args: str) -> None:
+        """Run a git command that talks with the user on the terminal, with the user's editor.
+
+        :raises ToolError: when it fails.
+        """
+        require_git()
+        editor = next((os.environ[name] for name in ("GIT_EDITOR", "VISUAL", "EDITOR") if os.environ.get(name)), "vi")
+        extra = {"GIT_EDITOR": editor, **({"GIT_INDEX_FILE": str(self.index)} if self.index is not None else {})}
+        command = ["git", f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *args]
+        run = subprocess.run(command, env=environment(extra), cwd=self.work_tree, check=False)
+        if run.returncode:
+            raise ToolError(f"git {args[0]} failed with exit code {run.returncode} in {self.work_tree}.")
+
     def text(self, *args: str, feed: bytes = b"") -> str:
         """Run git and give its output without the last line's end."""
         return self.run(*args, feed=feed).text

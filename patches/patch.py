@@ -83,6 +83,11 @@ class Patch:
         return requires_of(self.trailers)
 
     @property
+    def reason(self) -> str:
+        """The message without its trailers: what is changed, and why."""
+        return self.without_ours().message.strip()
+
+    @property
     def missing_trailers(self) -> tuple[str, ...]:
         """Trailers that a complete patch has and this one has not."""
         return tuple(key for key in REQUIRED if not self.values(key))
@@ -111,6 +116,21 @@ class Patch:
         lines = [line for line in message.rstrip(b"\n").split(b"\n") if not line.startswith(b"Files: ")]
         lines += [b"Files: " + encode(name) for name in wanted]
         return Patch(self.topic, headers + b"\n".join(lines) + b"\n" + rest)
+
+    def with_requires(self, topics: Iterable[str]) -> Patch:
+        """Give the same patch with more topics in its trailers that it needs.
+
+        :raises UsageError: when the message has no trailers to put them beside.
+        """
+        if not self.trailers:
+            raise UsageError(f"patches/{self.topic}.patch has no trailers: add at least 'Upstream-PR:' to its message.")
+        wanted = ", ".join(dict.fromkeys((*self.requires, *topics)))
+        headers, message, rest = self._split()
+        body, _, last = message.rstrip(b"\n").rpartition(b"\n\n")
+        lines = [line for line in last.split(b"\n") if not line.startswith(b"Requires: ")]
+        place = 1 if lines[0].startswith(b"Upstream-PR: ") else 0
+        lines.insert(place, b"Requires: " + encode(wanted))
+        return Patch(self.topic, headers + body + b"\n\n" + b"\n".join(lines) + b"\n" + rest)
 
     def without_ours(self) -> Patch:
         """Give the same patch with a message for upstream: without the trailers that only we use."""

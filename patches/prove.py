@@ -1,9 +1,10 @@
-"""Prove that each topic's tests test it: they fail on the stock tree and pass on ours."""
+"""Prove that each topic's tests test it: they pass with it and what it requires alone, and fail without it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import shutil
 import tempfile
 import threading
@@ -14,17 +15,19 @@ from typing import TYPE_CHECKING
 
 from patches import suite
 from patches.apply import settle
+from patches.branch import Commits, commit
 from patches.check import Finding
 from patches.errors import UsageError
-from patches.series import Series, read_series
+from patches.series import read_series
 from patches.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from patches.git import Git
+    from patches.layout import Layout
     from patches.patch import Patch
     from patches.repository import Repository
-    from patches.state import State
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,9 @@ class Proof:
         if not self.stock.failed and self.stock.code in (suite.PASSED, suite.NOTHING_RUN):
             found.append(Finding("tests", self.test, f"passes without {self.topic}: it does not test the change"))
         if self.patched.failed or not self.patched.passed or self.patched.code:
-            found.append(Finding("tests", self.test, f"does not pass with {self.topic}: {self.patched}"))
+            found.append(
+                Finding("tests", self.test, f"does not pass with {self.topic} and what it requires: {self.patched}")
+            )
         return tuple(found)
 
     @property
@@ -51,14 +56,16 @@ class Proof:
         """One line for people."""
         stock, ours = self.stock, self.patched
         return (
-            f"{self.topic}: {self.test}: stock {stock.failed} failed, patched {ours.passed} passed {ours.failed} failed"
+            f"{self.topic}: {self.test}: without it {stock.failed} failed, with it {ours.passed} passed "
+            f"{ours.failed} failed"
         )
 
 
 def prove(repository: Repository, topics: Iterable[str] = ()) -> tuple[Proof, ...]:
-    """Run the tests of the topics, or of all, on both trees; the caller holds the lock.
+    """Run the tests of the topics, or of all, without each topic and with it; the caller holds the lock.
 
-    Stock here is the base with what the topic requires, so that the topic's own change makes the difference.
+    Each topic stands on the base with what it requires and nothing else, as it would be sent: a topic that needs
+    another one and does not say so fails here.
 
     :raises UsageError: when a topic is unknown, or when there is no tree.
     """
@@ -66,70 +73,84 @@ def prove(repository: Repository, topics: Iterable[str] = ()) -> tuple[Proof, ..
     state = settle(Tree(repository))
     if state is None:
         raise UsageError("There is no tree yet: run 'nox -s apply' first.")
-    chosen = [series.get(topic) for topic in topics or series.topics]
-    brought = {patch.topic: _brought(repository, series, state, patch) for patch in chosen}
-    tests = {topic: [name for name in names if suite.is_test(name)] for topic, names in brought.items()}
-    every = list(dict.fromkeys(test for names in tests.values() for test in names))
-    if not every:
-        return ()
+    chosen = [series.closure(topic) for topic in topics or series.topics]
+    return on(repository, state.base_commit, chosen)
+
+
+def on(repository: Repository, base: str, closures: Iterable[tuple[Patch, ...]]) -> tuple[Proof, ...]:
+    """Run the tests of topics on a base: of each closure, those of its last topic."""
     lock = threading.Lock()
     with (
         tempfile.TemporaryDirectory(dir=repository.layout.build, prefix=".scratch.") as folder,
+        contextlib.ExitStack() as stack,
         ThreadPoolExecutor(max_workers=os.cpu_count()) as pool,
     ):
-        reports = Path(folder)
-        # most of a run is waiting for pytest to start: our tree is the same for all topics, so one run does
-        ours = pool.submit(suite.counts, repository.layout, repository.layout.salt, every, reports / "ours.xml")
-        stock = {
-            patch.topic: pool.submit(
-                _stock, repository, state.base_commit, _required(series, patch), brought[patch.topic], lock
-            )
-            for patch in chosen
-            if tests[patch.topic]
-        }
-        return tuple(
-            Proof(topic, test, stock[topic].result()[test], ours.result()[test])
-            for topic, names in tests.items()
-            for test in names
+        grounds: queue.SimpleQueue[Ground] = queue.SimpleQueue()
+        for number in range(os.cpu_count() or 1):
+            git = stack.enter_context(repository.scratch(base))
+            grounds.put(Ground(repository.layout, git, Path(folder) / str(number)))
+
+        def run(patches: tuple[Patch, ...]) -> list[Proof]:
+            with lock:
+                made = commit(repository, patches, Commits(base))
+            ground = grounds.get()
+            try:
+                return ground.prove(patches[-1].topic, made)
+            finally:
+                grounds.put(ground)
+
+        return tuple(proof for proofs in pool.map(run, closures) for proof in proofs)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A work tree on which one topic after another is tried: what Python compiled stays for the next one."""
+
+    layout: Layout
+    git: Git
+    reports: Path
+
+    def prove(self, topic: str, made: str) -> list[Proof]:
+        """Run a topic's tests on its commit, and on the one before it.
+
+        :param made: the topic's commit, whole with its new files, after what it requires.
+        """
+        brought = self.git.paths(
+            "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=d", f"{made}^", made
         )
+        used = [name for name in brought if name.startswith("tests/")]
+        tests = [name for name in used if suite.is_test(name)]
+        if not tests:
+            return []
+        self._lay(made)
+        ours = self._counts(tests)
+        self._lay(f"{made}^")
+        self.git.run("checkout", "--quiet", made, "--", *(f":(literal){name}" for name in used))
+        stock = self._counts(tests, once=True)
+        return [Proof(topic, test, stock[test], ours[test]) for test in tests]
 
+    def _lay(self, made: str) -> None:
+        """Bring the work tree to a commit; of other commits only what Python compiled stays, beside its source."""
+        self.git.run("reset", "--quiet", "--hard", made)
+        for name in self.git.paths("ls-files", "-z", "--others", "--directory"):
+            path = self.git.work_tree / name
+            if path.name == "__pycache__":
+                continue
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
-def _required(series: Series, patch: Patch) -> Series:
-    """Give what a topic requires, without itself."""
-    return Series(tuple(one for one in series.closure(patch.topic) if one != patch))
+    def _counts(self, tests: Iterable[str], *, once: bool = False) -> dict[str, suite.Counts]:
+        """Count for each test file how it ended.
 
-
-def _brought(repository: Repository, series: Series, state: State, patch: Patch) -> list[str]:
-    """Give the tests that a topic brings or changes, and what they use."""
-    index = series.topics.index(patch.topic)
-    before = state.applied[index - 1].commit if index else state.base_commit
-    changed = repository.changed(before, state.applied[index].commit)
-    return [name for name in (*patch.files, *changed) if name.startswith("tests/")]
-
-
-def _stock(
-    repository: Repository, base_commit: str, required: Series, brought: Iterable[str], lock: threading.Lock
-) -> dict[str, suite.Counts]:
-    """Run a topic's tests on the base with what the topic requires.
-
-    :param lock: held while the work tree is made and removed: git makes one after the other.
-    """
-    layout = repository.layout
-    found: dict[str, suite.Counts] = {}
-    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as reports:
-        with lock:
-            git = stack.enter_context(repository.scratch(base_commit))
-            repository.apply(git, required)
-        for name in (*required.files, *brought):
-            target = git.work_tree / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(layout.salt / name, target)
+        :param once: the first failure of a file is enough.
+        """
         # without the topic a conftest.py may not even be imported, which ends the run of all tests beside it
         folders: dict[str, list[str]] = {}
-        for name in filter(suite.is_test, brought):
+        for name in tests:
             folders.setdefault(str(Path(name).parent), []).append(name)
-        for number, tests in enumerate(folders.values()):
-            found |= suite.counts(layout, git.work_tree, tests, Path(reports) / f"{number}.xml")
-        with lock:
-            stack.close()
-    return found
+        found: dict[str, suite.Counts] = {}
+        self.reports.mkdir(exist_ok=True)
+        for number, listed in enumerate(folders.values()):
+            report = self.reports / f"{number}.xml"
+            report.unlink(missing_ok=True)
+            found |= suite.counts(self.layout, self.git.work_tree, listed, report, once=once)
+        return found

@@ -168,9 +168,12 @@ class Repository:
         with self.scratch(base_commit, checkout=False) as git:
             return self.apply(git, patches)
 
-    def export(self, commit: str) -> bytes:
-        """Write a commit as a patch file by our neutral author: the same bytes for the same commit, on any machine."""
-        written = self.git.run("format-patch", *FORMAT, "--stdout", "-1", commit).out
+    def export(self, commit: str, *only: str) -> bytes:
+        """Write a commit as a patch file by our neutral author: the same bytes for the same commit, on any machine.
+
+        :param only: "--" and the paths whose changes are wanted, without any all.
+        """
+        written = self.git.run("format-patch", *FORMAT, "--stdout", "-1", commit, *only).out
         return AUTHOR.sub(f"From: {NAME} <{EMAIL}>\n".encode(), written, count=1)
 
     def tree(self, commit: str) -> str:

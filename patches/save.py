@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from patches import requires
 from patches.apply import build_state, is_current, settle, shown
 from patches.base import read_base
 from patches.errors import ConflictError, UsageError
@@ -21,6 +22,7 @@ from patches.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from patches.git import Git
     from patches.repository import Repository
@@ -36,13 +38,21 @@ class Wish:
     files: tuple[str, ...] = ()
     message: str | None = None
     date: str | None = None
+    ask: bool = False
+    diff: Path | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether only some hunks are wanted."""
+        return self.ask or self.diff is not None
 
 
 @dataclass(frozen=True)
 class Saved:
     """What was saved: edited and new files for each topic, the patches that were written, the new files that were left.
 
-    Files are left when the user named others: they belong to no topic yet.
+    Files are left when the user named others: they belong to no topic yet. `proposed` are topics that a new one needs
+    and did not name. `unsaved` are edits that are still in the tree, when only some hunks were saved.
     """
 
     edits: dict[str, tuple[str, ...]]
@@ -50,6 +60,8 @@ class Saved:
     written: tuple[str, ...]
     head: str
     left: tuple[str, ...] = ()
+    proposed: tuple[str, ...] = ()
+    unsaved: tuple[str, ...] = ()
 
 
 def save(repository: Repository, wish: Wish) -> Saved:
@@ -73,25 +85,45 @@ def save(repository: Repository, wish: Wish) -> Saved:
     for name in wish.files:
         if name not in edited and name not in present:
             raise UsageError(f"{layout.salt / name} is neither an edited nor a new file: leave it out.")
+    snapshot = _snapshot(tree, wish, edited)
+    if wish.is_part:
+        edited = repository.changed(state.head, snapshot)
     edits = _assign(edited, wish, series, _touching(repository, state))
     claims, left = _claim(present, wish, series)
     if wish.new and wish.topic not in edits and not claims:
         raise UsageError(f"There is nothing to save to '{wish.topic}': first edit a file below salt/ or add one.")
-    commits, patches = _fold(tree, state, series, edits, wish), []
+    commits, patches = _fold(tree, state, series, edits, wish, snapshot), []
     for topic, commit in commits.items():
         patch = Patch(topic, repository.export(commit))
         moved = claims if topic != wish.topic else ()
         kept = [name for name in patch.files if name in present and name not in moved]
         patches.append(patch.with_files([*kept, *(claims if topic == wish.topic else ())]))
     result = Series(tuple(patches))
+    proposed: tuple[str, ...] = ()
+    if wish.new and wish.topic:
+        result, proposed = requires.propose(repository, state.base_commit, result, wish.topic, commits)
     # applied once more: commit ids come from the files alone, and a patch that loses something is found here
     new = build_state(repository, base, result)
-    if repository.tree(new.head) != tree.snapshot():
+    if repository.tree(new.head) != snapshot:
         raise ConflictError("The patches would not make this tree again: tell which file was saved last.")
     written = write_series(layout, result)
     write_state(layout, new)
     tree.adopt(new.head, new.head, [new.head])
-    return Saved(edits, {wish.topic: claims} if wish.topic and claims else {}, written, new.head, left)
+    tree.forget_commits()
+    new_files = {wish.topic: claims} if wish.topic and claims else {}
+    return Saved(edits, new_files, written, new.head, left, proposed, tree.edits() if wish.is_part else ())
+
+
+def _snapshot(tree: Tree, wish: Wish, edited: tuple[str, ...]) -> str:
+    """Write what is to be saved as a git tree: all edits, or the hunks that the user chooses."""
+    if not wish.is_part:
+        return tree.snapshot()
+    asked = tuple(name for name in edited if not wish.files or name in wish.files)
+    chosen = tree.choose(asked, wish.diff)
+    new = [name for name in tree.repository.changed("HEAD", chosen) if name not in tree.repository.files("HEAD")]
+    if new:
+        raise UsageError(f"{wish.diff} brings the file {new[0]}: leave it out, and name new files as FILE.")
+    return chosen
 
 
 def _require_topic(wish: Wish, series: Series) -> None:
@@ -164,20 +196,21 @@ def _claim(present: Iterable[str], wish: Wish, series: Series) -> tuple[tuple[st
             f"New files belong to no topic yet: {shown(tuple(unclaimed))}. Say whose they are with 'nox -s save -- "
             "--topic NAME [FILE...]', start a topic with '--new NAME [FILE...]', or delete them."
         )
-    if not wish.files:
+    if not wish.files and not wish.is_part:
         return tuple(unclaimed), ()
     owned = series.get(wish.topic).files if wish.topic in series.topics else ()
     claims = tuple(name for name in present if name in wish.files and name not in owned)
     return claims, tuple(name for name in unclaimed if name not in claims)
 
 
-def _fold(tree: Tree, state: State, series: Series, edits: Mapping[str, tuple[str, ...]], wish: Wish) -> dict[str, str]:
+def _fold(
+    tree: Tree, state: State, series: Series, edits: Mapping[str, tuple[str, ...]], wish: Wish, snapshot: str
+) -> dict[str, str]:
     """Make the topics' commits with the edits in them; give each topic's commit, in order."""
     repository = tree.repository
     commits = {one.topic: one.commit for one in state.applied}
     if not edits and not wish.new:
         return commits
-    snapshot = tree.snapshot()
     topics = [*series.topics, wish.topic] if wish.new and wish.topic else list(series.topics)
     with repository.scratch(state.head) as git:
         # the new topic's edits stay staged until its own commit, so they come last
@@ -188,12 +221,22 @@ def _fold(tree: Tree, state: State, series: Series, edits: Mapping[str, tuple[st
             if topic in commits:
                 git.run("commit", "--quiet", "--message", f"fixup! {commits[topic]}")
         if wish.new:
-            message = wish.message or PLACEHOLDER
+            message = wish.message or _message(tree, state)
             extra = [f"--date={wish.date}"] if wish.date else []
             git.run("commit", "--quiet", "--allow-empty", *extra, "-F", "-", feed=message.encode())
         _squash(git, state.base_commit)
         listed = git.text("rev-list", "--reverse", f"{state.base_commit}..HEAD").split()
     return dict(zip(topics, listed, strict=True))
+
+
+def _message(tree: Tree, state: State) -> str:
+    """Give the message of the one commit that was made inside the tree, with our trailers; else the template."""
+    commits = tree.commits(state.head)
+    if len(commits) != 1:
+        return PLACEHOLDER
+    message = tree.git.text("log", "-1", "--format=%B", commits[0]).strip()
+    trailers = PLACEHOLDER.strip().rpartition("\n\n")[2]
+    return f"{message}\n\n{trailers}\n" if not trailers_of(message) else f"{message}\n{trailers}\n"
 
 
 def _squash(git: Git, base_commit: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from patches.discarded import keep
 from patches.errors import UsageError
 from patches.layout import write_atomically
 from patches.patch import Patch, require_topic
@@ -94,6 +95,14 @@ def read_series(layout: Layout) -> Series:
         if path.stem not in topics:
             raise UsageError(f"{path} is not listed: add '{path.stem}' to patches/series, or delete the file.")
     return Series(tuple(Patch(topic, layout.patch(topic).read_bytes()) for topic in topics))
+
+
+def keep_uncommitted(layout: Layout, series: Series) -> tuple[str, ...]:
+    """Copy the patches on disk that a series would overwrite or delete and that nobody committed; give the copies."""
+    new = {patch.topic: patch.data for patch in series}
+    on_disk = {path.stem: path.read_bytes() for path in sorted(layout.patches.glob("*.patch"))}
+    copies = (keep(layout, topic, data) for topic, data in on_disk.items() if new.get(topic) != data)
+    return tuple(str(path) for path in copies if path is not None)
 
 
 def write_series(layout: Layout, series: Series) -> tuple[str, ...]:

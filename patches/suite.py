@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 TESTS = PurePosixPath("tests/pytests")
+# our plugin that skips the rest of a file after its first failure
+ONCE = "first_failure"
 # exit codes of pytest: a conftest.py that can't be imported leaves no test to count, and another code than these
 PASSED, FAILED, NOTHING_RUN = 0, 1, 5
 
@@ -71,12 +73,13 @@ def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: 
         return subprocess.run(command, cwd=tree, env=_environment(layout, tree, room), check=False).returncode
 
 
-def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path) -> dict[str, Counts]:
+def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path, *, once: bool = False) -> dict[str, Counts]:
     """Run test files quietly, all in one process, and count for each of them.
 
     :param report: where pytest writes its machine-readable report.
+    :param once: after the first failure of a file its other tests are skipped.
     """
-    options = ["-q", f"--junitxml={report}", "--continue-on-collection-errors"]
+    options = ["-q", f"--junitxml={report}", "--continue-on-collection-errors", *(["-p", ONCE] if once else [])]
     with _room() as room:
         done = subprocess.run(
             [*_pytest(layout, tree, room), *options, *tests],

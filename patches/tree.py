@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from patches.errors import UsageError
 from patches.git import Git, list_paths
 from patches.layout import EXTENSIONS, write_atomically
 from patches.repository import BRANCH, GENERATED
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from patches.repository import Repository
 
+# commits that somebody made with git inside the tree
+TAKEN = "refs/taken"
 # what runs, tests and installs leave in the tree; the ignore file itself is ours but generated
 DROPPINGS: tuple[str, ...] = ("/.gitignore", "__pycache__/", "*.py[co]", "/artifacts/", ".pytest_cache/", "/.coverage*")
 DROPPINGS += tuple(f"/{name}" for name in GENERATED)
@@ -64,6 +67,44 @@ class Tree:
         """Write upstream's files as they are now, edits included, as a git tree; give its id."""
         with self._private_index() as git:
             return self._add(git, self.edits())
+
+    def take_commits(self, head: str) -> None:
+        """Let commits that somebody made inside the tree become edits on ``head``; none of them is lost."""
+        theirs = self.git.attempt("rev-parse", "HEAD").text
+        if theirs == head:
+            return
+        self.git.run("update-ref", f"{TAKEN}/{theirs}", theirs)
+        self.git.run("reset", "--quiet", "--mixed", head)
+
+    def commits(self, head: str) -> tuple[str, ...]:
+        """Give the commits that somebody made inside the tree and that are not saved yet, taken or not."""
+        listed = self.git.attempt("rev-list", "--reverse", "HEAD", f"--glob={TAKEN}", f"^{head}")
+        return tuple(listed.text.split())
+
+    def forget_commits(self) -> None:
+        """Forget which commits were taken: what they changed is saved, or dropped."""
+        for ref in self.git.text("for-each-ref", "--format=%(refname)", TAKEN).splitlines():
+            self.git.run("update-ref", "-d", ref)
+
+    def choose(self, files: Iterable[str], diff: Path | None = None) -> str:
+        """Write the last commit's files with some of the edits as a git tree; give its id.
+
+        :param files: the files to ask about, hunk by hunk, on the terminal.
+        :param diff: takes the place of the questions: the edits that are wanted.
+        :raises UsageError: when the diff holds what is no edit of the tree.
+        """
+        with self._private_index() as git:
+            if diff is None:
+                git.ask("add", "--patch", "--", *(f":(literal){name}" for name in files))
+            else:
+                there = git.attempt("apply", "--reverse", "--check", str(diff))
+                taken = git.attempt("apply", "--cached", str(diff)) if not there.code else there
+                if taken.code:
+                    raise UsageError(
+                        f"{diff} is not a part of the edits of {self.folder} ({taken.err.splitlines()[0]}): make it "
+                        "with 'git diff' in the tree's git directory, and take hunks out of it."
+                    )
+            return git.text("write-tree")
 
     def full_tree(self, files: Iterable[str]) -> str:
         """Write the last commit's files and those of our new files that exist as a git tree; give its id."""

@@ -13,6 +13,7 @@ import pytest
 from patches.errors import BusyError, ToolError
 from patches.git import OLDEST, require_git
 from patches.lock import locked
+from patches.series import read_series
 from patches.state import Move, read_state, write_state
 
 if TYPE_CHECKING:
@@ -314,13 +315,68 @@ def test_stock_is_pristine_again(made: Project) -> None:
     assert (made.layout.stock / "salt/one.py").read_text().startswith("line 0\n")
 
 
-def test_commits_made_by_hand_are_refused(patched: Project) -> None:
-    """A commit in the second git directory would be lost by apply, so it says how to turn it into an edit."""
+def test_commits_made_inside_the_tree_are_edits(patched: Project) -> None:
+    """A commit in the second git directory blocks nothing: it is an edit until it is saved, and dropped like one."""
     patched.edit("salt/one.py", 20, "mine")
     patched.repository.git.run("commit", "--quiet", "-a", "-m", "by hand")
+    status = patched.run("status")
+    assert "commits made inside the tree, not saved: 1" in status.out
+    assert patched.run("apply").code == 3
+    assert "edited, not saved: salt/one.py" in patched.run("status").out
+    assert patched.run("apply", "--discard").code == 0
+    assert "mine" not in patched.read("salt/one.py")
+    assert "not saved" not in patched.run("status").out
+    (copy,) = patched.layout.discarded.glob("*.patch")
+    assert "+mine" in copy.read_text()
+
+
+@pytest.mark.parametrize("how", ["commit", "amend", "two"])
+def test_commits_made_inside_the_tree_are_saved(patched: Project, how: str) -> None:
+    """Whatever somebody commits, `save` takes it into the topics whose files it changes."""
+    git = patched.repository.git
+    patched.edit("salt/two.py", 20, "mine")
+    git.run("commit", "--quiet", "-a", *(("--amend", "--no-edit") if how == "amend" else ("-m", "by hand")))
+    if how == "two":
+        patched.edit("salt/one.py", 20, "mine as well")
+        git.run("commit", "--quiet", "-a", "-m", "again")
+    assert patched.run("save").code == 0
+    assert "+mine" in patched.layout.patch("second").read_text()
+    assert ("+mine as well" in patched.layout.patch("first").read_text()) is (how == "two")
+    assert (patched.run("check").code, patched.run("save").out) == (0, "nothing to save\n")
+
+
+def test_message_of_a_commit_made_inside_the_tree(patched: Project) -> None:
+    """A new topic takes the message that its author has written already."""
+    patched.edit("salt/two.py", 20, "mine")
+    patched.repository.git.run("commit", "--quiet", "-a", "-m", "Say mine\n\nNobody said it.")
+    assert patched.run("check").code == 1
+    assert patched.run("save", "--new", "third").code == 0
+    third = read_series(patched.layout).get("third")
+    assert (third.subject, third.reason) == ("Say mine", "Nobody said it.")
+    assert third.values("Remove-When") == ("upstream merges it",)
+
+
+def test_saved_and_never_committed_is_kept(patched: Project) -> None:
+    """What was saved and then taken back with git is in build/discarded when the tree goes without it."""
+    patched.edit("salt/one.py", 20, "mine")
+    assert patched.run("save").code == 0
+    saved = patched.layout.patch("first").read_bytes()
+    patched.git("restore", "patches")
     ended = patched.run("apply")
-    assert ended.code == 2
-    assert "reset --mixed" in ended.err
+    assert ended.code == 0
+    (copy,) = patched.layout.discarded.iterdir()
+    assert copy.read_bytes() == saved
+    assert str(copy) in ended.out
+    assert "mine" not in patched.read("salt/one.py")
+
+
+def test_what_git_has_is_not_kept_again(patched: Project) -> None:
+    """A patch that was committed, staged or stashed needs no copy."""
+    patched.edit("salt/one.py", 20, "mine")
+    assert patched.run("save").code == 0
+    patched.git("stash")
+    assert patched.run("apply").code == 0
+    assert not patched.layout.discarded.exists()
 
 
 def test_damaged_download_is_not_unpacked(project: Project) -> None:

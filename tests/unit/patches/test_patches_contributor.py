@@ -27,7 +27,7 @@ def configure(text: str) -> None:
 
 def sent(project: Project) -> Patch:
     """Submit a topic and read its mail."""
-    ended = project.run("submit", "first", "--json")
+    ended = project.run("submit", "first", "--mails", "--json")
     assert ended.code == 0, ended.out
     return Patch("first", Path(ended.data["submissions"][0]["mails"][0]).read_bytes())
 

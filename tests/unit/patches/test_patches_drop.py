@@ -74,6 +74,9 @@ def test_topic_that_another_builds_on_stays(patched: Project) -> None:
     """When a later topic changes the same lines nothing is changed, and the message names both."""
     patched.edit("salt/one.py", 6, "beside it")
     assert patched.run("save", "--new", "third", "salt/one.py").code == 0
+    path = patched.layout.patch("third")
+    path.write_text(path.read_text().replace("Requires: first\n", ""))
+    patched.run("apply")
     before = everything(patched)
     ended = patched.run("drop", "first")
     assert ended.code == 4

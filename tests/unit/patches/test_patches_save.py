@@ -395,14 +395,35 @@ def test_file_of_two_topics_is_found(patched: Project) -> None:
 
 
 def test_patch_that_needs_another_is_found(patched: Project) -> None:
-    """A topic on top of another's lines applies only with a Requires trailer."""
-    patched.edit("salt/one.py", 5, "third")
+    """A topic on top of another's lines applies only with a Requires trailer, which save proposes."""
     patched.topic("third", one="third again")
-    assert rules(patched) == {("alone", "third")}
-    path = patched.layout.patch("third")
-    path.write_text(path.read_text().replace("Remove-When: merged\n", "Requires: first\nRemove-When: merged\n"))
-    assert patched.run("apply").code == 0
+    assert read_series(patched.layout).get("third").requires == ("first",)
     assert rules(patched) == set()
+    path = patched.layout.patch("third")
+    path.write_text(path.read_text().replace("Requires: first\n", ""))
+    assert patched.run("apply").code == 0
+    assert rules(patched) == {("alone", "third")}
+
+
+def test_what_a_new_topic_needs_is_proposed(patched: Project) -> None:
+    """Topics whose lines a new one changes are named and written into its trailers, and no others."""
+    patched.edit("salt/one.py", 6, "beside first")
+    patched.edit("salt/two.py", 30, "far from second")
+    ended = patched.run("save", "--new", "third")
+    assert "added to the message: 'Requires: first'" in ended.out
+    third = read_series(patched.layout).get("third")
+    assert third.trailers[:2] == (("Upstream-PR", "none yet"), ("Requires", "first"))
+    patched.edit("salt/two.py", 5, "on second")
+    patched.edit("salt/one.py", 7, "beside third")
+    assert "'Requires: second, third'" in patched.run("save", "--new", "fourth").out
+    assert {rule for rule, _ in rules(patched)} == {"message", "parts"}
+
+
+def test_topic_that_stands_alone_needs_nothing(patched: Project) -> None:
+    """Far from all other topics' lines nothing is proposed."""
+    patched.edit("salt/one.py", 30, "far away")
+    assert "Requires" not in patched.run("save", "--new", "third").out
+    assert read_series(patched.layout).get("third").requires == ()
 
 
 def test_required_topic_must_come_earlier(patched: Project) -> None:

@@ -1,0 +1,106 @@
+"""Topics as commits that upstream takes, whole with their new files, and the versions of their branches."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from patches import changelog
+from patches.errors import ConflictError, UsageError
+from patches.git import list_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from patches.contributor import Contributor
+    from patches.git import Git
+    from patches.patch import Patch
+    from patches.repository import Repository
+
+# each version of a branch that was handed out, so that the next one can be compared with it
+KEPT = "refs/submitted"
+
+
+@dataclass(frozen=True)
+class Commits:
+    """What topics are committed on, by whom, and which number of upstream's names the changelog entries of a topic."""
+
+    base: str
+    author: Contributor | None = None
+    numbers: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a branch: its number, from 1 on, its last commit, and the commit that it stands on."""
+
+    number: int
+    commit: str
+    base: str
+
+
+def commit(repository: Repository, patches: Iterable[Patch], wish: Commits) -> str:
+    """Commit each topic with its new files, in a scratch work tree; give the last commit.
+
+    :raises ConflictError: when a patch does not apply to the base after those before it.
+    :raises UsageError: when a topic's file is missing.
+    """
+    listed = tuple(patches)
+    try:
+        return _commit(repository, listed, wish, checkout=False)
+    except ConflictError:
+        # a patch beside which another one stands in the series may need a merge, and that needs the files
+        return _commit(repository, listed, wish, checkout=True)
+
+
+def _commit(repository: Repository, patches: Iterable[Patch], wish: Commits, *, checkout: bool) -> str:
+    salt, author = repository.layout.salt, wish.author
+    with repository.scratch(wish.base, checkout=checkout) as git:
+        for patch in patches:
+            repository.apply(git, (patch.without_ours(),))
+            names = {name: changelog.numbered(name, (wish.numbers or {}).get(patch.topic)) for name in patch.files}
+            for name, wanted in names.items():
+                if not (salt / name).is_file():
+                    raise UsageError(f"{salt / name} belongs to {patch.topic} but is missing: restore it with git.")
+                target = git.work_tree / wanted
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(salt / name, target)
+            git.run("update-index", "--add", "-z", "--stdin", feed=list_paths(names.values()))
+            env = {"GIT_COMMITTER_DATE": git.text("log", "-1", "--format=%aI")}
+            signed: tuple[str, ...] = ()
+            if author is not None:
+                # git signs off as the committer
+                env |= {"GIT_COMMITTER_NAME": author.name, "GIT_COMMITTER_EMAIL": author.email}
+                signed = ("--signoff", f"--author={author}")
+            git.run("commit", "--quiet", "--allow-empty", "--amend", "--no-edit", *signed, env=env)
+        return git.text("rev-parse", "HEAD")
+
+
+def keep(git: Git, topic: str, made: str, base: str) -> tuple[Version, Version | None]:
+    """Remember a commit as the newest version of a topic's branch; give it, and the version before it.
+
+    The same commit again is the same version.
+    """
+    known = versions(git, topic)
+    if known and known[-1].commit == made:
+        return known[-1], known[-2] if len(known) > 1 else None
+    new = Version(known[-1].number + 1 if known else 1, made, base)
+    git.run("update-ref", f"{KEPT}/{topic}/{new.number}/head", made)
+    git.run("update-ref", f"{KEPT}/{topic}/{new.number}/base", base)
+    return new, known[-1] if known else None
+
+
+def versions(git: Git, topic: str) -> list[Version]:
+    """Give the versions of a topic's branch that were handed out, the oldest first."""
+    found: dict[int, dict[str, str]] = {}
+    for line in git.text("for-each-ref", "--format=%(objectname) %(refname)", f"{KEPT}/{topic}/").splitlines():
+        name, _, ref = line.partition(" ")
+        number, _, what = ref.removeprefix(f"{KEPT}/{topic}/").partition("/")
+        found.setdefault(int(number), {})[what] = name
+    return [Version(number, refs["head"], refs["base"]) for number, refs in sorted(found.items()) if len(refs) > 1]
+
+
+def range_diff(git: Git, old: Version, new: Version) -> str:
+    """Say what became of each commit between two versions of a branch."""
+    return git.text("range-diff", "--no-color", f"{old.base}..{old.commit}", f"{new.base}..{new.commit}")

@@ -1,0 +1,146 @@
+"""Carry topics over to another release, one after the other, in a work tree: what conflicts, and what is left out.
+
+git does the work, and remembers how a conflict was resolved (`git rerere`), so that whoever gives up and tries again
+resolves each conflict once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from patches.errors import ToolError
+from patches.layout import write_atomically
+from patches.repository import reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from patches.git import Git
+    from patches.state import Applied
+
+REMEMBER = ("-c", "rerere.enabled=true", "-c", "rerere.autoUpdate=true")
+PICK = ("cherry-pick", "--allow-empty", "--keep-redundant-commits")
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A topic and the files in which it conflicts."""
+
+    topic: str
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Name both."""
+        return f"{self.topic} ({', '.join(self.files)})"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that the release does not have: a topic goes without its change of it, of which a copy is kept."""
+
+    topic: str
+    file: str
+    copy: str
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A work tree at a release, with the topics that are carried to it; `copies` is a folder for what is left out."""
+
+    git: Git
+    onto: str
+    topics: Sequence[Applied]
+    copies: Path
+
+    @property
+    def done(self) -> int:
+        """How many topics are there already: each is one commit."""
+        return int(self.git.text("rev-list", "--count", f"{self.onto}..HEAD"))
+
+    def go_on(self) -> Conflict | None:
+        """Carry the next topics over until one conflicts; None when all are there."""
+        for one in self.topics[self.done :]:
+            conflict = self._take(one)
+            if conflict is not None:
+                return conflict
+        return None
+
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """Carry all over, and give all that conflict: where one does, its own lines are taken to see the next ones."""
+        found = []
+        for one in self.topics[self.done :]:
+            conflict = self._take(one)
+            if conflict is None:
+                continue
+            found.append(conflict)
+            self.git.run("cherry-pick", "--abort")
+            if self.git.attempt(*PICK, "-X", "theirs", one.commit).code:
+                stuck = self._leave_out(one)
+                if stuck:
+                    # both brought the file, or it changed its kind
+                    self.git.run("checkout", "--theirs", "--", *(f":(literal){name}" for name in stuck))
+                    self.git.run("add", "--update")
+                self._commit()
+        return tuple(found)
+
+    def end_conflict(self) -> tuple[str, ...]:
+        """Commit what the user resolved; give the lines that still have conflict markers, and do nothing then."""
+        if not self._is_picking():
+            return ()
+        marked = self.git.attempt("-c", "core.whitespace=", "diff", "--check").text
+        wrong = tuple(line for line in marked.splitlines() if "conflict marker" in line)
+        if not wrong:
+            self.git.run("add", "--update")
+            self._commit()
+        return wrong
+
+    def remember(self) -> None:
+        """Let git note the conflicts that are resolved in the files so far."""
+        if self._is_picking():
+            self.git.attempt(*REMEMBER, "rerere")
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Give what topics went without."""
+        found = []
+        for one in self.topics[: self.done]:
+            for path in sorted((self.copies / one.topic).glob("*.patch")):
+                first = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()[0]
+                found.append(LeftOut(one.topic, first.removeprefix("# "), str(path)))
+        return tuple(found)
+
+    def _take(self, one: Applied) -> Conflict | None:
+        """Commit one topic, with what is known of its conflicts; give what is left of them."""
+        done = self.git.attempt(*REMEMBER, *PICK, one.commit)
+        if not done.code:
+            return None
+        if not self._is_picking():
+            raise ToolError(f"git could not carry {one.topic} over: {reason(done.text, done.err)}.")
+        stuck = self._leave_out(one)
+        if stuck:
+            return Conflict(one.topic, stuck)
+        self._commit()
+        return None
+
+    def _leave_out(self, one: Applied) -> tuple[str, ...]:
+        """Leave files out that the release does not have; give those that conflict otherwise."""
+        for name in self._stuck():
+            # stage 2 is the release's side
+            here = ("--", f":(literal){name}")
+            if any(line.split()[2] == "2" for line in self.git.paths("ls-files", "-z", "--unmerged", *here)):
+                continue
+            diff = self.git.run("diff", "--no-color", "--binary", f"{one.commit}^", one.commit, *here).out
+            copy = self.copies / one.topic / f"{name.replace('/', '%')}.patch"
+            write_atomically(copy, b"# " + name.encode("utf-8", "surrogateescape") + b"\n" + diff)
+            self.git.run("rm", "--quiet", "--force", *here)
+        return self._stuck()
+
+    def _stuck(self) -> tuple[str, ...]:
+        return self.git.paths("diff", "-z", "--name-only", "--diff-filter=U")
+
+    def _is_picking(self) -> bool:
+        return (self.git.git_dir / "CHERRY_PICK_HEAD").exists()
+
+    def _commit(self) -> None:
+        self.git.run(*REMEMBER, "commit", "--quiet", "--allow-empty", "-C", "CHERRY_PICK_HEAD")

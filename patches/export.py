@@ -1,0 +1,66 @@
+"""Full patches, each with its topic's new files, and their order: for distributions, quilt and `git quiltimport`."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from patches.branch import Commits, commit
+from patches.errors import UsageError
+from patches.layout import write_atomically
+from patches.ready import ready
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from patches.patch import Patch
+    from patches.repository import Repository
+
+SERIES = "series"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The patches in their order, the file that lists them, and the tree that they make of the base."""
+
+    base: str
+    topics: tuple[str, ...]
+    series: str
+    patches: tuple[str, ...]
+    tree: str
+
+
+def export(repository: Repository, topics: Sequence[str], output: Path, *, code: bool = False) -> Exported:
+    """Write topics, all without any, after what they require, to a folder; the caller holds the lock.
+
+    :param code: leave out tests, docs and changelog: what is left goes onto an installed Salt.
+    :raises UsageError: when there is no such topic, or when the folder holds something else.
+    :raises UnsavedEditsError: when the tree has edits that the patches would lack.
+    """
+    _, series, state = ready(repository)
+    wanted = {patch.topic for topic in topics or series.topics for patch in series.closure(topic)}
+    patches = tuple(patch for patch in series if patch.topic in wanted and not patch.is_empty)
+    return write(repository, state.base.version, state.base_commit, patches, output, code=code)
+
+
+def write(
+    repository: Repository, release: str, base: str, patches: Sequence[Patch], output: Path, *, code: bool
+) -> Exported:
+    """Write patches on a base, which apply there in this order, to a folder of their own."""
+    if output.exists() and not (output / SERIES).is_file() and any(output.iterdir()):
+        raise UsageError(f"{output} holds something else: name another folder.")
+    last = commit(repository, patches, Commits(base))
+    commits = repository.git.text("rev-list", "--reverse", f"{base}..{last}").split()
+    shutil.rmtree(output, ignore_errors=True)
+    only = ("--", "salt/") if code else ()
+    listed = []
+    for patch, one in zip(patches, commits, strict=True):
+        data = repository.export(one, *only)
+        if b"\ndiff --git " in data:
+            write_atomically(output / f"{patch.topic}.patch", data)
+            listed.append(patch.topic)
+    write_atomically(output / SERIES, "".join(f"{topic}.patch\n" for topic in listed).encode())
+    paths = tuple(str(output / f"{topic}.patch") for topic in listed)
+    return Exported(release, tuple(listed), str(output / SERIES), paths, repository.tree(last))
