@@ -91,13 +91,16 @@ def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path, *, on
         )
     # pytest wrote this file a moment ago; without one nothing was collected
     cases = list(ET.parse(report).getroot().iter("testcase")) if report.exists() else []  # noqa: S314
-    return {test: _counted(test, cases, done) for test in tests}
+    return {test: _counted(test, cases, done, reported=report.exists()) for test in tests}
 
 
-def _counted(test: str, cases: Iterable[ET.Element], done: subprocess.CompletedProcess[str]) -> Counts:
+def _counted(
+    test: str, cases: Iterable[ET.Element], done: subprocess.CompletedProcess[str], *, reported: bool
+) -> Counts:
     """Count what a report says of one file; what could not be collected is a failure.
 
     :param done: pytest's run for all files.
+    :param reported: whether there is a report at all: pytest that crashes ends as if a test had failed.
     """
     module = test.removesuffix(".py").replace("/", ".")
     passed = failed = skipped = 0
@@ -117,7 +120,7 @@ def _counted(test: str, cases: Iterable[ET.Element], done: subprocess.CompletedP
             passed += 1
     if passed or failed or skipped:
         return Counts(FAILED if failed else PASSED, passed, failed, skipped, error)
-    if done.returncode in (PASSED, FAILED):
+    if reported and done.returncode in (PASSED, FAILED):
         return Counts(NOTHING_RUN, 0, 0, 0)
     # a conftest.py that can't be imported, or a wrong option: pytest's last line names it
     said = (done.stderr.strip() or done.stdout.strip() or "pytest said nothing").splitlines()
