@@ -1,4 +1,4 @@
-"""Salt's own style for what we change in Salt: black, isort and pylint with Salt's plugins.
+"""Salt's own style for what we change in Salt: black, isort, pyupgrade, pylint with Salt's plugins, Salt's hooks.
 
 Upstream's configuration of black and isort is in its pyproject.toml; that of pylint is not in the source
 distribution, so ``tests/upstream/pylintrc`` stands for it.
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches.errors import UsageError
+from patches.hooks import Hooks
 from patches.series import read_series
 from patches.state import read_state
 from patches.tree import Tree
@@ -41,7 +44,17 @@ class Verdict:
 
 
 def files(repository: Repository) -> tuple[str, ...]:
-    """Give the Python files of Salt that our topics change or add, edits that are not saved included.
+    """Give the Python files of Salt and of its extensions that are ours or that our topics change.
+
+    :raises UsageError: when there is no tree.
+    """
+    salt = repository.layout.salt
+    extensions = (path.relative_to(salt).as_posix() for path in repository.layout.extensions.rglob("*.py"))
+    return tuple(name for name in sorted({*all_files(repository), *extensions}) if name.endswith(".py"))
+
+
+def all_files(repository: Repository) -> tuple[str, ...]:
+    """Give the files of Salt that our topics change or add, edits that are not saved included.
 
     :raises UsageError: when there is no tree.
     """
@@ -51,9 +64,8 @@ def files(repository: Repository) -> tuple[str, ...]:
     tree = Tree(repository)
     changed = (*repository.changed(state.base_commit, state.head), *tree.edits(), *tree.new_files())
     salt = repository.layout.salt
-    extensions = (path.relative_to(salt).as_posix() for path in repository.layout.extensions.rglob("*.py"))
-    listed = sorted({*changed, *read_series(repository.layout).files, *extensions})
-    return tuple(name for name in listed if name.endswith(".py") and (repository.layout.salt / name).is_file())
+    listed = sorted({*changed, *read_series(repository.layout).files})
+    return tuple(name for name in listed if (salt / name).is_file())
 
 
 def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Verdict, ...]:
@@ -74,7 +86,11 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
         "black": ["black", "--quiet", *only, *([] if fix else ["--diff"])],
         "isort": ["isort", "--quiet", *only, *([] if fix else ["--diff"])],
     }
-    verdicts = [_syntax(layout, names)]
+    verdicts = [
+        _syntax(layout, names),
+        _hooks(layout, all_files(repository)),
+        _pyupgrade(python, layout, names, fix=fix),
+    ]
     for linter, command in commands.items():
         run = subprocess.run(
             [python, "-m", *command, *names], cwd=layout.salt, capture_output=True, text=True, check=False
@@ -87,6 +103,49 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
     if quick:
         names = tuple(name for name in names if _ours(layout, name) > FEW_LINES)
     return (*verdicts, _less_theirs("pylint", [python, "-m", *pylint], layout, names))
+
+
+def _hooks(layout: Layout, names: tuple[str, ...]) -> Verdict:
+    """Run the rules of Salt's hooks, without what they say of the stock tree as well."""
+    theirs = Counter(LINE.sub(":", text) for text in Hooks(layout.stock).check(names))
+    found = []
+    for text in Hooks(layout.salt).check(names):
+        kind = LINE.sub(":", text)
+        theirs[kind] -= 1
+        if theirs[kind] < 0:
+            found.append(text)
+    return Verdict("hooks", int(bool(found)), "\n".join(found))
+
+
+def _pyupgrade(python: str, layout: Layout, names: tuple[str, ...], *, fix: bool) -> Verdict:
+    """Run pyupgrade, which rewrites what it finds: without `fix` on copies."""
+    with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as scratch:
+        folder = layout.salt if fix else Path(scratch)
+        for name in () if fix else names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(layout.salt / name, folder / name)
+        command = [python, "-m", "pyupgrade", "--py39-plus", "--keep-mock", *names]
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        changed = [
+            name for name in names if not fix and (folder / name).read_bytes() != (layout.salt / name).read_bytes()
+        ]
+        theirs = [name for name in changed if (layout.stock / name).is_file()]
+        for name in theirs:
+            shutil.copy(layout.stock / name, folder / name)
+        subprocess.run(
+            [*command[: -len(names)], *theirs], cwd=folder, capture_output=True, check=False
+        ) if theirs else None
+        ours = [
+            name
+            for name in changed
+            if name not in theirs or (folder / name).read_bytes() == (layout.stock / name).read_bytes()
+        ]
+    said = "" if run.returncode in (0, 1) else run.stderr
+    return Verdict(
+        "pyupgrade",
+        int(bool(ours or said)),
+        "\n".join([*(f"{name}: pyupgrade would rewrite it" for name in ours), said]).strip(),
+    )
 
 
 def _ours(layout: Layout, name: str) -> int:
