@@ -70,7 +70,13 @@ FEATURES = (
     Feature(
         "Pillars out of PostgreSQL: JSON, parameters, kept connections",
         "docs/pillar-storage.md",
-        topics=("sql-pillar",),
+        topics=(
+            "sql-base-json",
+            "sql-base-params",
+            "sql-pillar-failures",
+            "sql-pillar-tls",
+            "sql-pillar-connections",
+        ),
         test="tests/live/test_pillar_releases.py::test_pillar_on_a_patched_release[{release}]",
     ),
     Feature("The job handler", "docs/job-handler.md", topics=("job-handler", "job-criteria")),

@@ -1,4 +1,4 @@
-"""Pillars out of PostgreSQL on releases of Salt to which the topic is carried over, with a real master and minion."""
+"""Pillars out of PostgreSQL on releases of Salt to which the topics are carried over, with a real master and minion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(900)]
 REAL, MINIONS = "real", 5
-TOPICS = ("sql-base-json", "sql-pillar")
+TOPICS = ("sql-base-json", "sql-base-params", "sql-pillar-failures", "sql-pillar-tls", "sql-pillar-connections")
 WITH_PARAMETERS = {
     "query": "SELECT json_build_object('asked', json_build_object('id', %(minion_id)s::text, 'os', %(os)s::text))",
     "params": {"os": "grains:kernel"},

@@ -5,164 +5,19 @@ its protocol as one query needs
 
 import os
 import socket
-import struct
-import threading
 import time
 
 import pytest
 
 import salt.utils.postgres
 from tests.support.mock import patch
+from tests.support.pytest.postgres import READY, Server, error
 
 psycopg2 = pytest.importorskip("psycopg2")
 
-JSONB = 3802
 PASSWORD = "hunter2"
 
 KEPT = salt.utils.postgres._kept  # pylint: disable=protected-access
-
-
-def message(kind, *fields):
-    """
-    Return a message of the server
-    """
-    body = b"".join(fields)
-    return kind + struct.pack("!i", len(body) + 4) + body
-
-
-READY = message(b"Z", b"I")
-
-
-def error(code, text):
-    """
-    Return an error as the server reports it
-    """
-    return message(b"E", b"SERROR\0VERROR\0", f"C{code}\0M{text}\0".encode(), b"\0")
-
-
-def result(value):
-    """
-    Return a result of one row with one field of jsonb
-    """
-    field = b"pillar\0" + struct.pack("!ihihih", 0, 0, JSONB, -1, -1, 0)
-    return (
-        message(b"T", struct.pack("!h", 1), field)
-        + message(b"D", struct.pack("!hi", 1, len(value)), value)
-        + message(b"C", b"SELECT 1\0")
-        + READY
-    )
-
-
-class Server:
-    """
-    A server whose sessions answer each query with what ``answer`` gives for it
-    """
-
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.sessions = []
-        # the last statement of each message, and what stands before it
-        self.queries = []
-        self.before = []
-        self.startups = []
-        self.greet = True
-        # of a session after a query: not in a transaction
-        self.status = b"I"
-        self.answers = {}
-        self.thread = threading.Thread(target=self._accept, daemon=True)
-        self.thread.start()
-
-    def _accept(self):
-        while True:
-            try:
-                session, _ = self.listener.accept()
-            except OSError:
-                return
-            if self.greet:
-                threading.Thread(
-                    target=self._serve, args=(session,), daemon=True
-                ).start()
-            else:
-                self.sessions.append(session)
-
-    def _read(self, session, count):
-        data = b""
-        while len(data) < count:
-            part = session.recv(count - len(data))
-            if not part:
-                raise ConnectionError
-            data += part
-        return data
-
-    def _startup(self, session):
-        while True:
-            (length,) = struct.unpack("!i", self._read(session, 4))
-            body = self._read(session, length - 4)
-            if struct.unpack("!i", body[:4])[0] == 196608:
-                break
-            # neither TLS nor GSSAPI
-            session.sendall(b"N")
-        parts = body[4:].rstrip(b"\0").decode().split("\0")
-        self.startups.append(dict(zip(parts[::2], parts[1::2])))
-        statuses = {
-            "server_version": "15.0",
-            "client_encoding": "UTF8",
-            "DateStyle": "ISO, MDY",
-            "standard_conforming_strings": "on",
-            "integer_datetimes": "on",
-        }
-        session.sendall(
-            message(b"R", struct.pack("!i", 0))
-            + b"".join(
-                message(b"S", f"{name}\0{value}\0".encode())
-                for name, value in statuses.items()
-            )
-            + message(b"K", struct.pack("!ii", len(self.startups), 1))
-            + READY
-        )
-        self.sessions.append(session)
-
-    def _serve(self, session):
-        try:
-            self._startup(session)
-            while True:
-                kind = self._read(session, 1)
-                (length,) = struct.unpack("!i", self._read(session, 4))
-                body = self._read(session, length - 4)
-                if kind == b"X":
-                    session.close()
-                    return
-                before, _, query = body.rstrip(b"\0").decode().rpartition("; ")
-                self.before.append(before)
-                self.queries.append(query)
-                answer = self.answers.get(query, result(b'{"a": 1}'))
-                if callable(answer):
-                    answer(session)
-                else:
-                    if answer.endswith(READY):
-                        answer = answer[: -len(READY)] + message(b"Z", self.status)
-                    session.sendall(answer)
-        except OSError:
-            pass
-
-    def end_sessions(self):
-        """
-        Say goodbye to all clients, as a server does that is restarted
-        """
-        for session in self.sessions:
-            try:
-                session.sendall(error("57P01", "terminating connection"))
-                session.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def close(self):
-        # accept() of another thread ends by a shutdown, not by a close
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        for session in self.sessions:
-            session.close()
 
 
 @pytest.fixture

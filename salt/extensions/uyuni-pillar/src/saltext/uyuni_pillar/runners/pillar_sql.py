@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 QUERY = "SELECT suse_minion_pillars(%s)"
 
 #: Whether the ext_pillar postgres of this Salt takes one field of JSON for a pillar
-JSON = hasattr(salt.pillar.sql_base, "PARAM_OPTS")
+JSON = hasattr(salt.pillar.sql_base, "_merge")
 
 
 def __virtual__():

@@ -161,29 +161,6 @@ def error_of(query, params, opts, adapter=FormatPillar):
     return str(error.value)
 
 
-def test_dict_rows_of_several_queries_are_merged():
-    pillar = FormatPillar(
-        (["pillar"], [({"a": {"b": 1, "c": 1}},)]),
-        (["pillar"], [({"a": {"c": 2}},)]),
-    )
-    expected = {"a": {"b": 1, "c": 2}}
-    assert pillar.fetch("web1", {}, "SELECT 1", "SELECT 2") == expected
-
-
-def test_dict_rows_stay_below_the_key_of_their_query():
-    pillar = FormatPillar((["pillar"], [({"a": 1},)]))
-    assert pillar.fetch("web1", {}, mine="SELECT pillar FROM p") == {"mine": {"a": 1}}
-
-
-def test_ignore_null_skips_rows_of_its_query_only():
-    rows = [(None,), ({"a": 1},)]
-    pillar = FormatPillar((["pillar"], rows), (["pillar"], rows))
-    skipping = {"query": "SELECT 1", "ignore_null": True}
-    with pytest.raises(TypeError, match="JSON rows"):
-        pillar.fetch("web1", {}, skipping, "SELECT 2")
-    assert pillar.cursor.queries == ["SELECT 1", "SELECT 2"]
-
-
 @pytest.mark.parametrize("style", ["format", "pyformat"])
 @pytest.mark.parametrize(
     "query,expected",

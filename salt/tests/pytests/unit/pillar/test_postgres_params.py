@@ -1,5 +1,5 @@
 """
-Tests of the PostgreSQL ext_pillar without a server
+Tests of the parameters of the PostgreSQL ext_pillar without a server
 """
 
 import contextlib
@@ -25,8 +25,8 @@ def configure_loader_modules():
 
 @pytest.fixture
 def cursor():
-    cursor = MagicMock(description=[("pillar",)])
-    cursor.fetchall.return_value = [({"a": {"b": 1}},), ({"a": {"c": 2}},)]
+    cursor = MagicMock(description=[("key",), ("value",)])
+    cursor.fetchall.return_value = [("a", "b")]
 
     @contextlib.contextmanager
     def get_cursor(_):
@@ -36,15 +36,9 @@ def cursor():
         yield cursor
 
 
-def test_json_objects_are_merged_without_a_flag(cursor):
-    query = "SELECT pillar FROM pillars WHERE minion_id = %s"
-    assert postgres.ext_pillar("web1", {}, query) == {"a": {"b": 1, "c": 2}}
-    cursor.execute.assert_called_once_with(query, ("web1",))
-
-
 def test_each_placeholder_is_the_minion_id(cursor):
     query = "SELECT pillar FROM pillars WHERE minion_id = %s OR parent = %s"
-    postgres.ext_pillar("web1", {}, query)
+    assert postgres.ext_pillar("web1", {}, query) == {"a": "b"}
     cursor.execute.assert_called_once_with(query, ("web1", "web1"))
 
 
