@@ -1,7 +1,7 @@
 """The rules that Salt's own hooks check before a commit, on the files that our topics change.
 
-The hooks themselves (`tools/precommit` of Salt's repository) are in no source distribution: what is here asks the same
-of docs, modules that a loader takes, docstrings and changelog entries. `black`, `isort` and `pylint` are run by `style`.
+The hooks themselves (`tools/precommit` of Salt's repository) are in no source distribution: what is here asks the
+same of docs, modules that a loader takes, docstrings and changelog entries. The linters are run by `style`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ PAGES: Final = {
 #: Pages of the reference that are about no module, and those that nobody looks at.
 FREE_PAGES: Final = ("doc/ref/cli/", "doc/ref/configuration/", "doc/ref/internals/")
 FREE_NAMES: Final = ("index.rst", "glossary.rst", "faq.rst", "README.rst")
+#: `salt/KIND/NAME.py` has three parts; what has more is inside a package of modules.
+FLAT: Final = 3
 #: Folders whose modules a loader takes.
 LOADED: Final = (*PAGES, "log_handlers", "matchers", "metaproxy", "utils", "wrapper")
 SUMMARY = re.compile(r"^\.\. autosummary::\n(?:[ \t]+:.*\n)*\n+(?P<names>(?:[ \t]+[\w.]+\n?)+)", re.MULTILINE)
@@ -83,11 +85,11 @@ class Hooks:
         yield from self._virtual(name, module, functions)
         for function in functions:
             docstring = ast.get_docstring(function, clean=False) or ""
-            if len(parts) < 3 or parts[1] not in LOADED or function.name.startswith("_"):
+            if len(parts) < FLAT or parts[1] not in LOADED or function.name.startswith("_"):
                 continue
             if not docstring:
                 yield f"{name}: the function {function.name} has no docstring"
-            elif parts[1] == "modules" and len(parts) == 3 and not EXAMPLE.search(docstring):
+            elif parts[1] == "modules" and len(parts) == FLAT and not EXAMPLE.search(docstring):
                 yield f"{name}: the function {function.name} has no 'CLI Example:' in its docstring"
             if ":doc:" in docstring:
                 yield f"{name}: the docstring of {function.name} uses :doc:, where Salt uses :ref: or :mod:"
@@ -144,13 +146,18 @@ class Hooks:
     def _page_of(self, name: str) -> str | None:
         """Give the page that a module has to have; None for those that need none."""
         path = PurePosixPath(name)
-        if len(path.parts) < 3 or path.parts[0] != "salt" or path.name == "__init__.py" or path.parts[1] not in PAGES:
+        if (
+            len(path.parts) < FLAT
+            or path.parts[0] != "salt"
+            or path.name == "__init__.py"
+            or path.parts[1] not in PAGES
+        ):
             return None
         if path.parts[1] == "cloud" and path.parts[2] != "clouds":
             return None
         folder, stem = PAGES[path.parts[1]], path.with_suffix("")
-        if path.parts[1] == "netapi" and len(path.parts) > 3:
-            stem = PurePosixPath(*path.parts[:3])
+        if path.parts[1] == "netapi" and len(path.parts) > FLAT:
+            stem = PurePosixPath(*path.parts[:FLAT])
         return f"doc/ref/{folder}/all/{'.'.join(stem.parts)}.rst"
 
     @cached_property

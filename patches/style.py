@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 OLDEST_PYTHON = (3, 9)
+PYUPGRADE = ("--py39-plus", "--keep-mock")
+# runs in the Python of another program, which may be 2.7
+FOREIGN = "/plugin/"
+# nothing was rewritten, or something
+REWRITTEN = (0, 1)
+BANDIT = ("--quiet", "-lll", "--skip=B701,B324", "--format=custom", "--msg-template={relpath}:{line}: {test_id} {msg}")
 # pylint takes seconds for a long file of upstream's, and what few lines hold, people see
 FEW_LINES = 12
 # where a message of pylint's stands, and where it says that something else stands
@@ -86,11 +92,8 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
         "black": ["black", "--quiet", *only, *([] if fix else ["--diff"])],
         "isort": ["isort", "--quiet", *only, *([] if fix else ["--diff"])],
     }
-    verdicts = [
-        _syntax(layout, names),
-        _hooks(layout, all_files(repository)),
-        _pyupgrade(python, layout, names, fix=fix),
-    ]
+    verdicts = [_syntax(layout, names), _hooks(layout, all_files(repository))]
+    verdicts.append(_pyupgrade(python, layout, names, fix=fix))
     for linter, command in commands.items():
         run = subprocess.run(
             [python, "-m", *command, *names], cwd=layout.salt, capture_output=True, text=True, check=False
@@ -100,6 +103,7 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
     # a script only, beside its Python
     vermin = [str(Path(python).with_name("vermin")), oldest, "--violations", "--quiet", "--format", "parsable"]
     verdicts.append(_less_theirs("vermin", vermin, layout, names))
+    verdicts.append(_less_theirs("bandit", [python, "-m", "bandit", *BANDIT], layout, names))
     if quick:
         names = tuple(name for name in names if _ours(layout, name) > FEW_LINES)
     return (*verdicts, _less_theirs("pylint", [python, "-m", *pylint], layout, names))
@@ -118,34 +122,28 @@ def _hooks(layout: Layout, names: tuple[str, ...]) -> Verdict:
 
 
 def _pyupgrade(python: str, layout: Layout, names: tuple[str, ...], *, fix: bool) -> Verdict:
-    """Run pyupgrade, which rewrites what it finds: without `fix` on copies."""
-    with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as scratch:
-        folder = layout.salt if fix else Path(scratch)
-        for name in () if fix else names:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(layout.salt / name, folder / name)
-        command = [python, "-m", "pyupgrade", "--py39-plus", "--keep-mock", *names]
-        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        changed = [
-            name for name in names if not fix and (folder / name).read_bytes() != (layout.salt / name).read_bytes()
-        ]
-        theirs = [name for name in changed if (layout.stock / name).is_file()]
-        for name in theirs:
-            shutil.copy(layout.stock / name, folder / name)
-        subprocess.run(
-            [*command[: -len(names)], *theirs], cwd=folder, capture_output=True, check=False
-        ) if theirs else None
-        ours = [
-            name
-            for name in changed
-            if name not in theirs or (folder / name).read_bytes() == (layout.stock / name).read_bytes()
-        ]
-    said = "" if run.returncode in (0, 1) else run.stderr
-    return Verdict(
-        "pyupgrade",
-        int(bool(ours or said)),
-        "\n".join([*(f"{name}: pyupgrade would rewrite it" for name in ours), said]).strip(),
-    )
+    """Run pyupgrade, which rewrites what it finds: without ``fix`` copies, and what it does to stock is not ours."""
+    command = [python, "-m", "pyupgrade", *PYUPGRADE]
+    names = tuple(name for name in names if FOREIGN not in name)
+    if fix:
+        run = subprocess.run([*command, *names], cwd=layout.salt, capture_output=True, text=True, check=False)
+        return Verdict("pyupgrade", 0, run.stderr if run.returncode not in REWRITTEN else "")
+    rewritten = {}
+    for tree in (layout.salt, layout.stock):
+        with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as scratch:
+            present = [name for name in names if (tree / name).is_file()]
+            for name in present:
+                copy = Path(scratch, name)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(tree / name, copy)
+            run = subprocess.run([*command, *present], cwd=scratch, capture_output=True, text=True, check=False)
+            if run.returncode not in REWRITTEN:
+                return Verdict("pyupgrade", run.returncode, run.stderr)
+            rewritten[tree] = {
+                name for name in present if Path(scratch, name).read_bytes() != (tree / name).read_bytes()
+            }
+    ours = sorted(rewritten[layout.salt] - rewritten[layout.stock])
+    return Verdict("pyupgrade", int(bool(ours)), "\n".join(f"{name}: pyupgrade would rewrite it" for name in ours))
 
 
 def _ours(layout: Layout, name: str) -> int:

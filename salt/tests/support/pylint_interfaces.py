@@ -134,7 +134,7 @@ def _problem(module, call, interfaces):
     return f"{call.func.name} is not imported"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _interfaces(folder):
     """
     Give the virtual names that have an interface, with the names of the classes.

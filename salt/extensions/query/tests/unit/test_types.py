@@ -266,7 +266,7 @@ def test_node_cache_that_cuts_keys(master):
     for name in names:
         master.key(name)
         cache.store("grains", name, {"id": name, "os": name[-1]})
-    rows = dict((row[0][1], row[1]) for row in ask(master, "node", ["name", "os"]))
+    rows = {row[0][1]: row[1] for row in ask(master, "node", ["name", "os"])}
     assert rows["web1"] == (0, "1")
     found = {name: rows[name] for name in names[:2] if rows[name][0] == 0}
     assert all(cell == (0, name[-1]) for name, cell in found.items())

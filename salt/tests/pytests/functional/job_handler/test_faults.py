@@ -375,7 +375,7 @@ def test_questions_have_job_ids_of_their_own(setup):
         await handler.tick()
 
     asyncio.run(run())
-    (question,) = [load for load in setup.bus.published if load["jid"] != "1"]
+    (question,) = (load for load in setup.bus.published if load["jid"] != "1")
     jid = question["jid"]
     assert salt.utils.jid.is_jid(jid)
     assert salt.job_handler.is_answer(setup.opts, jid)
