@@ -221,13 +221,13 @@ def save(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """Check that tree and patches agree, that nothing of upstream is tracked, and each patch alone."""
+    """Check the patch set, or try it on other releases: nox -s check -- --base 3006.30 --tests."""
     _module(session, "patches", "check")
 
 
 @nox.session
 def submit(session: nox.Session) -> None:
-    """Write the mails of a pull request: nox -s submit -- TOPIC."""
+    """Make the branch and the text of a pull request: nox -s submit -- TOPIC --number 68123."""
     _module(session, "patches", "submit")
 
 
@@ -238,9 +238,15 @@ def bump(session: nox.Session) -> None:
 
 
 @nox.session
-def fits(session: nox.Session) -> None:
-    """Try the topics on other releases of Salt: nox -s fits -- 3007.17 3006.30."""
-    _module(session, "patches", "fits")
+def keep(session: nox.Session) -> None:
+    """Keep topics for another release of Salt: nox -s keep -- 3006.30 load-all."""
+    _module(session, "patches", "keep")
+
+
+@nox.session
+def export(session: nox.Session) -> None:
+    """Write full patches and their series, for distributions: nox -s export -- [TOPIC]."""
+    _module(session, "patches", "export")
 
 
 @nox.session

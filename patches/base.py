@@ -13,6 +13,8 @@ from patches.errors import UsageError
 from patches.layout import write_atomically
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from patches.layout import Layout
 
 PIN = re.compile(r"^salt==(?P<version>[0-9][0-9A-Za-z.+!-]*)\s+--hash=sha256:(?P<sha256>[0-9a-f]{64})$")
@@ -41,14 +43,22 @@ def read_base(layout: Layout) -> Base:
 
     :raises UsageError: when the file is missing or is not one pinned requirement.
     """
+    return parse_base(layout.pin)
+
+
+def parse_base(path: Path) -> Base:
+    """Read a file that pins a release.
+
+    :raises UsageError: when the file is missing or is not one pinned requirement.
+    """
     try:
-        text = layout.pin.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UsageError(f"{layout.pin} is missing: restore it with git, it pins the release of Salt.") from None
+        raise UsageError(f"{path} is missing: restore it with git, it pins the release of Salt.") from None
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     match = PIN.match(lines[0]) if len(lines) == 1 else None
     if match is None:
-        raise UsageError(f"{layout.pin} must hold one line like 'salt==3008.5 --hash=sha256:<64 digits>'.")
+        raise UsageError(f"{path} must hold one line like 'salt==3008.5 --hash=sha256:<64 digits>'.")
     return Base(match["version"], match["sha256"])
 
 

@@ -55,26 +55,39 @@ def commit(repository: Repository, patches: Iterable[Patch], wish: Commits) -> s
 
 
 def _commit(repository: Repository, patches: Iterable[Patch], wish: Commits, *, checkout: bool) -> str:
-    salt, author = repository.layout.salt, wish.author
+    author = wish.author
     with repository.scratch(wish.base, checkout=checkout) as git:
         for patch in patches:
-            repository.apply(git, (patch.without_ours(),))
             names = {name: changelog.numbered(name, (wish.numbers or {}).get(patch.topic)) for name in patch.files}
-            for name, wanted in names.items():
-                if not (salt / name).is_file():
-                    raise UsageError(f"{salt / name} belongs to {patch.topic} but is missing: restore it with git.")
-                target = git.work_tree / wanted
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(salt / name, target)
-            git.run("update-index", "--add", "-z", "--stdin", feed=list_paths(names.values()))
+            # first what is new: a patch for another release may change it there
+            bring(repository, git, patch, names)
+            repository.apply(git, (patch.without_ours(),))
             env = {"GIT_COMMITTER_DATE": git.text("log", "-1", "--format=%aI")}
             signed: tuple[str, ...] = ()
             if author is not None:
                 # git signs off as the committer
                 env |= {"GIT_COMMITTER_NAME": author.name, "GIT_COMMITTER_EMAIL": author.email}
                 signed = ("--signoff", f"--author={author}")
-            git.run("commit", "--quiet", "--allow-empty", "--amend", "--no-edit", *signed, env=env)
+            made = git.text("rev-parse", "HEAD")
+            git.run("reset", "--quiet", "--soft", "HEAD~2")
+            git.run("commit", "--quiet", "--allow-empty", "--reuse-message", made, *signed, env=env)
         return git.text("rev-parse", "HEAD")
+
+
+def bring(repository: Repository, git: Git, patch: Patch, names: Mapping[str, str]) -> None:
+    """Commit a topic's new files to a work tree, each under the name that it is to have there.
+
+    :raises UsageError: when one is missing.
+    """
+    salt = repository.layout.salt
+    for name, wanted in names.items():
+        if not (salt / name).is_file():
+            raise UsageError(f"{salt / name} belongs to {patch.topic} but is missing: restore it with git.")
+        target = git.work_tree / wanted
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(salt / name, target)
+    git.run("update-index", "--add", "-z", "--stdin", feed=list_paths(names.values()))
+    git.run("commit", "--quiet", "--allow-empty", "--message", f"New files of {patch.topic}")
 
 
 def keep(git: Git, topic: str, made: str, base: str) -> tuple[Version, Version | None]:

@@ -3,7 +3,7 @@
 Rules: *drift* (tree and patches say the same), *author* (stored patches carry the neutral one), *tracked* (nothing of
 upstream is committed, every file of ours in ``salt/`` belongs to one topic and exists), *alone* (each patch applies to
 the base with no more than it requires), *message* (trailers and text are complete), *parts* (each topic changes
-something, has a changelog entry and a test).
+something, has a changelog entry and a test), *versions* (what is new is new in the next feature release).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from patches.base import read_base
 from patches.checkout import tracked_files
 from patches.errors import ConflictError, UsageError
 from patches.git import EMAIL, NAME
+from patches.kept import read_kept, releases
 from patches.series import read_series
 from patches.tree import Tree
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from patches.series import Series
     from patches.state import State
 
+VERSION = re.compile(r"\b(?:versionadded|versionchanged|deprecated)::(?P<version>.*)")
 TEST = re.compile(r"^tests/pytests/.*/test_[^/]+\.py$")
 
 
@@ -68,6 +70,10 @@ def check(repository: Repository) -> Findings:
         found += _message(patch.topic, series)
     found += _alone(repository, series, state)
     found += _parts(repository, series, state)
+    found += _versions(repository, series, state)
+    for release in releases(layout):
+        # raises when it names what is not there
+        read_kept(layout, release)
     skipped = ("tracked: this folder is not a git checkout of the project",) if tracked is None else ()
     return Findings(tuple(found), skipped)
 
@@ -136,6 +142,29 @@ def _alone(repository: Repository, series: Series, state: State) -> Iterator[Fin
             except UsageError:
                 # a wrong Requires is a finding about its message already
                 continue
+
+
+def next_release(version: str) -> str:
+    """Give the next feature release of Salt: after 3008.5 it is 3009.0."""
+    return f"{int(version.partition('.')[0]) + 1}.0"
+
+
+def _versions(repository: Repository, series: Series, state: State) -> Iterator[Finding]:
+    """Check that what topics add or change is said to be new in one release, the next that gets features."""
+    if state.sources != series.sources:
+        return
+    wanted = next_release(state.base.version)
+    for patch, applied in zip(series, state.applied, strict=True):
+        lines = [(name, line) for name, line in repository.added(f"{applied.commit}^", applied.commit)]
+        for name in patch.files:
+            path = repository.layout.salt / name
+            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+            lines += [(name, line) for line in text.splitlines()]
+        for name, line in lines:
+            match = VERSION.search(line)
+            if match and not name.startswith("tests/") and match["version"].strip() != wanted:
+                said = f"says {match[0].strip()}, but {wanted} is the next release that gets features"
+                yield Finding("versions", f"{patch.topic} {name}", said)
 
 
 def _parts(repository: Repository, series: Series, state: State) -> Iterator[Finding]:

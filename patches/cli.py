@@ -83,7 +83,15 @@ def _add_tree(add: Add) -> None:
 
     one = add("check", "find what is wrong with the patch set", "check --tests")
     one.add_argument("--tests", action="store_true", help="also run each topic's tests: stock fails, ours passes")
-    one.add_argument("--topic", action="append", default=[], metavar="NAME", help="with --tests: only this topic's")
+    one.add_argument("--topic", action="append", default=[], metavar="NAME", help="only this topic; may be repeated")
+    one.add_argument(
+        "--base",
+        action="append",
+        default=[],
+        metavar="RELEASE",
+        help="try the topics on this release of Salt instead; may be repeated",
+    )
+    _add_table(one)
 
     one = add("drop", "take a topic out of the patch set, with its new files", "drop load-all")
     one.add_argument("topic", metavar="TOPIC", help="a topic of patches/series that no other one requires")
@@ -113,6 +121,7 @@ def _add_upstream(add: Add) -> None:
         "export", "write full patches, new files included, and a series, as quilt reads them", "export sql-base-json"
     )
     one.add_argument("topics", nargs="*", metavar="TOPIC", help="topics of patches/series, with what they require")
+    one.add_argument("--base", metavar="RELEASE", help="another release, for which a series is kept")
     one.add_argument("--code", action="store_true", help="no tests, docs and changelog: for an installed Salt")
     one.add_argument("--output", type=Path, metavar="DIR", help="folder for the patches (default: build/export)")
 
@@ -125,10 +134,12 @@ def _add_upstream(add: Add) -> None:
     choice.add_argument("--abort", action="store_true", help="give up a bump that stopped; resolutions are kept")
     one.add_argument("--forget", action="store_true", help="with --abort: forget how conflicts were resolved")
 
-    one = add("fits", "try the topics on other releases of Salt", "fits 3007.17 3006.30")
-    one.add_argument("releases", nargs="+", metavar="VERSION", help="releases, as on the package index")
-    one.add_argument("--topic", action="append", default=[], metavar="NAME", help="only this topic; may be repeated")
-    _add_table(one)
+    one = add("keep", "keep topics for another release of Salt, resolving conflicts once", "keep 3006.30 load-all")
+    one.add_argument("release", nargs="?", metavar="RELEASE", help="the release, as on the package index")
+    one.add_argument("topics", nargs="*", metavar="TOPIC", help="topics of patches/series, with what they require")
+    choice = one.add_mutually_exclusive_group()
+    choice.add_argument("--continue", dest="resume", action="store_true", help="go on after resolving a conflict")
+    choice.add_argument("--abort", action="store_true", help="give up; resolutions are kept")
 
     _add_table(add("features", "show which feature one gets on which release of Salt", "features --markdown"))
 

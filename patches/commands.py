@@ -15,8 +15,11 @@ from patches import (
     export,
     features,
     fits,
+    kept,
     prove,
     save,
+    sdist,
+    stock,
     style,
     submit,
     suite,
@@ -106,6 +109,10 @@ def run_save(repository: Repository, options: argparse.Namespace) -> Outcome:
 
 def run_check(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Check every rule."""
+    if options.base:
+        return _check_base(repository, options)
+    if options.markdown or options.output:
+        raise UsageError("--markdown and --output are for other releases: say which with --base RELEASE.")
     findings = check.check(repository)
     found = list(findings.found)
     proofs: tuple[prove.Proof, ...] = ()
@@ -119,6 +126,47 @@ def run_check(repository: Repository, options: argparse.Namespace) -> Outcome:
     lines.append(count if found else "the patch set is in order")
     data = {"ok": not found, "findings": [asdict(one) for one in found], "skipped": list(findings.skipped)}
     return Outcome(tuple(lines), {**data, "tests": [asdict(proof) for proof in proofs]}, 1 if found else 0)
+
+
+def _check_base(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Try the topics on other releases; those that are kept for a release have to apply, and to pass their tests."""
+    output = options.output or repository.layout.build / "fits"
+    found = fits.fits(repository, options.base, options.topic, output.resolve())
+    proofs: dict[str, tuple[prove.Proof, ...]] = {}
+    for release in dict.fromkeys(options.base) if options.tests else ():
+        commits = {one.topic: one.commit for one in found if one.release == release and one.commit}
+        base = stock.ensure_base(repository, sdist.learn(repository.layout, release))
+        proofs[release] = prove.on(repository, base, commits)
+    kept = {(one.release, one.topic) for one in found if one.kept}
+    wrong = [f"{one.release} {one.topic}" for one in found if one.kept and not one.commit]
+    lines = [f"{one.release} {one.topic}: {one.verdict} ({one.there:.0%} of the lines are there)" for one in found]
+    for release, listed in proofs.items():
+        lines += [f"{release} {proof.line}" for proof in listed]
+        lines += [f"{release} {one.subject} {one.message}" for proof in listed for one in proof.findings]
+        wrong += [f"{release} {proof.topic}" for proof in listed if proof.findings and (release, proof.topic) in kept]
+    if options.markdown:
+        lines = fits.table(found)
+    elif wrong:
+        lines.append(f"kept, and not in order: {', '.join(dict.fromkeys(wrong))}")
+    data = {"fits": [{**asdict(one), "verdict": one.verdict} for one in found], "wrong": list(dict.fromkeys(wrong))}
+    tests = {release: [asdict(proof) for proof in listed] for release, listed in proofs.items()}
+    return Outcome(tuple(lines), {**data, "tests": tests}, 1 if wrong else 0)
+
+
+def run_keep(repository: Repository, options: argparse.Namespace) -> Outcome:
+    """Keep topics for another release."""
+    words = (options.resume or options.abort, bool(options.release and options.topics))
+    if words[0] == words[1]:
+        raise UsageError("Say either RELEASE and TOPIC, or --continue, or --abort.")
+    if options.abort:
+        kept.abandon(repository)
+        return Outcome(("given up; nothing was changed",), {"aborted": True})
+    made = kept.resume(repository) if options.resume else kept.keep(repository, options.release, options.topics)
+    notes = {
+        patch.topic: "a patch of its own" if patch.topic in made.own else "the base's patch" for patch in made.series
+    }
+    lines = [f"Salt {made.base.version}: {topic}: {how}" for topic, how in notes.items()]
+    return Outcome(tuple(lines), {"release": made.base.version, "topics": notes})
 
 
 def run_submit(repository: Repository, options: argparse.Namespace) -> Outcome:
@@ -161,7 +209,7 @@ def _numbers(topics: list[str], given: list[str]) -> dict[str, int]:
 def run_export(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Write full patches."""
     output = options.output or repository.layout.build / "export"
-    made = export.export(repository, options.topics, output.resolve(), code=options.code)
+    made = export.export(repository, options.topics, output.resolve(), code=options.code, release=options.base)
     lines = (f"Salt {made.base}: {len(made.topics)} patches, tree {made.tree}", made.series, *made.patches)
     return Outcome(lines, asdict(made))
 
@@ -189,17 +237,6 @@ def run_bump(repository: Repository, options: argparse.Namespace) -> Outcome:
     lines += [f"{topic} changes nothing any more: upstream has it, think of removing it" for topic in bumped.emptied]
     lines += [f"{bumped.new.requirement}", f"tree {bumped.tree}"]
     return Outcome(tuple(lines), asdict(bumped))
-
-
-def run_fits(repository: Repository, options: argparse.Namespace) -> Outcome:
-    """Try the topics on other releases."""
-    output = options.output or repository.layout.build / "fits"
-    found = fits.fits(repository, options.releases, options.topic, output.resolve())
-    lines = [f"{one.release} {one.topic}: {one.verdict} ({one.there:.0%} of the lines are there)" for one in found]
-    if options.markdown:
-        lines = fits.table(found)
-    data = {"fits": [{**asdict(one), "verdict": one.verdict} for one in found]}
-    return Outcome(tuple(lines), data)
 
 
 def run_features(repository: Repository, options: argparse.Namespace) -> Outcome:
@@ -344,7 +381,7 @@ LOCKED: dict[str, Callable[[Repository, argparse.Namespace], Outcome]] = {
     "export": run_export,
     "bump": run_bump,
     "drop": run_drop,
-    "fits": run_fits,
+    "keep": run_keep,
     "features": run_features,
     "wheels": run_wheels,
 }

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from patches.branch import Commits, commit
 from patches.errors import UsageError
+from patches.kept import read_kept, releases
 from patches.layout import write_atomically
 from patches.ready import ready
+from patches.stock import ensure_base
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,17 +34,28 @@ class Exported:
     tree: str
 
 
-def export(repository: Repository, topics: Sequence[str], output: Path, *, code: bool = False) -> Exported:
+def export(
+    repository: Repository, topics: Sequence[str], output: Path, *, code: bool = False, release: str | None = None
+) -> Exported:
     """Write topics, all without any, after what they require, to a folder; the caller holds the lock.
 
     :param code: leave out tests, docs and changelog: what is left goes onto an installed Salt.
-    :raises UsageError: when there is no such topic, or when the folder holds something else.
+    :param release: another release than the base, for which a series is kept.
+    :raises UsageError: when there is no such topic or series, or when the folder holds something else.
     :raises UnsavedEditsError: when the tree has edits that the patches would lack.
     """
     _, series, state = ready(repository)
+    base, onto = state.base, state.base_commit
+    if release is not None and release != base.version:
+        found = read_kept(repository.layout, release)
+        if found is None:
+            known = ", ".join(releases(repository.layout)) or "none"
+            raise UsageError(f"No series is kept for Salt {release}: choose one of {known}, or make one with 'keep'.")
+        series, base = found.series, found.base
+        onto = ensure_base(repository, base)
     wanted = {patch.topic for topic in topics or series.topics for patch in series.closure(topic)}
     patches = tuple(patch for patch in series if patch.topic in wanted and not patch.is_empty)
-    return write(repository, state.base.version, state.base_commit, patches, output, code=code)
+    return write(repository, base.version, onto, patches, output, code=code)
 
 
 def write(

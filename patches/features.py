@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 RELEASES = ("3006.30", "3007.17", "3008.5")
 EXTENSION, PATCH, NO = "extension", "patch", "no"
 _BASE_TEST = "python -m patches check --tests --topic {topic}"
-_FITS_TEST = "python -m patches fits {release} --topic {topic}"
+_FITS_TEST = "python -m patches check --base {release} --topic {topic}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Try the topics on other releases of Salt: whether the same code is there, and the patch for it if it applies.
 
-git takes each topic over, after all that it requires, as it does for a bump; nothing of the project is changed. That a
-patch applies does not prove that it works there: names of Salt's that it uses and that the release lacks are told.
+git takes each topic over, after all that it requires, as it does for a bump; nothing of the project is changed. A topic
+that is kept for the release (see ``kept``) is taken from there. That a patch applies does not prove that it works: its
+tests do, see ``prove``, and names of Salt's that it uses and that the release lacks are told.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from patches import sdist
+from patches.branch import Commits, commit
+from patches.errors import ConflictError
 from patches.git import decode, list_paths
+from patches.kept import read_kept
 from patches.layout import write_atomically
 from patches.ready import current
 from patches.stock import ensure_base
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from patches.git import Git
+    from patches.kept import Kept
     from patches.patch import Patch
     from patches.repository import Repository
     from patches.series import Series
@@ -40,7 +45,8 @@ class Fit:
     `conflicts` are files of code in which git can't take it over, of whichever topic in `stopped`, it or one that it
     requires. `left_out` are files that the release does not have, and conflicts in docs and in upstream's tests: the
     topic goes without them. `lacking` are names of Salt's that it uses and that are not there. `written` is the patch,
-    complete with the topic's new files, "" if it does not apply.
+    complete with the topic's new files, "" if it does not apply. `merged` says that only a merge of three versions
+    could apply it, `kept` that it is of the series for the release, `commit` is the result.
     """
 
     topic: str
@@ -52,17 +58,21 @@ class Fit:
     left_out: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
     written: str = ""
+    merged: bool = False
+    kept: bool = False
+    commit: str = ""
 
     @property
     def verdict(self) -> str:
         """Whether it fits, in words."""
         if self.stopped and not self.conflicts:
-            return "there is no such code"
+            return "not there"
         if self.stopped:
             what = "" if self.stopped == self.topic else f"{self.stopped}, which it requires: "
-            return f"does not apply: {what}{', '.join(self.conflicts)}"
+            return f"conflicts: {what}{', '.join(self.conflicts)}"
+        how = "kept" if self.kept else "applies three-way" if self.merged else "applies"
         without = f" without {', '.join(self.left_out)}" if self.left_out else ""
-        return f"applies{without}{', and lacks ' if self.lacking else ''}{', '.join(self.lacking)}"
+        return f"{how}{without}{', and lacks ' if self.lacking else ''}{', '.join(self.lacking)}"
 
 
 def fits(repository: Repository, releases: Sequence[str], topics: Sequence[str], output: Path) -> tuple[Fit, ...]:
@@ -80,8 +90,9 @@ def fits(repository: Repository, releases: Sequence[str], topics: Sequence[str],
         onto = ensure_base(repository, sdist.learn(layout, release))
         folder = output / release
         shutil.rmtree(folder, ignore_errors=True)
+        kept = read_kept(layout, release)
         with repository.scratch(onto) as git:
-            trial = _Trial(repository, series, state, git, onto, frozenset(repository.files(onto)))
+            trial = _Trial(repository, series, state, git, onto, frozenset(repository.files(onto)), kept)
             found += [trial.of(topic, release, folder) for topic in topics or series.topics]
     return tuple(found)
 
@@ -109,22 +120,46 @@ class _Trial:
     git: Git
     onto: str
     known: frozenset[str]
+    kept: Kept | None
 
     def of(self, topic: str, release: str, folder: Path) -> Fit:
         """Try a topic on the release as it was published, and write the patch if it applies."""
+        if self.kept is not None and topic in self.kept.series.topics:
+            return self._kept(self.kept, topic, folder)
         self.git.run("reset", "--quiet", "--hard", self.onto)
         self.git.run("clean", "--quiet", "-ffdx")
         patches = self.series.closure(topic)
         requires = tuple(patch.topic for patch in patches[:-1])
         there = self._there(topic)
         left_out: tuple[str, ...] = ()
+        merged = False
         for patch in patches:
+            merged = self.git.attempt("apply", "--cached", "--check", feed=patch.data).code != 0 and not patch.is_new
             left_out, conflicts = self._take(patch)
             if conflicts or self._is_without_code(patch.topic, left_out):
                 return Fit(topic, release, there, requires, patch.topic, conflicts)
+        path, made = folder / f"{topic}.patch", self.git.text("rev-parse", "HEAD")
+        write_atomically(path, self.repository.export(made))
+        found = Fit(topic, release, there, requires, left_out=left_out, lacking=self._lacking(topic), written=str(path))
+        return replace(found, merged=merged, commit=made)
+
+    def _kept(self, kept: Kept, topic: str, folder: Path) -> Fit:
+        """Try a topic of the series that is kept for the release."""
+        patches, release = kept.series.closure(topic), kept.base.version
+        requires = tuple(patch.topic for patch in patches[:-1])
+        self.git.run("reset", "--quiet", "--hard", self.onto)
+        self.git.run("clean", "--quiet", "-ffdx")
+        there = self._there(topic)
+        try:
+            made = commit(self.repository, patches, Commits(self.onto))
+        except ConflictError as error:
+            return Fit(topic, release, there, requires, topic, (str(error),), kept=True)
+        self.git.run("reset", "--quiet", "--hard", made)
         path = folder / f"{topic}.patch"
-        write_atomically(path, self.repository.export(self.git.text("rev-parse", "HEAD")))
-        return Fit(topic, release, there, requires, left_out=left_out, lacking=self._lacking(topic), written=str(path))
+        write_atomically(path, self.repository.export(made))
+        return Fit(
+            topic, release, there, requires, lacking=self._lacking(topic), written=str(path), kept=True, commit=made
+        )
 
     def _is_without_code(self, topic: str, left_out: Iterable[str]) -> bool:
         """Return whether all the code that a topic changes is left out."""

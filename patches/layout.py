@@ -40,6 +40,11 @@ class Layout:
         return self.patches / "series"
 
     @property
+    def releases(self) -> Path:
+        """Folder of the series that are kept for other releases than the base, a folder for each."""
+        return self.patches / "releases"
+
+    @property
     def salt(self) -> Path:
         """The patched tree."""
         return self.root / "salt"
@@ -88,6 +93,11 @@ class Layout:
     def bump(self) -> Path:
         """Work tree of a bump that stopped at a conflict and was told to stay."""
         return self.build / "bump"
+
+    @property
+    def keeping(self) -> Path:
+        """Work tree in which topics are carried over to a release that a series is kept for."""
+        return self.build / "keep"
 
     @property
     def python(self) -> Path:

@@ -98,9 +98,14 @@ class Patch:
         return self.subject == PLACEHOLDER_SUBJECT or PLACEHOLDER_WHY in self.message
 
     @property
+    def is_new(self) -> bool:
+        """Whether it changes no file of upstream's."""
+        return re.search(rb"^diff --git ", self._split()[2], re.MULTILINE) is None
+
+    @property
     def is_empty(self) -> bool:
         """Whether it changes no file of upstream's and brings none."""
-        return not self.files and re.search(rb"^diff --git ", self._split()[2], re.MULTILINE) is None
+        return not self.files and self.is_new
 
     def with_files(self, files: Iterable[str]) -> Patch:
         """Give the same patch with these ``Files:`` trailers instead of its own.
@@ -116,6 +121,11 @@ class Patch:
         lines = [line for line in message.rstrip(b"\n").split(b"\n") if not line.startswith(b"Files: ")]
         lines += [b"Files: " + encode(name) for name in wanted]
         return Patch(self.topic, headers + b"\n".join(lines) + b"\n" + rest)
+
+    def with_changes(self, other: bytes) -> Patch:
+        """Give the same headers and message with the changes of another patch file."""
+        headers, message, _ = self._split()
+        return Patch(self.topic, headers + message + _split(other)[2])
 
     def with_requires(self, topics: Iterable[str]) -> Patch:
         """Give the same patch with more topics in its trailers that it needs.
@@ -143,11 +153,15 @@ class Patch:
         return Patch(self.topic, headers + text + rest)
 
     def _split(self) -> tuple[bytes, bytes, bytes]:
-        """Split the file into headers, message, and what follows the message; together they are the file."""
-        headers, blank, body = self.data.partition(b"\n\n")
-        end = re.search(rb"^(---\n|diff --git )", body, re.MULTILINE)
-        cut = end.start() if end else len(body)
-        return headers + blank, body[:cut], body[cut:]
+        return _split(self.data)
+
+
+def _split(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Split a patch file into headers, message, and what follows the message; together they are the file."""
+    headers, blank, body = data.partition(b"\n\n")
+    end = re.search(rb"^(---\n|diff --git )", body, re.MULTILINE)
+    cut = end.start() if end else len(body)
+    return headers + blank, body[:cut], body[cut:]
 
 
 def requires_of(trailers: Iterable[tuple[str, str]]) -> tuple[str, ...]:

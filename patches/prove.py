@@ -7,7 +7,6 @@ import os
 import queue
 import shutil
 import tempfile
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,10 @@ from patches.series import read_series
 from patches.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from patches.git import Git
     from patches.layout import Layout
-    from patches.patch import Patch
     from patches.repository import Repository
 
 
@@ -73,13 +71,16 @@ def prove(repository: Repository, topics: Iterable[str] = ()) -> tuple[Proof, ..
     state = settle(Tree(repository))
     if state is None:
         raise UsageError("There is no tree yet: run 'nox -s apply' first.")
-    chosen = [series.closure(topic) for topic in topics or series.topics]
-    return on(repository, state.base_commit, chosen)
+    closures = [series.closure(topic) for topic in topics or series.topics]
+    made = {patches[-1].topic: commit(repository, patches, Commits(state.base_commit)) for patches in closures}
+    return on(repository, state.base_commit, made)
 
 
-def on(repository: Repository, base: str, closures: Iterable[tuple[Patch, ...]]) -> tuple[Proof, ...]:
-    """Run the tests of topics on a base: of each closure, those of its last topic."""
-    lock = threading.Lock()
+def on(repository: Repository, base: str, commits: Mapping[str, str]) -> tuple[Proof, ...]:
+    """Run the tests of topics on a base.
+
+    :param commits: each topic's commit, whole with its new files, after what it requires.
+    """
     with (
         tempfile.TemporaryDirectory(dir=repository.layout.build, prefix=".scratch.") as folder,
         contextlib.ExitStack() as stack,
@@ -90,16 +91,14 @@ def on(repository: Repository, base: str, closures: Iterable[tuple[Patch, ...]])
             git = stack.enter_context(repository.scratch(base))
             grounds.put(Ground(repository.layout, git, Path(folder) / str(number)))
 
-        def run(patches: tuple[Patch, ...]) -> list[Proof]:
-            with lock:
-                made = commit(repository, patches, Commits(base))
+        def run(topic: str) -> list[Proof]:
             ground = grounds.get()
             try:
-                return ground.prove(patches[-1].topic, made)
+                return ground.prove(topic, commits[topic])
             finally:
                 grounds.put(ground)
 
-        return tuple(proof for proofs in pool.map(run, closures) for proof in proofs)
+        return tuple(proof for proofs in pool.map(run, commits) for proof in proofs)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches.errors import ConflictError
-from patches.git import EMAIL, NAME, Git, encode, list_paths
+from patches.git import EMAIL, NAME, Git, decode, encode, list_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -188,6 +188,15 @@ class Repository:
             mode, _, blob = entry.split(" ")
             listed[path] = (mode, blob)
         return listed
+
+    def added(self, old: str, new: str) -> Iterator[tuple[str, str]]:
+        """Yield path and text of each line that a commit has and another has not."""
+        path = ""
+        for line in decode(self.git.run("diff", "--no-color", "--unified=0", old, new).out).splitlines():
+            if line.startswith("+++ "):
+                path = line[4:].partition("\t")[0].removeprefix("b/")
+            elif line.startswith("+"):
+                yield path, line[1:]
 
     def changed(self, old: str, new: str) -> tuple[str, ...]:
         """Give the paths that differ between two commits or trees."""

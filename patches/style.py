@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 OLDEST_PYTHON = (3, 9)
-PYUPGRADE = ("--py39-plus", "--keep-mock")
+PYUPGRADE = ("--py310-plus", "--keep-mock")
 # runs in the Python of another program, which may be 2.7
 FOREIGN = "/plugin/"
 # nothing was rewritten, or something

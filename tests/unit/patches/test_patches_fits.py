@@ -1,4 +1,4 @@
-"""`fits`: which topics another release of Salt could take."""
+"""`check --base`: which topics another release of Salt could take."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def tried(project: Project, *words: str) -> dict[str, dict[str, Any]]:
     """Try topics; return what was found by topic. The project stays as it is."""
     before = project.git("status", "--porcelain"), project.ids()
-    ended = project.run("fits", *words, "--json")
+    release, *more = words
+    ended = project.run("check", "--base", release, *more, "--json")
     assert (ended.code, ended.err) == (0, "")
     assert (project.git("status", "--porcelain"), project.ids()) == before
     return {one["topic"]: one for one in ended.data["fits"]}
@@ -45,8 +46,8 @@ def test_a_release_with_other_code(patched: Project) -> None:
     """What stands in the way is named; where the code is not there at all, nothing is to be changed."""
     patched.release("0.8", {"salt/one.py": LINES.replace("line 5\n", "other\n"), "salt/two.py": None})
     found = tried(patched, "0.8")
-    assert found["first"]["verdict"] == "does not apply: salt/one.py"
-    assert found["second"]["verdict"] == "there is no such code"
+    assert found["first"]["verdict"] == "conflicts: salt/one.py"
+    assert found["second"]["verdict"] == "not there"
     assert (found["first"]["there"], found["second"]["there"]) == (pytest.approx(6 / 7), 0.0)
     assert (found["first"]["written"], found["second"]["written"]) == ("", "")
     assert not list((patched.layout.build / "fits").glob("*/*.patch"))
@@ -61,8 +62,8 @@ def test_what_a_user_of_the_code_does_without(patched: Project) -> None:
     patched.release("0.8", {"salt/two.py": None, "doc/we*ird [x].txt": "otherwise\n"})
     found = tried(patched, "0.8", "--topic", "third")["third"]
     assert (found["left_out"], found["conflicts"]) == (["doc/we*ird [x].txt", "salt/two.py"], [])
-    assert found["verdict"] == "applies without doc/we*ird [x].txt, salt/two.py"
-    ended = patched.run("fits", "0.8", "--topic", "third", "--markdown")
+    assert found["verdict"] == "applies three-way without doc/we*ird [x].txt, salt/two.py"
+    ended = patched.run("check", "--base", "0.8", "--topic", "third", "--markdown")
     assert ended.out.splitlines()[0] == "| topic | 0.8 |"
     assert ended.out.splitlines()[2].startswith("| `third` | ")
 
@@ -76,7 +77,7 @@ def test_what_a_topic_requires(patched: Project) -> None:
     message.unlink()
     patched.release("0.8", {"salt/one.py": LINES.replace("line 5\n", "other\n")})
     found = tried(patched, "0.8", "--topic", "third")["third"]
-    assert found["verdict"] == "does not apply: first, which it requires: salt/one.py"
+    assert found["verdict"] == "conflicts: first, which it requires: salt/one.py"
     assert found["requires"] == ["first"]
 
 
@@ -94,7 +95,7 @@ def test_names_that_a_release_lacks(patched: Project) -> None:
 
 def test_wrong_use(patched: Project) -> None:
     """Names of nothing are refused, and so is a tree that is not what the patches say."""
-    assert patched.run("fits", "1.0", "--topic", "none").code == 2
+    assert patched.run("check", "--base", "1.0", "--topic", "none").code == 2
     (patched.layout.git_dir / "saltbed.json").unlink(missing_ok=True)
-    ended = patched.run("fits", "1.0")
+    ended = patched.run("check", "--base", "1.0")
     assert (ended.code, "run 'nox -s apply' first" in ended.err) == (2, True)

@@ -510,3 +510,20 @@ def test_status_lists_files_of_ours(patched: Project) -> None:
 def test_status_works_without_a_tree(project: Project) -> None:
     """Before the first apply status says how to make the tree."""
     assert project.run("status", "--json").data["tree"] == "not made: run 'nox -s apply'"
+
+
+@pytest.mark.parametrize("where", ["upstream", "new"])
+def test_what_is_new_is_new_in_the_next_feature_release(patched: Project, where: str) -> None:
+    """Another release than the next one is a finding, whether upstream's file says it or ours."""
+    said = "# .. versionadded:: 1.1"
+    if where == "new":
+        patched.write("salt/new.py", f"{said}\n")
+        assert patched.run("save", "--topic", "first", "salt/new.py").code == 0
+    else:
+        patched.edit("salt/one.py", 20, said)
+        assert patched.run("save").code == 0
+    assert rules(patched) == {("versions", f"first salt/{'new' if where == 'new' else 'one'}.py")}
+    if where == "upstream":
+        patched.edit("salt/one.py", 20, "# .. versionchanged:: 2.0")
+        assert patched.run("save").code == 0
+        assert rules(patched) == set()
