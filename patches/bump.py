@@ -108,9 +108,7 @@ def resume(repository: Repository) -> Bumped:
         raise unsaved(repository.layout, edits, outdated=False)
     onto = ensure_base(repository, waiting.base)
     carrier = Carrier(git, onto, state.applied, _copies(repository, waiting.base))
-    wrong = carrier.end_conflict()
-    if wrong:
-        raise ConflictError(f"{'; '.join(wrong)}: edit it in {repository.layout.bump}, then 'bump --continue' again.")
+    carrier.end_conflict(f"edit the files in {repository.layout.bump}, then 'bump --continue' again")
     return _go_on(repository, carrier, state, waiting.base)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patches.errors import ToolError
+from patches.errors import ConflictError, ToolError
 from patches.layout import write_atomically
 from patches.repository import reason
 
@@ -85,16 +85,21 @@ class Carrier:
                 self._commit()
         return tuple(found)
 
-    def end_conflict(self) -> tuple[str, ...]:
-        """Commit what the user resolved; give the lines that still have conflict markers, and do nothing then."""
+    def end_conflict(self, advice: str) -> None:
+        """Commit what the user resolved.
+
+        :param advice: what to do about a conflict that is not resolved.
+        :raises ConflictError: when lines still have conflict markers.
+        """
         if not self._is_picking():
-            return ()
+            return
         marked = self.git.attempt("-c", "core.whitespace=", "diff", "--check").text
         wrong = tuple(line for line in marked.splitlines() if "conflict marker" in line)
-        if not wrong:
-            self.git.run("add", "--update")
-            self._commit()
-        return wrong
+        if wrong:
+            topic = self.topics[self.done].topic
+            raise ConflictError(f"There still are conflicts with {topic} ({'; '.join(wrong)}): {advice}.")
+        self.git.run("add", "--update")
+        self._commit()
 
     def remember(self) -> None:
         """Let git note the conflicts that are resolved in the files so far."""

@@ -162,9 +162,7 @@ def _go_on(repository: Repository, state: State, *, resolved: bool = False) -> K
     copies = layout.discarded / f"keep-{waiting.base.version}"
     carrier = Carrier(waiting.git, waiting.ground, applied, copies)
     if resolved:
-        wrong = carrier.end_conflict()
-        if wrong:
-            raise ConflictError(f"{'; '.join(wrong)}: edit it in {layout.keeping}, then 'keep --continue' again.")
+        carrier.end_conflict(f"edit the files in {layout.keeping}, then 'keep --continue' again")
     conflict = carrier.go_on()
     if conflict is not None:
         raise ConflictError(

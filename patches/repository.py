@@ -98,7 +98,7 @@ class Repository:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 path.write_text(text, encoding="utf-8")
         self.git.run("symbolic-ref", "HEAD", BRANCH)
-        for stale in (*folder.glob("*.lock"), *folder.glob("refs/heads/*.lock")):
+        for stale in (*folder.glob("*.lock"), *folder.glob("refs/heads/*.lock"), *folder.glob("worktrees/*/*.lock")):
             stale.unlink(missing_ok=True)
         for name in ("rebase-apply", "rebase-merge"):
             shutil.rmtree(folder / name, ignore_errors=True)
