@@ -61,6 +61,7 @@ class Carrier:
 
     def go_on(self) -> Conflict | None:
         """Carry the next topics over until one conflicts; None when all are there."""
+        self._tidy()
         for one in self.topics[self.done :]:
             conflict = self._take(one)
             if conflict is not None:
@@ -85,12 +86,23 @@ class Carrier:
                 self._commit()
         return tuple(found)
 
+    def _tidy(self) -> None:
+        """Take away what a killed command left: a pick that was not begun, or that was over already."""
+        picked = self.git.attempt("rev-parse", "--verify", "--quiet", "CHERRY_PICK_HEAD").text
+        following = self.topics[self.done].commit if self.done < len(self.topics) else ""
+        if picked and picked == following:
+            return
+        for name in ("CHERRY_PICK_HEAD", "MERGE_MSG", "MERGE_RR"):
+            (self.git.git_dir / name).unlink(missing_ok=True)
+        self.git.run("reset", "--quiet", "--hard")
+
     def end_conflict(self, advice: str) -> None:
         """Commit what the user resolved.
 
         :param advice: what to do about a conflict that is not resolved.
         :raises ConflictError: when lines still have conflict markers.
         """
+        self._tidy()
         if not self._is_picking():
             return
         marked = self.git.attempt("-c", "core.whitespace=", "diff", "--check").text

@@ -114,7 +114,10 @@ class Git:
             extra["GIT_INDEX_FILE"] = str(self.index)
         command = ["git", f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *args]
         cwd = self.work_tree if self.work_tree.is_dir() else None
-        run = subprocess.run(command, input=feed, capture_output=True, env=environment(extra), cwd=cwd, check=False)
+        # git holds the lock of ours as well, see lock.py; nothing else is inheritable
+        run = subprocess.run(
+            command, input=feed, capture_output=True, env=environment(extra), cwd=cwd, check=False, close_fds=False
+        )
         return Result(run.returncode, run.stdout, decode(run.stderr).strip())
 
     def run(self, *args: str, feed: bytes = b"", env: Mapping[str, str] | None = None) -> Result:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ def locked(
 ) -> Iterator[None]:
     """Hold a lock, by default the tree's; the kernel lets go of it when the process ends, however it ends.
 
+    A git command that we started holds it as well: one that outlives us, killed as we may be, is still at work.
+
     :param name: the lock's file, below `build/`; another one than the tree's for what leaves the tree alone.
     :param patience: seconds to wait for another command to end.
     :raises BusyError: when it did not end in time.
@@ -49,4 +52,5 @@ def locked(
                 if clock() >= deadline:
                     raise BusyError(f"Another patches command holds {path}: let it end, then try again.") from None
                 pause(PAUSE_S)
+        os.set_inheritable(stream.fileno(), True)  # noqa: FBT003 - the name says it
         yield
