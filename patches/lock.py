@@ -52,5 +52,5 @@ def locked(
                 if clock() >= deadline:
                     raise BusyError(f"Another patches command holds {path}: let it end, then try again.") from None
                 pause(PAUSE_S)
-        os.set_inheritable(stream.fileno(), True)  # noqa: FBT003 - the name says it
+        os.set_inheritable(stream.fileno(), True)
         yield
