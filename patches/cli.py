@@ -141,7 +141,8 @@ def _add_upstream(add: Add) -> None:
     choice.add_argument("--continue", dest="resume", action="store_true", help="go on after resolving a conflict")
     choice.add_argument("--abort", action="store_true", help="give up; resolutions are kept")
 
-    _add_table(add("features", "show which feature one gets on which release of Salt", "features --markdown"))
+    one = add("features", "show which feature one gets on which release of Salt", "features --markdown")
+    one.add_argument("--markdown", action="store_true", help="print a table for a page")
 
 
 def _add_checks(add: Add) -> None:

@@ -241,8 +241,7 @@ def run_bump(repository: Repository, options: argparse.Namespace) -> Outcome:
 
 def run_features(repository: Repository, options: argparse.Namespace) -> Outcome:
     """Show which feature one gets on which release."""
-    output = options.output or repository.layout.build / "fits"
-    found = features.cells(repository, output.resolve())
+    found = features.cells(repository)
     lines = [f"{one.release} {one.feature}: {one.how} ({one.test})" for one in found]
     if options.markdown:
         lines = features.table(found)

@@ -1,7 +1,7 @@
 """Which feature one gets on which release of Salt, how, and the test that shows it.
 
-An extension is a wheel for a Salt as it is. Topics are patches: on the base they are all there, on another release git
-takes them over or not, see `fits`. The table of the README is made of this.
+An extension is a wheel for a Salt as it is. Topics are patches: on the base they are all there, on another release
+those of the series that is kept for it. The table of the README is made of this.
 """
 
 from __future__ import annotations
@@ -11,31 +11,34 @@ from typing import TYPE_CHECKING
 
 from patches.base import read_base
 from patches.errors import UsageError
-from patches.fits import fits
+from patches.kept import read_kept
 from patches.wheels import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
     from patches.repository import Repository
 
 #: The newest release of each line that fleets run; one of them is the base of the patches.
 RELEASES = ("3006.30", "3007.17", "3008.5")
-EXTENSION, PATCH, NO = "extension", "patch", "no"
+EXTENSION, PATCH, NO, MENDED = "extension", "patch", "no", "in Salt"
 _BASE_TEST = "python -m patches check --tests --topic {topic}"
 _FITS_TEST = "python -m patches check --base {release} --topic {topic}"
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: what people call it, its page, the extension or the topics that it is, and its test on a release."""
+    """A feature: what people call it, its page, the extension or the topics that it is, and its test on a release.
+
+    `mended` are releases that have it without us.
+    """
 
     title: str
     page: str
     extension: str = ""
     topics: tuple[str, ...] = ()
     test: str = ""
+    mended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,17 +82,22 @@ FEATURES = (
         ),
         test="tests/live/test_pillar_releases.py::test_pillar_on_a_patched_release[{release}]",
     ),
+    Feature(
+        "All modules are loaded, also those named as one that failed",
+        "docs/module-interface.md",
+        topics=("load-all",),
+        test="tests/live/test_pillar_releases.py::test_all_modules_are_loaded[{release}]",
+        mended=("3006.30", "3007.17"),
+    ),
     Feature("The job handler", "docs/job-handler.md", topics=("job-handler", "job-criteria")),
     Feature("The module interface", "docs/module-interface.md", topics=("module-interface-report",)),
 )
 
 
-def cells(repository: Repository, output: Path) -> tuple[Cell, ...]:
-    """Try all features on all releases; the caller holds the lock.
+def cells(repository: Repository) -> tuple[Cell, ...]:
+    """Give each feature on each release; what is kept for a release is tried by `check --base`.
 
-    :param output: the folder for the patches that apply, see `fits`.
-    :raises UsageError: when an extension is not there, when no release is the base, or when the tree is not made.
-    :raises FetchError: when a release can't be downloaded.
+    :raises UsageError: when an extension is not there, or when no release is the base.
     """
     base = read_base(repository.layout).version
     if base not in RELEASES:
@@ -97,20 +105,21 @@ def cells(repository: Repository, output: Path) -> tuple[Cell, ...]:
     missing = {feature.extension for feature in FEATURES if feature.extension} - set(names(repository.layout))
     if missing:
         raise UsageError(f"There is no extension {', '.join(sorted(missing))}: change FEATURES.")
-    others = [release for release in RELEASES if release != base]
-    topics = [topic for feature in FEATURES for topic in feature.topics]
-    applies = {(fit.topic, fit.release): bool(fit.written) for fit in fits(repository, others, topics, output)}
-    return tuple(_cell(feature, release, base, applies) for feature in FEATURES for release in RELEASES)
+    series = {release: read_kept(repository.layout, release) for release in RELEASES if release != base}
+    kept = {release: found.series.topics if found else () for release, found in series.items()}
+    return tuple(_cell(feature, release, base, kept) for feature in FEATURES for release in RELEASES)
 
 
-def _cell(feature: Feature, release: str, base: str, applies: dict[tuple[str, str], bool]) -> Cell:
+def _cell(feature: Feature, release: str, base: str, kept: Mapping[str, Sequence[str]]) -> Cell:
     test = feature.test.format(release=release)
     if feature.extension:
         return Cell(feature.title, release, EXTENSION, test)
     first = feature.topics[0]
     if release == base:
         return Cell(feature.title, release, PATCH, _BASE_TEST.format(topic=first))
-    if all(applies[topic, release] for topic in feature.topics) and test:
+    if release in feature.mended:
+        return Cell(feature.title, release, MENDED, test)
+    if set(feature.topics) <= set(kept[release]) and test:
         return Cell(feature.title, release, PATCH, test)
     return Cell(feature.title, release, NO, _FITS_TEST.format(release=release, topic=first))
 
@@ -130,5 +139,5 @@ def _install(feature: Feature, hows: Sequence[str]) -> str:
         return f"`salt-pip install build/wheels/saltext_{feature.extension.replace('-', '_')}-*.whl`"
     patched = "[the patched Salt](#install-the-patched-salt)"
     if hows.count(PATCH) > 1:
-        return f"{patched}, or [a patch](docs/contributing.md#on-other-releases)"
+        return f"{patched}; on 3006 and 3007 [its patches](docs/contributing.md#on-other-releases)"
     return patched

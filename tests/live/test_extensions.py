@@ -270,4 +270,7 @@ def test_table_of_the_readme(root: Path) -> None:
     assert collected.returncode == 0, collected.stdout + collected.stderr
     assert {line for line in collected.stdout.splitlines() if "::" in line} == set(tests)
     commands = {cell["test"].partition(" --topic")[0] for cell in found} - set(tests)
-    assert commands <= {"python -m patches check --tests", *(f"python -m patches fits {one}" for one in RELEASES)}
+    assert commands <= {
+        "python -m patches check --tests",
+        *(f"python -m patches check --base {one}" for one in RELEASES),
+    }
