@@ -39,9 +39,7 @@ def found(monkeypatch):
     )
     monkeypatch.setattr(package_state, "query", query)
     monkeypatch.setattr(package_state, "Fleet", lambda *_: None)
-    monkeypatch.setattr(
-        package_state.refresh, "every", lambda _, ids: [*every]
-    )
+    monkeypatch.setattr(package_state.refresh, "every", lambda _, ids: [*every])
 
     def reading(opts):
         if opts["package_states"] == "broken":
