@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # a paragraph of the message that tells figures
 MEASURED = re.compile(r"^(Measured|Figures)\b")
+LINK = re.compile(r"https?://[^\s()]+")
 ITEM = re.compile(r"^(- |\d+\. )")
 
 
@@ -50,10 +51,11 @@ class Cover:
         return "\n".join(parts)
 
     def _issues(self) -> str:
-        said = " ".join(self.patch.values("Upstream-PR"))
         numbers = [re.sub(r"\D.*", "", path.removeprefix("changelog/")) for path in entries(self.patch)]
+        links = LINK.findall(" ".join(self.patch.values("Upstream-PR")))
         named = dict.fromkeys(f"#{number}" for number in numbers if number)
-        return " ".join([*named, f"({said})" if "://" in said else ""]).strip() or "None that we know of."
+        others = [link for link in dict.fromkeys(links) if link.rpartition("/")[2] not in numbers]
+        return ", ".join([*named, *others]) or "None that we know of."
 
     def _tests(self) -> Iterable[str]:
         tests = [name for name in self.changed if is_test(name)]
