@@ -22,14 +22,14 @@ import zmq
 import zmq.asyncio
 from zmq.constants import ContextOption, SocketOption, SocketType
 
-from evil_minions import auth, envelope
 from evil_minions.errors import SealError
-from evil_minions.keys import MasterKey, MinionKey, load_pool
-from evil_minions.publication import decrypt
+from evil_minions.protocol import auth, envelope
+from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
+from evil_minions.protocol.publication import decrypt
 
 if TYPE_CHECKING:
-    from evil_minions.auth import Credentials
-    from evil_minions.envelope import Load
+    from evil_minions.protocol.auth import Credentials
+    from evil_minions.protocol.envelope import Load
 
 HOST: Final = "tcp://127.0.0.1"
 WINDOW: Final = 48

@@ -21,7 +21,7 @@ from harness.bed import Bed, BedSettings
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from evil_minions.control import Status
+    from evil_minions.fleet.control import Status
     from harness.bed.settings import Transport
 
 RAMP_UP_LIMIT_S = 300

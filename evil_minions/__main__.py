@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 try:
-    from evil_minions import control, keystates, orders, pipe, shelf
-    from evil_minions.cast import Part, part_of
+    from evil_minions import pipe
+    from evil_minions.assignments import Part, part_of
+    from evil_minions.behaviour import command as shelf
     from evil_minions.errors import EvilMinionsError, UsageError
-    from evil_minions.network import Region
-    from evil_minions.settings import DEFAULT_ID_FORMAT, DROP, KEEP, FleetSettings
-    from evil_minions.supervisor import Supervisor
-    from evil_minions.transports.transport import TRANSPORTS
+    from evil_minions.fleet import commands as orders
+    from evil_minions.fleet import control, keystates
+    from evil_minions.fleet.settings import DEFAULT_ID_FORMAT, DROP, KEEP, FleetSettings
+    from evil_minions.fleet.supervisor import Supervisor
+    from evil_minions.network.path import Region
+    from evil_minions.network.transports.transport import TRANSPORTS
 except ModuleNotFoundError as error:
     if str(error.name).startswith("evil_minions"):
         raise
@@ -29,7 +32,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from evil_minions.status import Status
+    from evil_minions.fleet.status import Status
 
 _EXAMPLE: Final = """\
 example (python is build/venv/bin/python, which `nox -s apply` makes):
@@ -228,7 +231,7 @@ def ask(options: argparse.Namespace) -> None:
 def learn(options: argparse.Namespace) -> None:
     """Record a real minion."""
     # Salt's client, pillar and file server would cost every fleet 30 MB
-    recorder = importlib.import_module("evil_minions.record")
+    recorder = importlib.import_module("evil_minions.recording.record")
     recording = recorder.record(
         options.config,
         options.minion,

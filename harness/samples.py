@@ -1,7 +1,7 @@
 """Raw samples of one tree's run: writers and readers of their files.
 
 Every figure of a result is computed from these files alone, so that a result can be computed again later, and by
-others, with better definitions. The fleet's own files are read by `evil_minions.samples`.
+others, with better definitions. The fleet's own files are read by `evil_minions.samples.files`.
 """
 
 from __future__ import annotations

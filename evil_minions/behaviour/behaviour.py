@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evil_minions.behaviour.example import Example, example_of
-from evil_minions.behaviour.stage import Stage, stage_of
-from evil_minions.chance import Dice, lot
+from evil_minions.behaviour.rule import Stage, stage_of
+from evil_minions.rng import Dice, lot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evil_minions.behaviour.table import Table
-    from evil_minions.target import Target
+    from evil_minions.inventory.target import Target
+    from evil_minions.tables import Table
 
 FORMAT: Final = 1
 

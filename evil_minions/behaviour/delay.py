@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import random
 
-    from evil_minions.behaviour.table import Table
+    from evil_minions.tables import Table
 
 _LONGEST: Final = 1_000_000.0
 _KINDS: Final = ("seconds", "median", "samples")

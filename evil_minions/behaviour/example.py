@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evil_minions.behaviour.table import Table
+    from evil_minions.tables import Table
 
 _RANGE: Final = 2
 NONE: Final = "none"

@@ -8,8 +8,8 @@ from typing import Final
 
 from evil_minions.behaviour.behaviour import Behaviour, behaviour_of
 from evil_minions.behaviour.sequel import SWITCH
-from evil_minions.behaviour.table import read
 from evil_minions.errors import UsageError
+from evil_minions.tables import read
 
 FOLDER: Final = Path(__file__).parent.parent / "data" / "behaviours"
 _SUFFIX: Final = ".toml"

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.behaviour.delay import Delay, delay_of
-from evil_minions.job import Outcome
+from evil_minions.functions.job import Outcome
 
 if TYPE_CHECKING:
-    from evil_minions.behaviour.table import Table
+    from evil_minions.tables import Table
 
 NORMAL, NOTHING, VALUE, ERROR, BYTES = "normal", "nothing", "value", "error", "bytes"
 _MOST_BYTES: Final = 1 << 30

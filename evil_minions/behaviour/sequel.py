@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from evil_minions.behaviour.delay import Delay, delay_of
 
 if TYPE_CHECKING:
-    from evil_minions.behaviour.table import Table
+    from evil_minions.tables import Table
 
 STAY, DIE, DISCONNECT, RESTART, SWITCH = "stay", "die", "disconnect", "restart", "behaviour"
 _WITH_TIME: Final = (DISCONNECT, RESTART)

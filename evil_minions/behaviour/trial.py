@@ -7,15 +7,15 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions import job
 from evil_minions.behaviour.example import NONE
 from evil_minions.behaviour.reply import NORMAL, NOTHING
-from evil_minions.chance import Dice, lot
-from evil_minions.grains import GrainsFactory, load_template
-from evil_minions.pillar import PillarStore
-from evil_minions.settings import DEFAULT_ID_FORMAT
-from evil_minions.target import Targets
-from evil_minions.tree import load_states
+from evil_minions.fleet.settings import DEFAULT_ID_FORMAT
+from evil_minions.functions import job
+from evil_minions.functions.tree import load_states
+from evil_minions.inventory.grains import GrainsFactory, load_template
+from evil_minions.inventory.pillar import PillarStore
+from evil_minions.inventory.target import Targets
+from evil_minions.rng import Dice, lot
 
 if TYPE_CHECKING:
     import random
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from evil_minions.behaviour.behaviour import Behaviour
     from evil_minions.behaviour.example import Example
-    from evil_minions.behaviour.stage import Stage
+    from evil_minions.behaviour.rule import Stage
     from evil_minions.functions.call import Answers, Call
-    from evil_minions.target import Target
+    from evil_minions.inventory.target import Target
 
 SEED: Final = 1
 _JID: Final = "20260101000000000000"

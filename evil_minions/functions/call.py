@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from evil_minions.functions.registry import Function
-    from evil_minions.tree import State
+    from evil_minions.functions.tree import State
 
 
 class Answers(Protocol):
-    """What was recorded, as a job asks for it: see `evil_minions.replay`."""
+    """What was recorded, as a job asks for it: see `evil_minions.recording.replay`."""
 
     def find(self, name: str, args: Sequence[Any]) -> Function | None:
         """Return what answers to a function with these arguments."""

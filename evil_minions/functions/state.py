@@ -1,7 +1,7 @@
 """The module `state`: results of states as data, and the traffic that a real state run makes.
 
-The master's own states go to `evil_minions.states`. Of a fleet whose states are made up `evil_minions.tree` says what
-they return; what a run asks of the master (options, pillar, file server) is asked for real either way.
+The master's own states are run by `evil_minions.states`. In a fleet whose states are made up they return what
+`evil_minions.functions.tree` says. Either way a run asks the master for options, pillar and files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evil_minions.functions.registry import Function
 
 if TYPE_CHECKING:
     from evil_minions.functions.call import Call
-    from evil_minions.tree import State
+    from evil_minions.functions.tree import State
 
 _FAILED: Final = 2
 COMPILE_ERROR: Final = 1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = struct.Struct(">I")
 _END_SECONDS: Final = 10.0
-_MODULE: Final = "evil_minions.compile"
+_MODULE: Final = "evil_minions.states.compile"
 
 
 class Compiler:

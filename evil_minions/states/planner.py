@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from evil_minions.inventory.target import Target
 from evil_minions.states.files import Files
 from evil_minions.states.plan import Plan, Step
 from evil_minions.states.run import SPREAD, Leader, Run, StateHost
-from evil_minions.target import Target
 
 if TYPE_CHECKING:
     import random

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import salt.payload
 
-from evil_minions import job
+from evil_minions.functions import job
 from evil_minions.functions.call import Host
+from evil_minions.inventory.target import Target
 from evil_minions.states.plan import MISSING, Plan, Step, shape
-from evil_minions.target import Target
 
 if TYPE_CHECKING:
     import random

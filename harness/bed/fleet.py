@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evil_minions import control
+from evil_minions.fleet import control
 from harness.errors import StartError
 from harness.processes.deadline import PAUSE_S, Deadline, Patience, until
 from harness.processes.ports import HOST, listens
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from evil_minions.control import Status
+    from evil_minions.fleet.control import Status
     from harness.processes.process import Processes
 
 START_S = 60.0
@@ -63,7 +63,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Simulated minions at work; `folder` holds their samples, `control` is a client of `evil_minions.control`."""
+    """Simulated minions at work; `folder` holds their samples, `control` is a client of its control socket."""
 
     minions: int
     folder: Path

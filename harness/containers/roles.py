@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from evil_minions import control
+from evil_minions.fleet import control
 from harness.bed import Bed, BedSettings, api, fleet
 from harness.bed.bed import LOSSES
 from harness.bed.tree import Tree

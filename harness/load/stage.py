@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from evil_minions import control
+from evil_minions.fleet import control
 from harness.bed import Bed, BedSettings
 from harness.load import clients, errand
 from harness.load.desk import Desk
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from evil_minions.control import Status
+    from evil_minions.fleet.control import Status
     from harness.bed import fleet as bed_fleet
     from harness.load.clients import Locust
     from harness.load.remote import Remote

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from evil_minions import samples as fleet_samples
+from evil_minions.samples import files as fleet_samples
 from harness import samples
 from harness.results.answers import answers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evil_minions.samples import JobRow, ReturnRow, StartRow, TallyRow
+    from evil_minions.samples.files import JobRow, ReturnRow, StartRow, TallyRow
     from harness.results.answers import Answer
     from harness.samples import (
         AcceptedJob,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness.bed import Bed, BedSettings
 from tests.live.apt_repository import Repository
 from tests.live.apt_root import AptRoot, skip_unless_possible
-from tests.live.fleet_bus import Bus
+from tests.live.fleet.bus import Bus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

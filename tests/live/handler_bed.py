@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from evil_minions.samples import read_jobs, read_returns
+from evil_minions.samples.files import read_jobs, read_returns
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
-    from evil_minions.samples import ReturnRow
+    from evil_minions.samples.files import ReturnRow
     from harness.bed.fleet import Fleet
 
 READY_S = 120.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions.samples import read_returns, read_starts
+from evil_minions.samples.files import read_returns, read_starts
 from harness.bed import Bed, BedSettings
 from harness.errors import LimitError, StartError
 from harness.processes.deadline import Deadline, until

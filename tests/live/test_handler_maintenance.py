@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions.samples import read_jobs
+from evil_minions.samples.files import read_jobs
 from tests.live.handler_bed import HandlerBed, handler_bed
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.live
     ("words", "sentence", "options"),
     [
         ("harness.processes.monitor", "monitor ended with exit code -9 (SIGKILL) at ", ()),
-        ("evil_minions.worker", "The worker with the minions 0 to 9 (process ", ()),
+        ("evil_minions.fleet.worker", "The worker with the minions 0 to 9 (process ", ()),
         pytest.param(
             "--worker --master-host",
             "locust-0 ended with exit code -9 (SIGKILL) at ",

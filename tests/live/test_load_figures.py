@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.samples import read_tallies
+from evil_minions.samples.files import read_tallies
 from harness import samples
 from harness.results import result, runs
 

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 MAY_IMPORT = {
     "evil_minions": set[str](),
     "patches": set[str](),
-    "harness": {"evil_minions.control", "evil_minions.pipe", "evil_minions.samples"},
+    "harness": {"evil_minions.fleet.control", "evil_minions.pipe", "evil_minions.samples.files"},
     "benchmarks": {
         "harness",
-        "evil_minions.control",
+        "evil_minions.fleet.control",
         "evil_minions.pipe",
-        "evil_minions.samples",
+        "evil_minions.samples.files",
         # the fleet of pyzmq sockets differs from ours in its sockets alone
-        "evil_minions.auth",
-        "evil_minions.envelope",
+        "evil_minions.protocol.auth",
+        "evil_minions.protocol.envelope",
         "evil_minions.errors",
-        "evil_minions.keys",
-        "evil_minions.publication",
+        "evil_minions.protocol.keys",
+        "evil_minions.minion.publication",
         # minions that are connected and nothing else
-        "evil_minions.zmtp",
+        "evil_minions.protocol.zmtp",
     },
 }
 LONGEST = 400

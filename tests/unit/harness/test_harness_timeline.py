@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evil_minions.samples import read_tallies
+from evil_minions.samples.files import read_tallies
 from harness import samples
 from harness.errors import SettingsError
 from harness.load.timeline import Player

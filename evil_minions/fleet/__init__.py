@@ -1,0 +1,1 @@
+"""A fleet as processes: settings, supervisor and workers, the start of their minions, and control while they run."""

@@ -1,0 +1,117 @@
+"""The commands that change a fleet while it runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Final
+
+from evil_minions.assignments import share_of
+from evil_minions.errors import UsageError
+from evil_minions.fleet import control
+from evil_minions.fleet.selection import Selection
+from evil_minions.network.path import NetworkPath, Region
+
+EXAMPLE: Final = """\
+example (python is build/venv/bin/python, which `nox -s apply` makes):
+  python -m evil_minions scale 2000 --folder /tmp/fleet
+  python -m evil_minions kill --share 10% --folder /tmp/fleet
+  python -m evil_minions revive --folder /tmp/fleet
+  python -m evil_minions partition --tgt "site:north" --tgt-type grain --folder /tmp/fleet
+  python -m evil_minions heal --folder /tmp/fleet
+  python -m evil_minions network "rtt_ms=250 loss=1%" --share 0.3 --folder /tmp/fleet
+  python -m evil_minions behave slow-tail --share 0.2 --folder /tmp/fleet
+
+exit codes: 0 as asked, 1 no fleet or it refused, 2 options that can't be used
+"""
+_ORDERS: Final = {
+    "scale": ("have so many minions in all", "{} minions came or went."),
+    "kill": ("kill minions as processes", "{} minions are dead."),
+    "revive": ("start killed minions again", "{} minions start again."),
+    "partition": ("cut minions off from the master", "{} minions are cut off."),
+    "heal": ("let all minions reach the master again", "{} minions can reach the master again."),
+    "network": ("put minions behind a network, or beside the master with rtt_ms=0", "{} minions are behind it."),
+    "behave": ("have minions behave as a preset or a file says", "{} minions behave so."),
+}
+NAMES: Final = frozenset(_ORDERS)
+
+
+def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands to a parser."""
+    for name, (text, _) in _ORDERS.items():
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=f"{text.capitalize()}.",
+            epilog=EXAMPLE,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name == "scale":
+            command.add_argument("minions", type=int, help="how many in all")
+        if name == "network":
+            command.add_argument("path", help="rtt_ms=MS jitter_ms=MS loss=SHARE bandwidth_mbit=MBIT, some of these")
+        if name == "behave":
+            command.add_argument("behaviour", help="name of a preset, or a TOML file")
+        command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
+        command.add_argument("--json", action="store_true", help="print JSON")
+        if name not in ("scale", "heal"):
+            command.add_argument("--share", help="a share of those that it can be done to: 10%% or 0.1")
+            command.add_argument("--tgt", help="a target of Salt")
+            command.add_argument("--tgt-type", default="glob", help="its type: glob, list, grain, compound, … (glob)")
+
+
+def selection(options: argparse.Namespace) -> Selection:
+    """Return the minions that the options mean.
+
+    Raises:
+        UsageError: if they contradict each other.
+
+    """
+    if options.share is None:
+        return Selection(None, options.tgt, options.tgt_type)
+    if options.tgt is not None:
+        raise UsageError("--share and --tgt exclude each other: leave one out.")
+    try:
+        return Selection(share_of(options.share))
+    except ValueError as error:
+        raise UsageError(f"--share {options.share} is no share: give it as 10% or 0.1.") from error
+
+
+def name_of(text: str) -> str:
+    """Return a behaviour's name, or the absolute path of its file, as the fleet runs in another folder."""
+    return str(Path(text).absolute()) if text.endswith(".toml") else text
+
+
+def path_of(text: str) -> NetworkPath:
+    """Return the network that words such as `rtt_ms=250 loss=1%` stand for.
+
+    Raises:
+        UsageError: if they say whose it is, which the other options do, or stand for none.
+
+    """
+    region = Region.parse(text)
+    if region.share != 1.0 or region.tgt is not None:
+        raise UsageError("Say whose network it is by --share or --tgt.")
+    return region.path
+
+
+def run(options: argparse.Namespace) -> None:
+    """Carry out one of the commands, and print how many minions it changed."""
+    with control.connect(options.folder) as fleet:
+        match options.command:
+            case "scale":
+                count = fleet.scale(options.minions)
+            case "kill":
+                count = fleet.kill(selection(options))
+            case "revive":
+                count = fleet.revive(selection(options))
+            case "partition":
+                count = fleet.partition(selection(options))
+            case "heal":
+                count = fleet.heal()
+            case "network":
+                count = fleet.network(path_of(options.path).to_dict(), selection(options))
+            case _:
+                count = fleet.behaviour(name_of(options.behaviour), selection(options))
+    print(json.dumps({"minions": count}) if options.json else _ORDERS[options.command][1].format(count))

@@ -1,0 +1,68 @@
+"""Key states: minions whose keys wait, are rejected or are denied by the master.
+
+The master decides, so it has to be told: with `auto_accept: False` it takes `autosign_file` and `autoreject_file` from
+the fleet's folder. A denied key is what a machine has that was set up anew under an id that the master knows: such a
+minion signs in, loses its key, and comes back with another.
+Source: AuthFuncs in salt/master.py and AutoKey in salt/daemons/masterapi.py of Salt 3008.5.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from evil_minions.assignments import cast, check, part_of
+from evil_minions.errors import UsageError
+
+if TYPE_CHECKING:
+    from evil_minions.assignments import Part
+    from evil_minions.fleet.settings import FleetSettings
+
+PENDING, REJECTED, DENIED, ACCEPTED = "pending", "rejected", "denied", "accepted"
+STATES: Final = (ACCEPTED, PENDING, DENIED, REJECTED)
+AUTOSIGN: Final = "autosign.txt"
+AUTOREJECT: Final = "autoreject.txt"
+
+
+def parts_of(text: str) -> tuple[Part, ...]:
+    """Return the shares in a text such as `pending=10%,denied=5%`.
+
+    Raises:
+        UsageError: if it is something else.
+
+    """
+    parts = tuple(part_of(word.strip(), "--keys") for word in text.split(","))
+    for part in parts:
+        if part.role not in STATES:
+            raise UsageError(f"--keys {part.role} is no state of a key: there are {', '.join(STATES)}.")
+    check(parts, "--keys")
+    return parts
+
+
+def states(settings: FleetSettings) -> dict[int, str]:
+    """Return the states of the keys of a worker's minions by their numbers, without those that are accepted."""
+    first, end = settings.whole
+    own = range(settings.first, settings.first + settings.minions)
+    found = cast(settings.keys, own, range(first, end), settings.seed, "keys")
+    return {number: state for number, state in found.items() if state != ACCEPTED}
+
+
+def write(settings: FleetSettings) -> None:
+    """Write the files that the master needs into the fleet's folder.
+
+    Raises:
+        OSError: if that can't be done.
+
+    """
+    by_state: dict[str, list[str]] = {}
+    for number, state in states(settings).items():
+        by_state.setdefault(state, []).append(re.escape(settings.id_format.format(number)))
+    # one expression for all, as the master tries line after line for each sign-in
+    wait = "|".join([*by_state.get(PENDING, []), *by_state.get(REJECTED, [])])
+    reject = "|".join(by_state.get(REJECTED, []))
+    # written whole: the master may read them at any time
+    for name, line in ((AUTOSIGN, f"(?!(?:{wait})$).*" if wait else ".*"), (AUTOREJECT, f"(?:{reject})")):
+        draft = settings.folder / f".{name}"
+        draft.write_text(f"{line}\n" if line != "(?:)" else "")
+        draft.chmod(0o644)
+        draft.replace(settings.folder / name)

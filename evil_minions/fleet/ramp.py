@@ -1,0 +1,176 @@
+"""The start of a worker's minions: paced, so that it is no storm of the fleet's own making.
+
+A master compiles 25 pillars a second here, and signing in shares its workers: thousands of requests at once would time
+out behind each other. A bounded number under way keeps the master just as busy, and nothing times out. A publisher with
+thousands of heartbeats to send takes few connections in a second, and what waits for it too long hangs up and comes
+again: so few may wait for it. All workers of a fleet have everybody signed in and connected before the first pillar is
+asked for: ten thousand are connected after a minute then, and not after seven.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from evil_minions import defaults
+from evil_minions.errors import ExchangeError, PendingError, RejectedError
+from evil_minions.minion.phase import Stage
+from evil_minions.samples.files import StartRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evil_minions.minion.context import Context
+    from evil_minions.minion.minion import Minion
+
+_SUBSCRIBE_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.2
+# of a worker's minions; publish port and request port let a thousand of the whole fleet wait, see `backlog` in zmq
+_UNCONNECTED: Final = 100
+# a minion, and the life that is to be brought up: one that has ended since is left
+Turn = tuple["Minion", int]
+
+
+class Ramp:
+    """Brings minions up, and up again whenever that failed."""
+
+    def __init__(self, context: Context, minions: list[Minion]) -> None:
+        """Queue all minions."""
+        self._context = context
+        self._minions = minions
+        self._began = context.loop.time()
+        self._next_slot = self._began
+        self._to_sign_in: asyncio.Queue[Turn] = asyncio.Queue()
+        self._to_tune_in: asyncio.Queue[tuple[Turn, float]] = asyncio.Queue()
+        self._tried = asyncio.Event()
+        self._everybody = asyncio.Event()
+        self._unconnected = asyncio.Semaphore(_UNCONNECTED)
+        self.assembled = False
+        context.restart = self._restart
+        self.bring_up(minions)
+        self._untried = self._to_sign_in.qsize()
+
+    def bring_up(self, minions: Iterable[Minion]) -> None:
+        """Start minions that aren't under way, when it is their turn."""
+        director = self._context.director
+        for minion in minions:
+            if director is None or director.is_paced(minion):
+                self._to_sign_in.put_nowait((minion, minion.life))
+            else:
+                self._context.spawn(self._rush(minion, minion.life))
+
+    def run(self) -> None:
+        """Start as many starters as may be under way at once."""
+        self._context.spawn(self._assemble())
+        for _ in range(self._context.settings.window):
+            self._context.spawn(self._sign_in())
+            self._context.spawn(self._tune_in())
+
+    def _restart(self, index: int, seconds: float, stage: Stage) -> None:
+        """Stop a minion, and bring it up again later; `stage` is what it is in between."""
+        self._minions[index].close(stage)
+        self._later(self._minions[index], seconds)
+
+    def _later(self, minion: Minion, seconds: float) -> None:
+        """Bring a minion up after a while."""
+        self._context.loop.call_later(seconds, self._again, minion, minion.life)
+
+    def _again(self, minion: Minion, life: int) -> None:
+        """Bring a minion up unless it has ended since."""
+        if minion.life == life:
+            self.bring_up([minion])
+
+    async def _pace(self) -> None:
+        """Wait for the next free slot of the rate."""
+        loop = self._context.loop
+        slot = max(loop.time(), self._next_slot)
+        self._next_slot = slot + 1.0 / self._context.settings.auth_rate
+        await asyncio.sleep(slot - loop.time())
+
+    async def _sign_in(self) -> None:
+        """Sign minions in, one after the other."""
+        while True:
+            minion, life = await self._to_sign_in.get()
+            if minion.life == life:
+                await self._pace()
+            await self._unconnected.acquire()
+            if minion.life == life and await self._attempt(minion, life):
+                self._to_tune_in.put_nowait(((minion, life), self._context.loop.time() - self._began))
+                self._context.spawn(self._connect(minion, life))
+            else:
+                self._unconnected.release()
+            self._untried -= 1
+            if not self._untried:
+                self._tried.set()
+
+    async def _rush(self, minion: Minion, life: int) -> None:
+        """Bring a minion up out of turn."""
+        if await self._attempt(minion, life):
+            await self._finish(minion, life, self._context.loop.time() - self._began)
+
+    async def _attempt(self, minion: Minion, life: int) -> bool:
+        """Sign a minion in, and see to it that it is tried again if that fails; return whether it is in."""
+        try:
+            await minion.sign_in()
+        except ExchangeError as error:
+            if minion.life != life:
+                return False
+            if isinstance(error, PendingError):
+                self._context.counters.auth_retries += 1
+                self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
+                return False
+            self._context.report(error)
+            if isinstance(error, RejectedError):
+                # a real minion ends here, and its service manager starts it again
+                self._restart(minion.index, minion.rng.uniform(*defaults.REJECTED_WAIT), Stage.REFUSED)
+            else:
+                self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
+            return False
+        return minion.life == life
+
+    async def _connect(self, minion: Minion, life: int) -> None:
+        """Keep the place of a minion that is signed in until it is connected, or has ended, or for a while."""
+        deadline = self._context.loop.time() + _SUBSCRIBE_SECONDS
+        while self._context.loop.time() < deadline and minion.life == life and not minion.connected:  # noqa: ASYNC110 - hundreds of minions would set the event
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._unconnected.release()
+
+    async def _assemble(self) -> None:
+        """Note when everybody who is signed in is connected as well, or that this takes too long.
+
+        A publisher that has to share its core with the compiling of pillars takes few connections in a second.
+        """
+        if self._untried:
+            await self._tried.wait()
+        loop = self._context.loop
+        deadline = loop.time() + _SUBSCRIBE_SECONDS
+        while loop.time() < deadline and not all(  # noqa: ASYNC110 - thousands of minions would set the event
+            minion.connected for minion in self._minions if minion.stage >= Stage.AUTHENTICATED
+        ):
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.assembled = True
+
+    def begin(self) -> None:
+        """Let pillars be asked for."""
+        self._everybody.set()
+
+    async def _tune_in(self) -> None:
+        """Bring minions that are signed in to the end of their start, one after the other."""
+        await self._everybody.wait()
+        while True:
+            (minion, life), signed_in = await self._to_tune_in.get()
+            if minion.life == life:
+                await self._finish(minion, life, signed_in)
+
+    async def _finish(self, minion: Minion, life: int, signed_in: float) -> None:
+        """Bring a minion that is signed in to the end of its start, and write down how long that took."""
+        try:
+            pillar_time, ready_time = await minion.tune_in()
+        except ExchangeError as error:
+            if minion.life == life:
+                self._context.report(error)
+                self._restart(minion.index, defaults.ACCEPTANCE_WAIT_TIME, Stage.IDLE)
+            return
+        if minion.life == life and minion.stage == Stage.READY:
+            row = StartRow(minion.id, signed_in, pillar_time - self._began, ready_time - self._began)
+            self._context.sample(self._context.starts, row)

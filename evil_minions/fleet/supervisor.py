@@ -1,0 +1,297 @@
+"""The supervisor: starts the workers of a fleet, answers for all of them, and ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from evil_minions.behaviour import library
+from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, UsageError
+from evil_minions.fleet import control, keystates
+from evil_minions.fleet.selection import Selection
+from evil_minions.fleet.status import Status, combine
+from evil_minions.fleet.workerlink import WorkerLink
+from evil_minions.inventory.population import load_population
+from evil_minions.inventory.target import KINDS
+from evil_minions.network.path import KEYS, NetworkPath
+from evil_minions.protocol import keys
+from evil_minions.samples.files import read_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from evil_minions.fleet.settings import FleetSettings
+
+_SAMPLES: Final = ("jobs.*.csv", "tallies.*.csv", "returns.*.csv", "starts.*.csv", "decisions.*.csv")
+_KNOCK_SECONDS: Final = 2.0
+_ASSEMBLY_SECONDS: Final = 0.3
+_NEEDED: Final[dict[str, tuple[str, ...]]] = {
+    "status": (),
+    "flush": (),
+    "unseen": ("jids",),
+    "stop": (),
+    "match": ("tgt",),
+    "pillar": ("id",),
+    "knows": ("functions",),
+    "scale": ("minions",),
+    "kill": (),
+    "revive": (),
+    "partition": (),
+    "heal": (),
+    "behaviour": ("name",),
+    "network": ("path",),
+}
+
+
+class Supervisor:
+    """A fleet that runs; an asynchronous context manager that owns its workers and its control socket."""
+
+    def __init__(self, settings: FleetSettings) -> None:
+        """Check the settings; nothing runs yet.
+
+        Raises:
+            UsageError: if they can't be used.
+
+        """
+        settings.check()
+        for part in settings.behaviours:
+            library.load(part.role)
+        if settings.population:
+            load_population(settings.population)
+        self.settings = settings
+        self.stopping = asyncio.Event()
+        self._workers: list[WorkerLink] = []
+        self._shares: list[FleetSettings] = []
+        self._ended = asyncio.Event()
+        self._ends: list[asyncio.Task[int]] = []
+        self._turn = asyncio.Lock()
+        self._turns = 0
+        self._server: asyncio.Server | None = None
+        self._assembly: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Make the folder, the keys and the socket, and start the workers."""
+        folder = self.settings.folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{folder} can't be made ({error.strerror}): give another --folder.") from error
+        self._server = await control.serve(folder, self.answer)
+        try:
+            for pattern in _SAMPLES:
+                for old in folder.glob(pattern):
+                    old.unlink()
+            keys.load_pool(folder)
+            if self.settings.keys:
+                keystates.write(
+                    replace(self.settings, whole=(self.settings.first, self.settings.first + self.settings.minions))
+                )
+            for share in self.settings.shares():
+                await self._start(share)
+        except OSError as error:
+            await self._close()
+            raise UsageError(f"{folder} can't be used ({error.strerror}): give another --folder.") from error
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def _start(self, share: FleetSettings) -> None:
+        """Start one worker."""
+        worker = await WorkerLink.start(share)
+        self._shares.append(share)
+        self._workers.append(worker)
+        end = asyncio.create_task(worker.process.wait())
+        end.add_done_callback(lambda _task: self._ended.set())
+        self._ends.append(end)
+        if self._assembly is None or self._assembly.done():
+            self._assembly = asyncio.create_task(self._assemble())
+
+    async def _assemble(self) -> None:
+        """Let the workers ask for pillars once all of them have their minions connected."""
+        with suppress(ControlError):
+            while not all(reply["assembled"] for reply in await self._all({"do": "assembled"})):  # noqa: ASYNC110 - they are other processes
+                await asyncio.sleep(_ASSEMBLY_SECONDS)
+            await self._all({"do": "begin"})
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the workers, and remove the socket."""
+        await self._close()
+
+    async def _close(self) -> None:
+        """End everything."""
+        for task in (*self._ends, *filter(None, [self._assembly])):
+            task.cancel()
+        await asyncio.gather(*(worker.stop() for worker in self._workers))
+        if self._server is not None:
+            self._server.close()
+            control.socket_path(self.settings.folder).unlink(missing_ok=True)
+
+    async def status(self) -> Status:
+        """Return the state of the fleet."""
+        return combine(await self._all({"do": "status"}))
+
+    async def _all(self, request: dict[str, Any]) -> Sequence[dict[str, Any]]:
+        """Ask all workers the same."""
+        return await asyncio.gather(*(worker.ask(request) for worker in self._workers))
+
+    async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one request of the control socket.
+
+        Raises:
+            ControlError: if the request makes no sense or a worker has gone.
+
+        """
+        do = str(request.get("do"))
+        if do not in _NEEDED or any(name not in request for name in _NEEDED[do]):
+            usage = "; ".join(f"{name} {' '.join(needed)}".strip() for name, needed in _NEEDED.items())
+            raise ControlError(f"A request has `do` and what it needs: {usage}.")
+        return await self._answer(do, request)
+
+    async def _unseen(self, jids: Sequence[str]) -> dict[str, Any]:
+        """Return those of the job ids that no minion has heard of, by the workers' files: they take no memory."""
+        await self._all({"do": "flush"})
+        seen = await asyncio.to_thread(lambda: {row.jid for row in read_jobs(self.settings.folder)})
+        return {"unseen": [jid for jid in jids if jid not in seen]}
+
+    async def _answer(self, do: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request that has all it needs."""
+        match do:
+            case "status" | "unseen":
+                return (await self.status()).to_dict() if do == "status" else await self._unseen(request["jids"])
+            case "flush" | "stop":
+                if do == "stop":
+                    self.stopping.set()
+                else:
+                    await self._all(request)
+                return {}
+            case "match":
+                request = {"tgt_type": "glob", "delimiter": ":", **request}
+                return {"ids": [name for found in await self._all(request) for name in found["ids"]]}
+            case "pillar":
+                found = [reply for reply in await self._all(request) if "pillar" in reply]
+                if not found:
+                    raise ControlError(f"The fleet has no minion {request['id']}.")
+                return found[0]
+            case "knows":
+                names = request["functions"]
+                if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                    raise ControlError("`functions` has to be a list of names of functions.")
+                # every worker has the same functions and the same recording
+                return await self._workers[0].ask(request)
+            case _:
+                async with self._turn:
+                    return {"minions": await self._order(do, request)}
+
+    async def _order(self, do: str, request: dict[str, Any]) -> int:
+        """Carry out an order to some minions, and return how many it changed.
+
+        Raises:
+            ControlError: if the request makes no sense or a worker has gone.
+
+        """
+        if do == "scale":
+            return await self._scale(request["minions"])
+        if do == "heal":
+            return await self._sum({"do": "heal"})
+        selection = Selection.of(request)
+        more: dict[str, Any] = {}
+        if do == "behaviour":
+            more = {"name": str(library.find(str(request["name"])))}
+            library.load(more["name"])
+        elif do == "network":
+            if not isinstance(request["path"], dict):
+                raise ControlError(f"`path` is {request['path']!r}, but has to be an object with {', '.join(KEYS)}.")
+            more = {"path": NetworkPath.of(request["path"]).to_dict()}
+        target = selection.to_dict() if selection.tgt is not None else {}
+        if target and selection.tgt_type not in KINDS:
+            raise ControlError(f"`tgt_type` is {selection.tgt_type!r}, but has to be one of {', '.join(KINDS)}.")
+        found = await self._all({"do": "candidates", "order": do, **target})
+        candidates = sorted(number for reply in found for number in reply["numbers"])
+        self._turns += selection.share is not None
+        picked = selection.pick(candidates, self.settings.seed, self._turns)
+        return await self._sum({"do": do, "numbers": picked, **more})
+
+    async def _sum(self, request: dict[str, Any]) -> int:
+        """Ask all workers the same, and add up how many minions each of them changed."""
+        return sum(int(reply["minions"]) for reply in await self._all(request))
+
+    async def _scale(self, minions: object) -> int:
+        """Have so many minions in all; the last worker takes as many more as it may, new ones take the rest."""
+        if isinstance(minions, bool) or not isinstance(minions, int) or minions < 0:
+            raise ControlError(f"`minions` is {minions!r}, but has to be a whole number, 0 or more.")
+        changed = 0
+        left = minions
+        for worker, share in zip(list(self._workers), list(self._shares), strict=True):
+            room = share.minions
+            if share is self._shares[-1]:
+                room = max(room, min(left, self.settings.per_process))
+                self._shares[-1] = replace(share, minions=room)
+            changed += (await worker.ask({"do": "scale", "minions": min(left, room)}))["minions"]
+            left -= min(left, room)
+        while left:
+            last = self._shares[-1]
+            size = min(left, self.settings.per_process)
+            await self._start(replace(last, worker=last.worker + 1, first=last.first + last.minions, minions=size))
+            changed += size
+            left -= size
+        return changed
+
+    async def _why(self, status: Status) -> str:
+        """Return why minions are not ready, in words that say what to do."""
+        wanted = status.minions - status.expected if self.settings.keys else 0
+        turned_away = status.pending + status.rejected + status.denied
+        if status.pending and turned_away > wanted:
+            return f"{status.pending} keys wait for acceptance: salt-key -A"
+        if turned_away > wanted:
+            return f"the master rejected or denied {status.rejected + status.denied} keys: salt-key -L shows them"
+        if not status.authenticated:
+            address, port = self.settings.address, self.settings.request_port
+            try:
+                _, writer = await asyncio.wait_for(asyncio.open_connection(address, port), _KNOCK_SECONDS)
+            except (OSError, TimeoutError):
+                return f"nothing answers on {address}:{port}"
+            writer.close()
+            return f"{address}:{port} answers, but signs no minion in: see the master's log, and check --transport"
+        return f"{status.authenticated} are signed in: give them more time, or see the master's log"
+
+    async def run(self, report: Callable[[Status], None], every: float, until_ready: float | None) -> None:
+        """Report the state every so many seconds until the fleet is stopped.
+
+        Raises:
+            NotReadyError: if not every minion is ready after `until_ready` seconds.
+            EvilMinionsError: if a worker ends by itself.
+
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stopping.set)
+        deadline = None if until_ready is None else loop.time() + until_ready
+        waits = [asyncio.create_task(event.wait()) for event in (self.stopping, self._ended)]
+        try:
+            while True:
+                pause = every if deadline is None else max(0.0, min(every, deadline - loop.time()))
+                await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+                if self.stopping.is_set():
+                    return
+                if self._ended.is_set():
+                    gone = next(worker for worker in self._workers if worker.process.returncode is not None)
+                    raise EvilMinionsError(f"{gone.told()}: see what it printed above.")
+                status = await self.status()
+                report(status)
+                if status.ready >= status.expected:
+                    deadline = None
+                elif deadline is not None and loop.time() >= deadline:
+                    reason = await self._why(status)
+                    raise NotReadyError(
+                        f"Only {status.ready} of {status.expected} minions got ready in {until_ready:g} s: {reason}."
+                    )
+        finally:
+            for task in waits:
+                task.cancel()

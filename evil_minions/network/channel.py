@@ -1,0 +1,221 @@
+"""A request channel: one request in flight, and a bounded number of tries for each.
+
+When a try has failed, and what becomes of the connection then, is the transport's: each has a channel of its own, see
+`evil_minions.network.transports`, and differs in `dispatch`, `on_timeout` and `on_unlinked` alone.
+Source: salt/channel/client.py of Salt 3008.5, AsyncReqChannel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evil_minions.errors import NoAnswerError, SealError
+from evil_minions.network.link import Link
+from evil_minions.network.request import Request, Sender
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from evil_minions.network.timeouts import Timeout
+    from evil_minions.network.wire import Endpoint
+    from evil_minions.rng import Chance
+
+
+class ChannelOwner(Sender, Protocol):
+    """The minion behind a channel."""
+
+    def reauthenticate(self, then: Callable[[bool], None]) -> None:
+        """Sign in anew, then call `then` with whether that went well."""
+
+
+class RequestChannel(Link):
+    """The connection of one minion to the request port; the base of each transport's own."""
+
+    __slots__ = ("_current", "_pending", "_queue", "_reauthenticated", "_timer", "_waiting", "owner")
+
+    def __init__(self, endpoint: Endpoint, rng: Chance, owner: ChannelOwner) -> None:
+        """Stay idle until `open` or the first request."""
+        super().__init__(endpoint, rng)
+        self.owner = owner
+        self._current: Request | None = None
+        # a list: deques start at 600 bytes, and most queues have one request or none
+        self._queue: list[Request] | None = None
+        self._timer: Timeout | None = None
+        self._pending: bytes | None = None
+        self._reauthenticated = False
+        self._waiting = False
+
+    def dispatch(self, message: bytes) -> None:
+        """Send one try of the current request, with `put` and `start_timer`."""
+        raise NotImplementedError
+
+    def on_timeout(self) -> None:
+        """Hear that the current try has timed out; the next one follows."""
+
+    def submit(self, request: Request) -> None:
+        """Send `request` when those before it are done; on a closed channel it fails at once."""
+        if self._closed:
+            request.failed = True
+            request.done(request, None)
+        elif self._current is None:
+            self._begin(request)
+        elif self._queue is None:
+            self._queue = [request]
+        else:
+            self._queue.append(request)
+
+    async def ask(self, kind: type[Request], load: dict[str, Any], timeout: float, tries: int) -> Any:  # noqa: ANN401, ASYNC109 - the timeout is the protocol's
+        """Send a request and return its answer.
+
+        Raises:
+            NoAnswerError: if no try was answered.
+
+        """
+        future: asyncio.Future[Any] = self.endpoint.loop.create_future()
+
+        def done(request: Request, answer: object) -> None:
+            if future.done():
+                return
+            if request.failed:
+                future.set_exception(NoAnswerError(f"No answer to {load.get('cmd')} after {request.attempts} tries."))
+            else:
+                future.set_result(answer)
+
+        self.submit(kind(load, timeout, tries, done))
+        return await future
+
+    def close(self, *, reset: bool = False) -> None:
+        """Hang up for good; requests under way have failed."""
+        super().close(reset=reset)
+        self._end_try()
+        abandoned = [request for request in (self._current, *(self._queue or ())) if request is not None]
+        self._current = None
+        self._queue = None
+        for request in abandoned:
+            request.failed = True
+            request.done(request, None)
+
+    def _begin(self, request: Request) -> None:
+        """Make `request` the current one."""
+        self._current = request
+        request.since = self.endpoint.loop.time()
+        self._attempt()
+
+    def _attempt(self) -> None:
+        """Send the current request once more."""
+        if self._current is not None:
+            self._current.attempts += 1
+            if self._current.attempts > 1:
+                self.endpoint.counters.requests_retried += 1
+            self._reauthenticated = False
+            self._send()
+
+    def _send(self) -> None:
+        """Pack the current request and put it on the wire, or keep it until there is one."""
+        request = self._current
+        if request is None:
+            return
+        request.count(self.endpoint.counters)
+        self.endpoint.counters.requests_sent += 1
+        self._waiting = True
+        self.dispatch(request.pack(self.owner))
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a try of the current request is on the wire."""
+        return self._waiting and self._pending is None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a try is on the wire, or waits for one."""
+        return self._waiting
+
+    def put(self, message: bytes) -> None:
+        """Send a message now, or as soon as there is a connection."""
+        if self.linked:
+            self.transmit(message)
+        else:
+            self._pending = message
+            self.open()
+
+    def start_timer(self) -> None:
+        """Give the current try its time."""
+        if self._current is not None:
+            self._timer = self.endpoint.timeouts.after(self._current.timeout, self._timed_out)
+
+    def on_linked(self) -> None:
+        """Send what waited for the connection."""
+        if self._pending is not None:
+            self.transmit(self._pending)
+            self._pending = None
+
+    def wire_message(self, message: bytes) -> None:
+        """Take the answer to the current request."""
+        if not self.in_flight or self._current is None:
+            self.endpoint.counters.bad_frames += 1
+            return
+        self._end_try()
+        try:
+            answer = self._current.unpack(self.owner, message)
+        except SealError:
+            self._refused()
+            return
+        self.endpoint.counters.requests_acked += 1
+        self._finish(answer)
+
+    def _refused(self) -> None:
+        """Sign in anew once for each try, then send again; a second refusal costs the try."""
+        if self._reauthenticated:
+            self._next_try()
+            return
+        self._reauthenticated = True
+        self.owner.reauthenticate(self._signed_in)
+
+    def _signed_in(self, success: bool) -> None:  # noqa: FBT001 - a callback's only argument
+        """Go on after signing in."""
+        if success:
+            self._send()
+        else:
+            self._next_try()
+
+    def _timed_out(self) -> None:
+        """Try again after the time of a try is over."""
+        self._end_try()
+        self.on_timeout()
+        self._next_try()
+
+    def fail_try(self) -> None:
+        """Count the current try as failed, and begin with the next one."""
+        self._end_try()
+        self._next_try()
+
+    def _next_try(self) -> None:
+        """Try again, or give up after the last try."""
+        request = self._current
+        if request is None:
+            return
+        if request.attempts < request.tries:
+            self._attempt()
+            return
+        request.failed = True
+        self.endpoint.counters.requests_given_up += 1
+        self._finish(None)
+
+    def _finish(self, answer: object) -> None:
+        """Tell who asked, and begin with the next request."""
+        request, self._current = self._current, None
+        if self._queue:
+            self._begin(self._queue.pop(0))
+        elif self._queue is not None:
+            self._queue = None
+        if request is not None:
+            request.done(request, answer)
+
+    def _end_try(self) -> None:
+        """Wait no longer for an answer to the current try."""
+        self._waiting = False
+        self._pending = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,280 @@
+"""One TCP connection to a port of the master: connecting, reading, writing, and nothing that a wire doesn't need.
+
+It does what a transport of asyncio does, with less memory and less code; see `evil_minions.network.poller`. Only a
+connection over a simulated network has a flow, in which its bytes wait.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from functools import partial
+from select import EPOLLIN, EPOLLOUT
+from typing import TYPE_CHECKING, Final, Protocol
+
+from evil_minions import defaults
+from evil_minions.network.flow import Flow
+from evil_minions.network.path import NetworkPath
+
+if TYPE_CHECKING:
+    import asyncio
+    import random
+    from collections.abc import Callable
+
+    from evil_minions.network.poller import Poller
+
+_UNDER_WAY: Final = (0, errno.EINPROGRESS)
+# what a system keeps for a reader, tcp_rmem of Linux: more stays with the peer
+_WINDOW: Final = 6 * 1024 * 1024
+
+
+class Reader(Protocol):
+    """What hears of a connection."""
+
+    def connection_made(self, connection: Connection) -> None:
+        """Hear that bytes may be written."""
+
+    def received_bytes(self, count: int) -> None:
+        """Hear that so many bytes are in the buffer."""
+
+    def connection_lost(self) -> None:
+        """Hear that the connection has gone, or never was; not after `Connection.abort`."""
+
+
+class Connection:
+    """A socket that doesn't block. Its bytes go through `buffer`, which all connections of an endpoint share."""
+
+    __slots__ = (
+        "_backlog",
+        "_buffer",
+        "_events",
+        "_flow",
+        "_left",
+        "_loop",
+        "_made",
+        "_poller",
+        "_reader",
+        "_socket",
+        "keepalive",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, poller: Poller, buffer: memoryview, reader: Reader) -> None:
+        """Wait for `connect`."""
+        self._loop = loop
+        self._poller = poller
+        self._buffer = buffer
+        self._reader = reader
+        self._socket: socket.socket | None = None
+        self._backlog: bytearray | None = None
+        self._events = 0
+        self._made = False
+        # whether this side has hung up, while what it wrote is still under way
+        self._left = False
+        self._flow: Flow | None = None
+        self.keepalive = True
+
+    @property
+    def path(self) -> NetworkPath | None:
+        """The simulated network that the bytes go over, if there is one."""
+        return self._flow.path if self._flow is not None else None
+
+    def reroute(self, path: NetworkPath | None, rng: random.Random) -> None:
+        """Go over another network from now on; what is under way comes as it would have come."""
+        if self._flow is not None:
+            self._flow.path = path or NetworkPath()
+        elif path is not None:
+            self._flow = Flow(self._loop, path, rng)
+
+    def connect(self, address: tuple[str, int]) -> None:
+        """Begin to connect to an IP address and a port; the reader hears how it goes, perhaps before this returns."""
+        if self._flow is None:
+            self._connect(address)
+        else:
+            # the master hears of it when the first packet gets there
+            self._loop.call_later(self._flow.opening(), self._flow.send, 0, partial(self._connect, address))
+
+    def _connect(self, address: tuple[str, int]) -> None:
+        """Begin to connect."""
+        if self._left:
+            return
+        try:
+            self._socket = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_STREAM)
+            self._socket.setblocking(False)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.keepalive:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, defaults.TCP_KEEPALIVE_IDLE)
+            error = self._socket.connect_ex(address)
+            if error in _UNDER_WAY:
+                self._want(EPOLLOUT)
+        except OSError as problem:
+            error = problem.errno or errno.EIO
+        if error not in _UNDER_WAY:
+            self._hear(0, self.lose)
+
+    def _hear(self, size: int, what: Callable[[], None]) -> None:
+        """Do what the peer has caused, at once or when it gets here."""
+        if self._flow is None:
+            what()
+        else:
+            self._flow.receive(size, what)
+
+    def handle(self, events: int) -> None:
+        """Read and write as far as that goes; what has failed shows at that."""
+        if not self._events & EPOLLIN and not self._made:
+            self._connected()
+            return
+        if events & ~EPOLLIN and self._backlog is not None:
+            self._flush()
+        if not events & ~EPOLLOUT or self._socket is None or not self._events & EPOLLIN:
+            return
+        try:
+            count = self._socket.recv_into(self._buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            count = 0
+        if self._flow is not None:
+            self._arrive(self._flow, count)
+        elif count:
+            self._reader.received_bytes(count)
+        else:
+            self.lose()
+
+    def _arrive(self, flow: Flow, count: int) -> None:
+        """Keep what has left the peer until it is here."""
+        if not count:
+            self._want(self._events & ~EPOLLIN)
+            flow.receive(0, self.lose)
+            return
+        flow.receive(count, partial(self._take, bytes(self._buffer[:count])))
+        if flow.incoming.size > _WINDOW:
+            self._want(self._events & ~EPOLLIN)
+
+    def _take(self, data: bytes) -> None:
+        """Hand over what is here by now."""
+        if self._left or self._flow is None or self._socket is None:
+            return
+        if not self._events & EPOLLIN and self._flow.incoming.size + len(data) > _WINDOW >= self._flow.incoming.size:
+            self._want(self._events | EPOLLIN)
+        self._buffer[: len(data)] = data
+        self._reader.received_bytes(len(data))
+
+    def _connected(self) -> None:
+        """Take the end of connecting, good or bad."""
+        if self._socket is None:
+            return
+        if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._want(0)
+            self._hear(0, self.lose)
+            return
+        self._want(EPOLLIN)
+        self._hear(0, self._open)
+
+    def _open(self) -> None:
+        """Tell the reader that there is a connection."""
+        self._made = True
+        self._reader.connection_made(self)
+
+    def write(self, data: bytes) -> None:
+        """Write bytes, or keep those that the system doesn't take yet; they are lost if the connection has gone."""
+        if self._flow is None:
+            self._write(data)
+        else:
+            self._flow.send(len(data), partial(self._write, bytes(data)))
+
+    def _write(self, data: bytes) -> None:
+        """Write bytes, now that they get to the peer."""
+        if self._backlog is not None:
+            self._backlog += data
+            return
+        if self._socket is None:
+            return
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            # whoever writes isn't prepared to lose the connection over it
+            self._loop.call_soon(self._hear, 0, self.lose)
+            return
+        if sent < len(data):
+            self._backlog = bytearray(data[sent:])
+            self._want(self._events | EPOLLOUT)
+
+    def _flush(self) -> None:
+        """Write what was kept."""
+        if self._socket is None or self._backlog is None:
+            return
+        try:
+            del self._backlog[: self._socket.send(self._backlog)]
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._hear(0, self.lose)
+            return
+        if not self._backlog:
+            self._backlog = None
+            self._want(self._events & ~EPOLLOUT)
+
+    def unwritten(self) -> int:
+        """Return how many bytes wait to be written."""
+        return len(self._backlog or b"") + (self._flow.outgoing.size if self._flow is not None else 0)
+
+    def pause_reading(self) -> None:
+        """Read nothing until `resume_reading`."""
+        self._want(self._events & ~EPOLLIN)
+        if self._flow is not None:
+            self._flow.incoming.hold()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._want(self._events | EPOLLIN)
+        if self._flow is not None:
+            self._flow.incoming.release()
+
+    def abort(self, *, linger: bytes | None = None) -> None:
+        """Close without another word to the reader; `linger` is a value for SO_LINGER.
+
+        Over a simulated network the master hears of that when it has all that was written before.
+        """
+        if self._left:
+            return
+        self._left = True
+        if self._flow is None or self._socket is None:
+            self._close(linger)
+        else:
+            self._want(self._events & EPOLLOUT)
+            self._flow.send(0, partial(self._close, linger))
+
+    def _close(self, linger: bytes | None) -> None:
+        """Close."""
+        if self._socket is None:
+            return
+        self._want(0)
+        if linger is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self._socket.close()
+        self._socket = self._backlog = None
+
+    def lose(self) -> None:
+        """Close because of the peer, the system or the reader's own failure, and tell the reader, unless it knows."""
+        if self._left or (self._made and self._socket is None):
+            return
+        self._left = True
+        self._close(None)
+        self._made = True
+        self._reader.connection_lost()
+
+    def _want(self, events: int) -> None:
+        """Wait for these events; a socket without any must not be waited for, of whose end epoll tells anyway."""
+        if self._socket is None or events == self._events:
+            return
+        descriptor = self._socket.fileno()
+        if not events:
+            self._poller.remove(descriptor)
+        elif not self._events:
+            self._poller.add(descriptor, self, events)
+        else:
+            self._poller.change(descriptor, events)
+        self._events = events

@@ -1,0 +1,131 @@
+"""A connection that comes back: one side of a minion's socket, whatever happens to the wire beneath.
+
+How long it stays away, and what is lost with it, is the transport's: see `evil_minions.network.transports`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evil_minions.network.wire import Endpoint, Wire
+    from evil_minions.rng import Chance
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds between two attempts to connect: doubled from `first` up to `ceiling`, plus up to `first` at random.
+
+    Source: ZMQ_RECONNECT_IVL and ZMQ_RECONNECT_IVL_MAX of libzmq 4.3.
+    """
+
+    first: float
+    ceiling: float
+
+    def delay(self, failures: int, rng: Chance) -> float:
+        """Return the wait in seconds after so many failures in a row (at least one)."""
+        doubled: float = self.first * 2.0 ** min(failures - 1, 16)
+        return min(doubled, max(self.ceiling, self.first)) + rng.random() * self.first
+
+
+class Link:
+    """Base of a minion's request channel and its subscription."""
+
+    __slots__ = ("_closed", "_wire", "endpoint", "failures", "linked", "rng")
+
+    def __init__(self, endpoint: Endpoint, rng: Chance) -> None:
+        """Stay idle until `open`."""
+        self.endpoint = endpoint
+        self.rng = rng
+        self.linked = False
+        self.failures = 0
+        self._closed = False
+        self._wire: Wire | None = None
+
+    def pause(self, *, established: bool) -> float:
+        """Return the seconds until the next attempt to connect.
+
+        `failures` connections in a row have gone by now; `established` says whether the last one had been usable.
+        """
+        raise NotImplementedError
+
+    def on_linked(self) -> None:
+        """Hear that messages may be sent."""
+
+    def on_unlinked(self, *, established: bool) -> None:
+        """Hear that the connection has gone, or could not be had."""
+
+    def open(self) -> None:
+        """Start to connect, unless that is under way or done."""
+        if self._wire is None and not self._closed:
+            self._wire = self.endpoint.open(self)
+
+    def reconnect(self) -> None:
+        """Throw the connection away and open another one at once."""
+        if self._closed:
+            return
+        self.endpoint.counters.reconnects += 1
+        self.hang_up(reset=False)
+        self.open()
+
+    def close(self, *, reset: bool = False) -> None:
+        """Hang up for good; `reset` leaves no TIME_WAIT behind."""
+        self._closed = True
+        self.hang_up(reset=reset)
+
+    def sever(self) -> None:
+        """Lose the connection, as when the network fails; whoever wants it back opens it."""
+        established = self.linked
+        self.endpoint.counters.disconnects += established
+        self.hang_up(reset=True)
+        self.on_unlinked(established=established)
+
+    def swap(self, endpoint: Endpoint, change: Callable[[Wire | None], Wire | None]) -> None:
+        """Go on over another endpoint, with what `change` makes of the wire."""
+        self.endpoint = endpoint
+        self._wire = change(self._wire)
+
+    def reroute(self, endpoint: Endpoint) -> None:
+        """Go on over the network of another endpoint of the same port."""
+        self.endpoint = endpoint
+        if self._wire is not None:
+            self._wire.reroute(endpoint)
+
+    def transmit(self, message: bytes) -> None:
+        """Send a message over the wire, if there is one."""
+        if self._wire is not None:
+            self._wire.send(message)
+
+    def hang_up(self, *, reset: bool) -> None:
+        """Close the wire, if any."""
+        self.linked = False
+        if self._wire is not None:
+            self._wire.close(reset=reset)
+            self._wire = None
+
+    def wire_ready(self, wire: Wire) -> None:
+        """Pass on that the handshake is over."""
+        if wire is self._wire:
+            self.linked = True
+            self.failures = 0
+            self.on_linked()
+
+    def wire_message(self, message: bytes) -> None:
+        """Hear one message."""
+        raise NotImplementedError
+
+    def wire_lost(self, wire: Wire) -> None:
+        """Connect anew after a while."""
+        if wire is not self._wire:
+            return
+        self._wire = None
+        established, self.linked = self.linked, False
+        self.endpoint.counters.disconnects += established
+        if self._closed:
+            return
+        self.failures += 1
+        self.endpoint.loop.call_later(self.pause(established=established), self.open)
+        self.on_unlinked(established=established)

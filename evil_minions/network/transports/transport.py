@@ -1,0 +1,32 @@
+"""A transport as the rest of the package sees it, and the list of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from evil_minions.network.transports import tcp, ws, zeromq
+
+if TYPE_CHECKING:
+    from evil_minions.network.channel import RequestChannel
+    from evil_minions.network.subscription import Subscription
+    from evil_minions.network.wire import Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """The kinds of wire and link of one transport, for the request port and for the publish port."""
+
+    request_wire: type[Wire]
+    publish_wire: type[Wire]
+    channel: type[RequestChannel]
+    subscription: type[Subscription]
+
+
+TRANSPORTS: Final = {
+    module.__name__.rpartition(".")[2]: Transport(
+        module.RequestWire, module.PublishWire, module.RequestChannel, module.Subscription
+    )
+    for module in (zeromq, tcp, ws)
+}
+"""Each transport by the name that Salt's option `transport` has for it."""

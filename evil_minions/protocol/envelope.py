@@ -1,0 +1,130 @@
+"""Messages of the request port as bytes: what is inside, and who may read it.
+
+What every request needs has code of its own: `evil_minions.protocol.packing`, and encryption with the session key,
+`evil_minions.protocol.crypto`. All else is Salt's (salt.payload, salt.crypt), without the objects that Salt keeps for
+each minion: for ten thousand minions they would take gigabytes.
+Source: salt/channel/client.py of Salt 3008.5, AsyncReqChannel.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import salt.crypt
+import salt.exceptions
+import salt.payload
+
+from evil_minions.errors import SealError
+from evil_minions.protocol import crypto as seal
+from evil_minions.protocol import packing
+
+if TYPE_CHECKING:
+    from evil_minions.protocol.keys import MasterKey, MinionKey
+
+Load = dict[str, Any]
+
+ENCRYPTION: Final = salt.crypt.OAEP_SHA1
+SIGNING: Final = salt.crypt.PKCS1v15_SHA1
+VERSION: Final = 3
+_NONCE_SIZE: Final = 32
+_NONCE_START: Final = len(seal.PAD)
+_NONCE_END: Final = _NONCE_START + _NONCE_SIZE
+# of sealed answers: initial vector, the blocks of a nonce, HMAC; what is shorter is a plain text
+_SHORTEST: Final = 16 + 48 + 32
+
+
+def nonce() -> str:
+    """Return a new nonce of 32 hexadecimal digits."""
+    return os.urandom(_NONCE_SIZE // 2).hex()
+
+
+def clear(load: Load) -> bytes:
+    """Return a request in the clear, as signing in uses."""
+    return bytes(salt.payload.dumps({"enc": "clear", "load": load, "version": VERSION}))
+
+
+def sealed(load: Load, minion_id: str, key: MinionKey, session: str, number: str) -> bytes:
+    """Return a request encrypted with the minion's session key; `number` is its nonce."""
+    inner = {**load, "nonce": number, "ts": int(time.time()), "tok": key.token, "id": minion_id}
+    return packing.dumps(
+        {
+            "enc": "aes",
+            "load": seal.sealed(seal.PAD + packing.dumps(inner), session),
+            "version": VERSION,
+            "id": minion_id,
+            "enc_algo": ENCRYPTION,
+            "sig_algo": SIGNING,
+        }
+    )
+
+
+def introduction(minion_id: str, key: MinionKey, aes: str) -> bytes:
+    """Return what a subscriber says of itself, encrypted with the key of publications (AsyncPubChannel.send_id)."""
+    inner = {"id": minion_id, "tok": key.token}
+    sealed_inner = salt.crypt.Crypticle(None, aes).dumps(inner)
+    return bytes(salt.payload.dumps({"enc": "aes", "load": sealed_inner, "version": VERSION}))
+
+
+def reply(data: bytes) -> Any:  # noqa: ANN401 - whatever the peer has sent
+    """Return the reply in `data`, not decrypted.
+
+    Raises:
+        SealError: if it isn't msgpack.
+
+    """
+    try:
+        return salt.payload.loads(data)
+    except salt.exceptions.SaltDeserializationError as error:
+        raise SealError("The master's reply isn't msgpack.") from error
+
+
+def opened(data: bytes, session: str, number: str) -> Any:  # noqa: ANN401 - whatever the master's function returned
+    """Return what the master answered to a sealed request with the nonce `number`.
+
+    Raises:
+        SealError: if the answer isn't encrypted with this session key, or answers another request; a plain text such
+            as "bad load" is what a master says to a session that it doesn't know.
+
+    """
+    answer = packing.blob(data) or reply(data)
+    if not answer:
+        return answer
+    if not isinstance(answer, bytes) or len(answer) < _SHORTEST:
+        raise SealError(f"The master answered {str(reply(data))[:80]!r}.")
+    try:
+        plain = seal.unsealed(answer, session)
+        if not plain.startswith(seal.PAD):
+            return {}
+        if plain[_NONCE_START:_NONCE_END].decode() != number:
+            raise SealError("The answer doesn't authenticate: it is for another request.")
+        value = packing.loads(plain[_NONCE_END:])
+    except (salt.exceptions.SaltException, ValueError, IndexError) as error:
+        raise SealError("The master's answer doesn't authenticate.") from error
+    if isinstance(value, dict) and value.pop("serial", 1) <= 0:
+        return {}
+    return value
+
+
+def opened_private(data: bytes, key: MinionKey, master: MasterKey, number: str) -> Any:  # noqa: ANN401 - a pillar
+    """Return the pillar that the master encrypted for this key and signed.
+
+    Raises:
+        SealError: if any of key, HMAC, signature, inner key or nonce doesn't agree.
+
+    """
+    answer = reply(data)
+    if not isinstance(answer, dict) or "key" not in answer or "pillar" not in answer or master.public is None:
+        raise SealError("The master gave no pillar.")
+    try:
+        secret = key.private.decrypt(answer["key"], ENCRYPTION)
+        signed = salt.crypt.Crypticle(None, secret).loads(answer["pillar"])
+        if not master.public.verify(signed["data"], signed["sig"], SIGNING):
+            raise SealError("The pillar isn't signed by the master.")
+        inner = salt.payload.loads(signed["data"])
+        if inner["key"] != answer["key"] or inner["nonce"] != number:
+            raise SealError("The pillar answers another request.")
+        return inner["pillar"]
+    except (salt.exceptions.SaltException, ValueError, KeyError, TypeError, AssertionError) as error:
+        raise SealError("The pillar doesn't authenticate.") from error

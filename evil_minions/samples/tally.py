@@ -1,0 +1,103 @@
+"""What has become of a job on the minions of a worker: the counts behind `TallyRow`.
+
+A worker keeps those of its latest jobs, some hundred bytes each: a job may reach a minion long after the others, when
+its network heals.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from evil_minions.samples.files import TallyRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Tally:
+    """The counts of one job, see `evil_minions.samples.files.TallyRow`.
+
+    `asked` holds one bit for each minion of the worker, the first one's is the lowest: whether the job was for it, and
+    the master knows it. `lot` and `nth` are what chance goes by for this job, see `evil_minions.rng`: it is the nth
+    one of its function.
+    """
+
+    __slots__ = (
+        "acknowledged", "asked", "ended", "fun", "given_up", "jid", "lot", "nth", "number", "reached", "returns",
+        "targeted",
+    )  # fmt: skip
+
+    def __init__(self, number: int, jid: str, fun: str) -> None:
+        """Begin with nothing."""
+        self.number = number
+        self.jid = jid
+        self.fun = fun
+        self.asked = self.lot = self.nth = 0
+        self.targeted = self.reached = self.returns = self.acknowledged = self.given_up = self.ended = 0
+
+    def asks(self, index: int) -> bool:
+        """Count a minion that the job is for; return whether it was not counted yet."""
+        if self.asked >> index & 1:
+            return False
+        self.asked |= 1 << index
+        self.targeted += 1
+        return True
+
+    def row(self) -> TallyRow:
+        """Return the counts as of now."""
+        return TallyRow(
+            time.time(),
+            self.number,
+            self.jid,
+            self.fun,
+            self.targeted,
+            self.reached,
+            self.returns,
+            self.acknowledged,
+            self.given_up,
+            self.ended,
+        )
+
+
+class Tallies:
+    """The tallies that have changed since they were written last."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._changed: dict[Tally, None] = {}
+        self.closed = False
+
+    def reached(self, tally: Tally, index: int) -> None:
+        """Count a minion that took a job; one that the master came to know only now was meant all the same."""
+        tally.asks(index)
+        tally.reached += 1
+        self.changed(tally)
+
+    def ended(self, tally: Tally) -> None:
+        """Count a job that will have no return."""
+        tally.ended += 1
+        self.changed(tally)
+
+    def returned(self, tally: Tally) -> None:
+        """Count a return that is to be sent."""
+        tally.returns += 1
+        self.changed(tally)
+
+    def over(self, tally: Tally, *, acknowledged: bool) -> None:
+        """Count a return that the master has, or never will."""
+        if acknowledged:
+            tally.acknowledged += 1
+        else:
+            tally.given_up += 1
+        self.changed(tally)
+
+    def changed(self, tally: Tally) -> None:
+        """Have a tally written with the next flush; a fleet that is being ended writes no more."""
+        if not self.closed:
+            self._changed[tally] = None
+
+    def take(self) -> Iterator[TallyRow]:
+        """Return what is to be written, once."""
+        changed, self._changed = self._changed, {}
+        return (tally.row() for tally in changed)

@@ -1,0 +1,96 @@
+"""The file client of the compiler: Salt's own, whose requests a simulated minion makes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import salt.fileclient
+import salt.utils.url
+from salt.exceptions import SaltRenderError
+
+if TYPE_CHECKING:
+    from evil_minions.states.compile.line import Line
+
+
+class FileClient(salt.fileclient.RemoteClient):  # type: ignore[misc] # Salt has no types
+    """A file client with the cache of the process; whether the minion has a file is known to the worker."""
+
+    def __init__(self, opts: dict[str, Any], line: Line) -> None:  # pylint: disable=super-init-not-called
+        """Use a line to the worker; no channel is opened."""
+        self.opts = opts
+        self.utils: dict[str, Any] = {}
+        self._closing = False
+        self._line = line
+        # what this process has been given to read, for who wants to know
+        self.taken: list[str] = []
+        self._hashes: dict[tuple[str, str], str] = {}
+
+    def _channel_send(self, load: dict[str, Any], raw: bool = False) -> Any:  # noqa: ANN401, ARG002, FBT001, FBT002 - Salt's signature
+        """Have the minion ask."""
+        if load["cmd"] == "_master_tops":
+            load = {"cmd": "_master_tops"}
+        return self._line.ask(ask=load)
+
+    def master_opts(self) -> Any:  # noqa: ANN401 - the master's options
+        """Return what the minion has asked for before."""
+        return self.opts["__master_opts__"]
+
+    def deliver(self, url: str, saltenv: str, dest: str = "", *, wanted: bool = False) -> str:
+        """Have the minion fetch a file unless it has it, as Salt's get_file does.
+
+        Return where this process keeps it if its content is `wanted`, else its hash; nothing if the master has none.
+        """
+        url, named = salt.utils.url.split_env(url)
+        saltenv = named or saltenv
+        found = self.hash_file(url, saltenv)
+        if not found:
+            return ""
+        path = self._check_proto(url)
+        hsum = str(found["hsum"])
+        held = ["file", dest, hsum] if dest else ["cache", saltenv, path, hsum]
+        kept = Path(self.opts["cachedir"]) / "files" / saltenv / path
+        missing = wanted and (self._hashes.get((saltenv, path)) != hsum or not kept.is_file())
+        content = self._line.ask(load={"path": path, "saltenv": saltenv}, held=held, wanted=missing)
+        if not wanted:
+            return hsum
+        if missing:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(content or b"")
+            self._hashes[saltenv, path] = hsum
+        self.taken.append(str(kept))
+        return str(kept)
+
+    def get_file(
+        self,
+        path: str,
+        dest: str = "",
+        makedirs: bool = False,  # noqa: ARG002, FBT001, FBT002 - Salt's signature
+        saltenv: str = "base",
+        gzip: Any = None,  # noqa: ANN401, ARG002
+        cachedir: str | None = None,  # noqa: ARG002
+    ) -> Any:  # noqa: ANN401 - a path or False
+        """Have the minion fetch a file, and return where this process has it."""
+        return self.deliver(path, saltenv, dest or "", wanted=True) or False
+
+    def get_url(self, url: str, dest: Any, makedirs: bool = False, saltenv: str = "base", **more: Any) -> Any:  # noqa: ANN401, FBT001, FBT002 - Salt's signature
+        """Fetch from the master; nothing else is fetched from here.
+
+        Raises:
+            SaltRenderError: for another URL than one of the master.
+
+        """
+        if not url.startswith("salt://"):
+            raise SaltRenderError(f"A simulated minion fetches nothing from {url}: put the file on the master.")
+        return self.get_file(url, dest, makedirs, saltenv, cachedir=more.get("cachedir"))
+
+    def destroy(self) -> None:
+        """Keep everything for the next run."""
+
+
+def prepare(folder: Path) -> Path:
+    """Return the folder for what is cached, made."""
+    cache = folder / "cache"
+    os.makedirs(cache, exist_ok=True)  # noqa: PTH103 - with the process's umask
+    return cache

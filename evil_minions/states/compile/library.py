@@ -1,0 +1,175 @@
+"""The functions that templates may call: what only looks at grains, pillar and files, and what the minion simulates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import salt.utils.data
+import salt.utils.dictupdate
+from salt.exceptions import SaltRenderError
+
+from evil_minions.functions import FUNCTIONS
+from evil_minions.functions.cmd import execute
+
+if TYPE_CHECKING:
+    from evil_minions.states.compile.client import FileClient
+    from evil_minions.states.compile.line import Line
+    from evil_minions.states.compile.looks import Looks, Options
+
+_DELIMITER = ":"
+
+
+class Library(Mapping[str, Callable[..., Any]]):
+    """The functions of one run, by their names; `salt['grains.get']` and `salt.grains.get` are the same."""
+
+    def __init__(self, grains: Looks, pillar: Looks, options: Options, client: FileClient, line: Line) -> None:
+        """Begin with what the run is about."""
+        self.grains = grains
+        self.pillar = pillar
+        self._options = options
+        self._client = client
+        self._line = line
+        self._own: dict[str, Callable[..., Any]] = {
+            "cmd.retcode": lambda line, *_args, **_more: execute(str(line), self.grains).code,
+            "cmd.run": lambda line, *_args, **_more: execute(str(line), self.grains).text,
+            "cmd.shell": lambda line, *_args, **_more: execute(str(line), self.grains).text,
+            "config.get": self._config,
+            "config.option": self._config,
+            "cp.cache_file": lambda path, saltenv="base", **_: client.cache_file(path, saltenv),
+            "cp.get_file_str": self._text,
+            "cp.hash_file": lambda path, saltenv="base": client.hash_file(path, saltenv),
+            "cp.list_master": lambda saltenv="base", prefix="": client.file_list(saltenv, prefix),
+            "cp.list_master_dirs": lambda saltenv="base", prefix="": client.dir_list(saltenv, prefix),
+            "grains.fetch": self._grain,
+            "grains.filter_by": self._filter_by,
+            "grains.get": self._grain,
+            "grains.has_value": lambda key: bool(self._grain(key)),
+            "grains.equals": lambda key, value: str(value) == str(self._grain(key)),
+            "mine.get": self._mine,
+            "pillar.fetch": self._pillar,
+            "pillar.get": self._pillar,
+            "slsutil.merge": salt.utils.dictupdate.merge,
+            "slsutil.update": salt.utils.dictupdate.update,
+            **{
+                f"match.{kind}": lambda tgt, *_args, kind=kind, **_more: line.ask(match=[tgt, kind])
+                for kind in ("compound", "glob", "grain", "grain_pcre", "list", "pcre", "pillar", "ipcidr")
+            },
+        }
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """Return a function.
+
+        Raises:
+            SaltRenderError: if neither this process nor the simulated minion knows it.
+
+        """
+        found = self._own.get(name)
+        if found is not None:
+            return found
+        if name not in FUNCTIONS:
+            raise SaltRenderError(
+                f"A simulated minion does not know the function {name}: take it out of the state files, "
+                "or replay a recording of a real minion."
+            )
+        return lambda *args, **keywords: self._relayed(name, list(args), keywords)
+
+    def __getattr__(self, module: str) -> _Module:
+        """Return a module, as in `salt.grains.get`."""
+        if module.startswith("_"):
+            raise AttributeError(module)
+        return _Module(self, module)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a function, or a module, of this name."""
+        return name in self._own or name in FUNCTIONS or any(each.startswith(f"{name}.") for each in self)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter({**self._own, **FUNCTIONS})
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return len({**self._own, **FUNCTIONS})
+
+    def _relayed(self, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:  # noqa: ANN401 - any function's
+        """Have the simulated minion call a function.
+
+        Raises:
+            SaltRenderError: if that fails.
+
+        """
+        answer = self._line.ask(call=[name, args, keywords])
+        if "error" in answer:
+            raise SaltRenderError(str(answer["error"]))
+        return answer["value"]
+
+    def _grain(self, key: str, default: Any = "", delimiter: str = _DELIMITER, **_more: Any) -> Any:  # noqa: ANN401
+        """Return a grain."""
+        return salt.utils.data.traverse_dict_and_list(self.grains.see(key, delimiter), key, default, delimiter)
+
+    def _pillar(
+        self,
+        key: str,
+        default: Any = "",  # noqa: ANN401
+        merge: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
+        merge_nested_lists: Any = None,  # noqa: ANN401, ARG002
+        delimiter: str = _DELIMITER,
+        **_more: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Return a part of the pillar."""
+        found = salt.utils.data.traverse_dict_and_list(self.pillar.see(key, delimiter), key, default, delimiter)
+        if merge and isinstance(default, Mapping) and isinstance(found, Mapping):
+            return salt.utils.dictupdate.merge(dict(default), dict(found))
+        return found
+
+    def _config(self, key: str, default: Any = "", **_more: Any) -> Any:  # noqa: ANN401
+        """Return an option, a grain, or a part of the pillar or of the master's options, the first that there is."""
+        if key == "id" or key in self._options:
+            return self._options[key]
+        missing = object()
+        for find in (self._grain, self._pillar):
+            found = find(key, missing)
+            if found is not missing:
+                return found
+        master = self._options["__master_opts__"]
+        return salt.utils.data.traverse_dict_and_list(master, key, default)
+
+    def _filter_by(
+        self,
+        lookup_dict: dict[str, Any],
+        grain: str = "os_family",
+        merge: Any = None,  # noqa: ANN401
+        default: str = "default",
+        base: str | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Return the entry that fits a grain."""
+        grains = self.grains.see(grain)
+        return salt.utils.data.filter_by(lookup_dict, grain, grains, merge, default, base)
+
+    def _text(self, path: str, saltenv: str = "base") -> Any:  # noqa: ANN401 - a text or False
+        """Return the text of a file of the master."""
+        found = self._client.get_file(path, "", saltenv=saltenv)
+        if not found:
+            return False
+        with open(found, encoding="utf-8") as file:  # noqa: PTH123 - a path of Salt's
+            return file.read()
+
+    def _mine(self, tgt: Any, fun: Any, tgt_type: str = "glob", **_more: Any) -> Any:  # noqa: ANN401
+        """Return what minions gave to the mine."""
+        return self._line.ask(ask={"cmd": "_mine_get", "tgt": tgt, "fun": fun, "tgt_type": tgt_type})
+
+
+class _Module:
+    """The functions of one module, by attribute."""
+
+    def __init__(self, library: Library, name: str) -> None:
+        """Remember the module."""
+        self._library = library
+        self._name = name
+
+    def __getattr__(self, function: str) -> Callable[..., Any]:
+        """Return a function."""
+        if function.startswith("_"):
+            raise AttributeError(function)
+        return self._library[f"{self._name}.{function}"]
