@@ -22,7 +22,7 @@ import zmq
 import zmq.asyncio
 from zmq.constants import ContextOption, SocketOption, SocketType
 
-from evil_minions.errors import SealError
+from evil_minions.errors import CryptoError
 from evil_minions.protocol import auth, envelope
 from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
 from evil_minions.protocol.publication import decrypt
@@ -111,7 +111,7 @@ class PyzmqFleet:
                 self.opened.clear()
             try:
                 self.opened[frame] = decrypt(frame, aes, self.master)
-            except SealError:
+            except CryptoError:
                 self.opened[frame] = {}
         return self.opened[frame]
 
@@ -120,8 +120,8 @@ class PyzmqFleet:
         load = {"cmd": "_return", "id": name, "success": True, "return": True, "retcode": 0, "fun_args": []}
         load |= {"jid": job["jid"], "fun": job["fun"], "user": job.get("user", "")}
         nonce = envelope.nonce()
-        await requests.send(envelope.sealed(load, name, key, session, nonce))
-        envelope.opened(await requests.recv(), session, nonce)
+        await requests.send(envelope.encrypted(load, name, key, session, nonce))
+        envelope.decrypted(await requests.recv(), session, nonce)
         self.returns += 1
 
 

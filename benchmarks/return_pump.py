@@ -92,20 +92,20 @@ class Pump:
     def request(self, number: int, load: dict[str, Any]) -> tuple[str, bytes]:
         """Return a minion's nonce and its request."""
         nonce = envelope.nonce()
-        return nonce, envelope.sealed(load, name(number), self.key(number), self.sessions[number], nonce)
+        return nonce, envelope.encrypted(load, name(number), self.key(number), self.sessions[number], nonce)
 
     def ask(self, number: int, load: dict[str, Any]) -> object:
-        """Let one minion ask, and return what the master answers; raises SealError for a wrong answer."""
+        """Let one minion ask, and return what the master answers; raises CryptoError for a wrong answer."""
         nonce, request = self.request(number, load)
         socket = self.sockets[0]
         socket.send(request)
         if not socket.poll(int(ANSWER_S * 1000)):
             raise TimeoutError(f"A request has no answer after {ANSWER_S:g} s.")
-        answer: object = envelope.opened(socket.recv(), self.sessions[number], nonce)
+        answer: object = envelope.decrypted(socket.recv(), self.sessions[number], nonce)
         return answer
 
     def returns(self, jid: str) -> float:
-        """Let every minion return; return the seconds until the last answer. Raises SealError for a wrong answer."""
+        """Let every minion return; return the seconds until the last answer. Raises CryptoError for a wrong answer."""
         waiting = [(number, *self.request(number, result(jid))) for number in reversed(range(self.minions))]
         asked: dict[zmq.Socket[bytes], tuple[int, str]] = {}
         start = time.monotonic()
@@ -120,14 +120,14 @@ class Pump:
                 raise TimeoutError(f"{len(waiting) + len(asked)} returns have no answer after {ANSWER_S:g} s.")
             for socket, _ in ready:
                 number, nonce = asked.pop(socket)
-                envelope.opened(socket.recv(), self.sessions[number], nonce)
+                envelope.decrypted(socket.recv(), self.sessions[number], nonce)
                 idle.append(socket)
         return time.monotonic() - start
 
     def insist(self, jid: str, patience: float) -> int:
         """Let every minion return, again whenever there is no answer after `patience` seconds; return how many tries.
 
-        Raises TimeoutError for a return without an answer after `TRIES`, and SealError for a wrong answer.
+        Raises TimeoutError for a return without an answer after `TRIES`, and CryptoError for a wrong answer.
         """
         waiting = [(number, 1) for number in range(self.minions)]
         asked: dict[zmq.Socket[bytes], tuple[int, int, str, float]] = {}
@@ -143,7 +143,7 @@ class Pump:
                 tries += 1
             for socket, _ in self.poller.poll(int(patience * 250)):
                 number, _, nonce, _ = asked.pop(socket)
-                envelope.opened(socket.recv(), self.sessions[number], nonce)
+                envelope.decrypted(socket.recv(), self.sessions[number], nonce)
                 idle.append(socket)
             for socket, (number, attempt, _, until) in list(asked.items()):
                 if time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""Who gets which role: shares of the fleet, by the seed and the minions' numbers."""
+"""Assignments: who gets what, by shares of the fleet, the seed and the minions' numbers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evil_minions.errors import UsageError
-from evil_minions.rng import Dice, lot, portion, ranked
+from evil_minions.rng import SeededRandom, portion, ranked, stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A role and its share of the fleet, from 0 to 1."""
+class Assignment:
+    """What a share of the fleet gets, by name, and that share, from 0 to 1."""
 
-    role: str
+    name: str
     share: float
 
 
@@ -33,54 +33,55 @@ def share_of(text: str) -> float:
     return value
 
 
-def part_of(text: str, option: str) -> Part:
-    """Return the part that `ROLE=SHARE`, or a role alone for all, stands for.
+def assignment_of(text: str, option: str) -> Assignment:
+    """Return the assignment that `NAME=SHARE`, or a name alone for all, stands for.
 
     Raises:
         UsageError: if the share is none.
 
     """
-    role, sign, share = text.rpartition("=")
+    name, sign, share = text.rpartition("=")
     if not sign:
-        return Part(text, 1.0)
+        return Assignment(text, 1.0)
     try:
-        return Part(role, share_of(share))
+        return Assignment(name, share_of(share))
     except ValueError as error:
         raise UsageError(f"{option} {text}: {share} is no share, give it as 10% or 0.1.") from error
 
 
-def check(parts: Sequence[Part], option: str) -> None:
-    """Raise UsageError if the parts are more than the whole."""
-    if sum(part.share for part in parts) > 1.0 + 1e-9:
+def check(assignments: Sequence[Assignment], option: str) -> None:
+    """Raise UsageError if the shares are more than the whole."""
+    if sum(each.share for each in assignments) > 1.0 + 1e-9:
         raise UsageError(f"The shares of {option} add up to more than 100 %: make them smaller.")
 
 
-def cast(parts: Sequence[Part], numbers: range, whole: range, seed: int, purpose: str) -> dict[int, str]:
-    """Return the roles of some minions of a fleet; those without a role are left out.
+def assign(assignments: Sequence[Assignment], numbers: range, whole: range, seed: int, purpose: str) -> dict[int, str]:
+    """Return by number what some minions of a fleet get; those that get nothing are left out.
 
-    The shares are exact for the fleet as it starts, `whole`; minions that are added later draw.
+    The shares are exact for the fleet as it starts, `whole`. Minions that are added later draw, with the shares as
+    probabilities.
     """
-    if not parts:
+    if not assignments:
         return {}
-    place = lot(seed, purpose)
+    place = stream(seed, purpose)
     order = iter(ranked(whole, place))
     chosen: dict[int, str] = {}
     before = 0.0
-    for part in parts:
-        count = portion(before + part.share, len(whole)) - portion(before, len(whole))
-        before += part.share
-        chosen.update((next(order), part.role) for _ in range(count))
-    dice = Dice()
+    for each in assignments:
+        count = portion(before + each.share, len(whole)) - portion(before, len(whole))
+        before += each.share
+        chosen.update((next(order), each.name) for _ in range(count))
+    rng = SeededRandom()
     found: dict[int, str] = {}
     for number in numbers:
         if number in whole:
             if number in chosen:
                 found[number] = chosen[number]
             continue
-        point = dice.at(number, place).random()
-        for part in parts:
-            point -= part.share
+        point = rng.at(number, place).random()
+        for each in assignments:
+            point -= each.share
             if point < 0:
-                found[number] = part.role
+                found[number] = each.name
                 break
     return found

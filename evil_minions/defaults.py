@@ -1,6 +1,6 @@
-"""Defaults of a real minion's configuration that shape what the master sees of it.
+"""Every default, once: those of a real minion's configuration that the master notices, and those of a fleet.
 
-Source: DEFAULT_MINION_OPTS in salt/config/__init__.py of Salt 3008.5, except where noted.
+Source of the former: DEFAULT_MINION_OPTS in salt/config/__init__.py of Salt 3008.5, except where noted.
 """
 
 from __future__ import annotations
@@ -21,3 +21,17 @@ TCP_KEEPALIVE_IDLE: Final = 300
 # salt.crypt.AsyncAuth: the pause before each attempt, and how long a rejected minion waits before it ends
 SIGN_IN_PAUSE: Final = 0.1
 REJECTED_WAIT: Final = (10.0, 20.0)
+
+# salt.transport: the names that Salt's option `transport` has, the default one first
+TRANSPORTS: Final = ("zeromq", "tcp", "ws")
+# of a master: ret_port
+REQUEST_PORT: Final = 4506
+
+# of a fleet
+ID_FORMAT: Final = "minion-{:05d}"
+PER_PROCESS: Final = 2500
+SEED: Final = 1
+AUTH_RATE: Final = 300.0
+WINDOW: Final = 48
+SLOWDOWN: Final = 1.0
+JITTER: Final = 0.1

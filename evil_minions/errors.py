@@ -8,7 +8,7 @@ The tree is drawn once, so that a caller can catch as much or as little as it ne
     ├── ControlError            no fleet answers on the control socket
     ├── SampleError             sample files that can't be written or read
     ├── WireError               bytes that break the transport's protocol: the connection is dropped
-    ├── SealError               a message that fails its HMAC, signature or nonce: signing in anew may help
+    ├── CryptoError               a message that fails its HMAC, signature or nonce: signing in anew may help
     │   └── ForgeryError        a publication that no other key would open: it is ignored
     ├── CompilerError           the process that compiles states has ended
     └── ExchangeError           no use in waiting for the answer any longer
@@ -49,11 +49,11 @@ class WireError(EvilMinionsError):
     """The peer sent bytes that the transport doesn't allow."""
 
 
-class SealError(EvilMinionsError):
+class CryptoError(EvilMinionsError):
     """A message doesn't authenticate: wrong HMAC, signature, nonce or padding."""
 
 
-class ForgeryError(SealError):
+class ForgeryError(CryptoError):
     """A publication that isn't signed by the master, or isn't one at all."""
 
 

@@ -1,4 +1,4 @@
-"""Chance that can be repeated: what a minion draws depends on its number and on what it draws for, never on when.
+"""RandomSource that can be repeated: what a minion draws depends on its number and on what it draws for, never on when.
 
 Two runs with the same seed give the same minions the same fate, however fast the master was in between. One generator
 serves all minions of a worker, put to a place of its own for each decision: a generator for each minion would take
@@ -24,20 +24,20 @@ _UNIT: Final = 2.0**-53
 _MINION: Final = 0xD1342543DE82EF95
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """Whoever gives random numbers, such as a minion."""
 
     def random(self) -> float:
         """Return the next number from 0 up to 1."""
 
 
-def lot(seed: int, *words: str | int) -> int:
+def stream(seed: int, *words: str | int) -> int:
     """Return 64 bits that stand for what is drawn, the same for the same words."""
     text = "\0".join(map(str, (seed, *words)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
-class Dice(random.Random):
+class SeededRandom(random.Random):
     """A generator that can be put anywhere at the cost of an addition.
 
     Draw at once after `at`: the next minion puts it elsewhere.
@@ -48,7 +48,7 @@ class Dice(random.Random):
         self._state = 0
         super().__init__()
 
-    def at(self, minion: int, place: int) -> Dice:
+    def at(self, minion: int, place: int) -> SeededRandom:
         """Return the generator, put to where the minion with this number draws `place` (a `lot`)."""
         self._state = (place + minion * _MINION) & _MASK
         return self
@@ -76,8 +76,8 @@ class Dice(random.Random):
 
 def ranked(numbers: Iterable[int], place: int) -> list[int]:
     """Return minions' numbers in the order in which chance takes them for `place`."""
-    dice = Dice()
-    return sorted(numbers, key=lambda number: (dice.at(number, place).random(), number))
+    rng = SeededRandom()
+    return sorted(numbers, key=lambda number: (rng.at(number, place).random(), number))
 
 
 def portion(share: float, whole: int) -> int:

@@ -1,4 +1,4 @@
-"""A behaviour: named stages, of which each job gets one, and what else is unusual about a minion."""
+"""A behaviour: named rules, of which each job gets one, and what else is unusual about a minion."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evil_minions.behaviour.example import Example, example_of
-from evil_minions.behaviour.rule import Stage, stage_of
-from evil_minions.rng import Dice, lot
+from evil_minions.behaviour.rule import Rule, rule_of
+from evil_minions.rng import SeededRandom, stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,36 +40,36 @@ class Behaviour:
     name: str
     source: str
     description: str
-    stages: tuple[Stage, ...]
-    timers: tuple[Stage, ...]
+    rules: tuple[Rule, ...]
+    timers: tuple[Rule, ...]
     examples: tuple[Example, ...]
     paced: bool = True
     process_count_max: int = 0
 
     def decide(
         self, subject: Subject, functions: Sequence[str], args: Sequence[Any], seed: int, place: int
-    ) -> Stage | None:
-        """Return the stage for a job, or None if the minion does what it always does.
+    ) -> Rule | None:
+        """Return the rule for a job, or None if the minion does what it always does.
 
         `place` is the job's place in what the minion draws; `seed` the fleet's.
         """
-        fits = [stage for stage in self.stages if stage.is_for(functions, args) and self.concerns(stage, subject, seed)]
+        fits = [rule for rule in self.rules if rule.is_for(functions, args) and self.concerns(rule, subject, seed)]
         if len(fits) <= 1:
             return fits[0] if fits else None
-        point = Dice().at(subject.number, place).random() * sum(stage.weight for stage in fits)
-        for stage in fits:
-            point -= stage.weight
+        point = SeededRandom().at(subject.number, place).random() * sum(rule.weight for rule in fits)
+        for rule in fits:
+            point -= rule.weight
             if point < 0:
-                return stage
+                return rule
         return fits[-1]
 
-    def concerns(self, stage: Stage, subject: Subject, seed: int) -> bool:
-        """Return whether a stage is for a minion: by its share and by its target."""
-        if stage.share < 1.0:
-            place = lot(seed, "stage", self.name, stage.name)
-            if Dice().at(subject.number, place).random() >= stage.share:
+    def concerns(self, rule: Rule, subject: Subject, seed: int) -> bool:
+        """Return whether a rule is for a minion: by its share and by its target."""
+        if rule.share < 1.0:
+            place = stream(seed, "stage", self.name, rule.name)
+            if SeededRandom().at(subject.number, place).random() >= rule.share:
                 return False
-        return stage.target is None or subject.is_meant(stage.target)
+        return rule.target is None or subject.is_meant(rule.target)
 
 
 def behaviour_of(table: Table, name: str) -> Behaviour:
@@ -79,21 +79,21 @@ def behaviour_of(table: Table, name: str) -> Behaviour:
         UsageError: if it makes no sense.
 
     """
-    table.allow("format", "description", "stages", "examples", "start", "jobs")
+    table.allow("format", "description", "rules", "examples", "start", "jobs")
     if table.count("format", FORMAT) != FORMAT:
         raise table.error("format", f"is {table.values['format']!r}, but has to be {FORMAT}")
-    stages = [stage_of(inner) for inner in table.tables("stages")]
-    names = [stage.name for stage in stages]
-    for place, stage in enumerate(names):
-        if stage in names[:place]:
-            raise table.error(f"stages[{place + 1}].name", f"is {stage!r}, as another stage's: give it another one")
+    rules = [rule_of(inner) for inner in table.tables("rules")]
+    names = [rule.name for rule in rules]
+    for place, rule in enumerate(names):
+        if rule in names[:place]:
+            raise table.error(f"rules[{place + 1}].name", f"is {rule!r}, as another rule's: give it another one")
     start, jobs = table.table("start").allow("paced"), table.table("jobs").allow("process_count_max")
     return Behaviour(
         name,
         table.source,
         table.take("description", str),
-        tuple(stage for stage in stages if stage.every is None),
-        tuple(stage for stage in stages if stage.every is not None),
+        tuple(rule for rule in rules if rule.every is None),
+        tuple(rule for rule in rules if rule.every is not None),
         tuple(example_of(inner, names) for inner in table.tables("examples")),
         start.take("paced", bool, default=True),
         jobs.count("process_count_max", 0, high=100_000),

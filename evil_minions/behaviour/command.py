@@ -34,6 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument("name", nargs="?", help="a preset, or a TOML file")
     command.add_argument("--check", type=Path, metavar="FILE", help="check a file and run its examples")
     command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=run)
 
 
 def as_dict(behaviour: Behaviour) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def as_dict(behaviour: Behaviour) -> dict[str, Any]:
         "name": behaviour.name,
         "source": behaviour.source,
         "description": behaviour.description,
-        "stages": {stage.name: stage.describe() for stage in (*behaviour.stages, *behaviour.timers)},
+        "rules": {rule.name: rule.describe() for rule in (*behaviour.rules, *behaviour.timers)},
         "paced": behaviour.paced,
         "process_count_max": behaviour.process_count_max,
         "examples": [example.name for example in behaviour.examples],
@@ -52,7 +53,7 @@ def as_dict(behaviour: Behaviour) -> dict[str, Any]:
 def describe(behaviour: Behaviour) -> str:
     """Return a behaviour for people."""
     lines = [f"{behaviour.name}: {behaviour.description}", f"  file: {behaviour.source}"]
-    lines += [f"  {stage.name}: {stage.describe()}" for stage in (*behaviour.stages, *behaviour.timers)]
+    lines += [f"  {rule.name}: {rule.describe()}" for rule in (*behaviour.rules, *behaviour.timers)]
     if not behaviour.paced:
         lines.append("  starts at once, without the fleet's pace")
     if behaviour.process_count_max:

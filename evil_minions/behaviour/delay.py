@@ -72,7 +72,7 @@ class Measured(Delay):
 
 
 def delay_of(table: Table, key: str) -> Delay | None:
-    """Return the delay under a key of a stage, None where there is none.
+    """Return the delay under a key of a rule, None where there is none.
 
     Raises:
         UsageError: if it is none of the kinds.

@@ -21,7 +21,7 @@ NONE: Final = "none"
 class Example:
     """Input: `function` and `args` or the name of a `timer`; so many `minions` from number `first` on.
 
-    Output: what has to hold for those that get `stage` ("none": no stage), whose share of all is within `share`.
+    Output: what has to hold for those that get `rule` ("none": no rule), whose share of all is within `share`.
     """
 
     path: str
@@ -31,7 +31,7 @@ class Example:
     timer: str
     first: int
     minions: int
-    stage: str
+    rule: str
     share: tuple[float, float]
     seconds: tuple[float, float] | None
     expected: dict[str, Any]
@@ -47,7 +47,7 @@ def _range(table: Table, key: str) -> tuple[float, float] | None:
     return float(values[0]), float(values[1])
 
 
-def example_of(table: Table, stages: Sequence[str]) -> Example:
+def example_of(table: Table, rules: Sequence[str]) -> Example:
     """Return the example that a table describes.
 
     Raises:
@@ -57,12 +57,12 @@ def example_of(table: Table, stages: Sequence[str]) -> Example:
     table.allow("name", "function", "args", "timer", "first", "minions", "expect")
     kind = table.one("function", "timer")
     if kind is None:
-        raise table.error("function", "is missing: give a function, or the name of a stage as `timer`")
+        raise table.error("function", "is missing: give a function, or the name of a rule as `timer`")
     expect = table.table("expect").allow(
-        "stage", "share", "seconds", "answers", "return", "bytes", "retcode", "next", "events"
+        "rule", "share", "seconds", "answers", "return", "bytes", "retcode", "next", "events"
     )
-    timer = table.choice("timer", stages) if kind == "timer" else ""
-    stage = expect.choice("stage", (*stages, NONE), timer or NONE)
+    timer = table.choice("timer", rules) if kind == "timer" else ""
+    rule = expect.choice("rule", (*rules, NONE), timer or NONE)
     checked = ("answers", "return", "bytes", "retcode", "next", "events")
     return Example(
         table.path,
@@ -72,7 +72,7 @@ def example_of(table: Table, stages: Sequence[str]) -> Example:
         timer,
         table.count("first", 0),
         table.count("minions", 1, low=1, high=100_000),
-        stage,
+        rule,
         _range(expect, "share") or (0.0, 1.0),
         _range(expect, "seconds"),
         {name: expect.values[name] for name in checked if name in expect},

@@ -63,10 +63,10 @@ def family(name: str | Path, beside: Path | None = None) -> dict[Path, Behaviour
             continue
         behaviour = behaviour_of(read(path), path.stem)
         found[path] = behaviour
-        for stage in (*behaviour.stages, *behaviour.timers):
-            if stage.sequel.kind == SWITCH:
+        for rule in (*behaviour.rules, *behaviour.timers):
+            if rule.sequel.kind == SWITCH:
                 try:
-                    waiting.append(find(stage.sequel.behaviour, path.parent))
+                    waiting.append(find(rule.sequel.behaviour, path.parent))
                 except UsageError as error:
-                    raise UsageError(f"{path}: the stage {stage.name!r} can't go on. {error}") from error
+                    raise UsageError(f"{path}: the rule {rule.name!r} can't go on. {error}") from error
     return found

@@ -1,4 +1,4 @@
-"""What a stage returns to the master: the normal answer, another one, none, or several."""
+"""What a rule returns to the master: the normal answer, another one, none, or several."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.behaviour.delay import Delay, delay_of
-from evil_minions.functions.job import Outcome
+from evil_minions.functions.job import Result
 
 if TYPE_CHECKING:
     from evil_minions.tables import Table
@@ -29,16 +29,16 @@ class Reply:
     copies: int = 1
     apart: Delay = field(default_factory=Delay)
 
-    def outcome(self, minion_id: str) -> Outcome | None:
+    def result(self, minion_id: str) -> Result | None:
         """Return what stands for the function's outcome; None if the function itself has to be run."""
         match self.kind:
             case "value":
-                return Outcome(self.value, self.retcode or 0)
+                return Result(self.value, self.retcode or 0)
             case "error":
-                return Outcome(f"ERROR: {self.value}", 1 if self.retcode is None else self.retcode, "nested")
+                return Result(f"ERROR: {self.value}", 1 if self.retcode is None else self.retcode, "nested")
             case "bytes":
                 line = f"{minion_id} says nothing in many words.\n"
-                return Outcome((line * (self.value // len(line) + 1))[: self.value], self.retcode or 0)
+                return Result((line * (self.value // len(line) + 1))[: self.value], self.retcode or 0)
         return None
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Reply:
 
 
 def reply_of(table: Table) -> Reply:
-    """Return the answer that `returns` of a stage describes, the normal one where it says nothing.
+    """Return the answer that `returns` of a rule describes, the normal one where it says nothing.
 
     Raises:
         UsageError: if it makes no sense.

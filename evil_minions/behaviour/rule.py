@@ -1,4 +1,4 @@
-"""One stage of a behaviour: when it applies, how long it takes, what it returns, what comes next."""
+"""One rule of a behaviour: when it applies, how long it takes, what it returns, what comes next."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A stage for jobs, or with `every` one that comes by itself.
+class Rule:
+    """A rule for jobs, or with `every` one that comes by itself.
 
-    `functions` and `args` are globs; `target` or `share` say which minions it is for; among several stages that fit a
+    `functions` and `args` are globs; `target` or `share` say which minions it is for; among several rules that fit a
     job, each is as likely as its `weight` says.
     """
 
@@ -54,7 +54,7 @@ class Stage:
     sequel: Sequel = field(default_factory=Sequel)
 
     def is_for(self, functions: Sequence[str], args: Sequence[Any]) -> bool:
-        """Return whether the stage is for a job with one of these functions and these published arguments."""
+        """Return whether the rule is for a job with one of these functions and these published arguments."""
         return any(map(self._names, functions)) and self._has(args)
 
     def _names(self, function: str) -> bool:
@@ -79,7 +79,7 @@ class Stage:
         return all(any(fnmatch.fnmatchcase(word, glob) for word in words) for glob in self.args)
 
     def describe(self) -> str:
-        """Return what the stage does, in one sentence."""
+        """Return what the rule does, in one sentence."""
         if self.every is not None:
             parts = [f"every {self.every}"]
             if self.events:
@@ -93,8 +93,8 @@ class Stage:
         return "; ".join(parts)
 
 
-def stage_of(table: Table) -> Stage:
-    """Return the stage that a table describes.
+def rule_of(table: Table) -> Rule:
+    """Return the rule that a table describes.
 
     Raises:
         UsageError: if it makes no sense.
@@ -110,7 +110,7 @@ def stage_of(table: Table) -> Stage:
     for word in asks:
         if word not in ASKS:
             raise table.error("asks", f"holds {word!r}, but may hold {' and '.join(ASKS)} only")
-    return Stage(
+    return Rule(
         name,
         functions,
         table.texts("args"),
@@ -135,7 +135,7 @@ def _every(table: Table) -> Delay | None:
 
 
 def _target(table: Table) -> Target | None:
-    """Return which minions the stage is for: a compound target as a text, or any with its type."""
+    """Return which minions the rule is for: a compound target as a text, or any with its type."""
     if "minions" not in table:
         return None
     if isinstance(table.values["minions"], str):

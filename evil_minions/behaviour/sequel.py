@@ -1,4 +1,4 @@
-"""What a minion does next, after a stage."""
+"""What a minion does next, after a rule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sequel:
 
 
 def sequel_of(table: Table) -> Sequel:
-    """Return what `next` of a stage describes: `stay` where it says nothing.
+    """Return what `next` of a rule describes: `stay` where it says nothing.
 
     Raises:
         UsageError: if it makes no sense.

@@ -7,15 +7,15 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from evil_minions import defaults
 from evil_minions.behaviour.example import NONE
 from evil_minions.behaviour.reply import NORMAL, NOTHING
-from evil_minions.fleet.settings import DEFAULT_ID_FORMAT
 from evil_minions.functions import job
 from evil_minions.functions.tree import load_states
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from evil_minions.inventory.pillar import PillarStore
 from evil_minions.inventory.target import Targets
-from evil_minions.rng import Dice, lot
+from evil_minions.rng import SeededRandom, stream
 
 if TYPE_CHECKING:
     import random
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evil_minions.behaviour.behaviour import Behaviour
     from evil_minions.behaviour.example import Example
-    from evil_minions.behaviour.rule import Stage
+    from evil_minions.behaviour.rule import Rule
     from evil_minions.functions.call import Answers, Call
     from evil_minions.inventory.target import Target
 
@@ -41,7 +41,7 @@ class Place:
     @classmethod
     def of(cls, first: int, minions: int) -> Place:
         """Return so many minions with the grains of a real fleet."""
-        ids = [DEFAULT_ID_FORMAT.format(first + index) for index in range(minions)]
+        ids = [defaults.ID_FORMAT.format(first + index) for index in range(minions)]
         factory = GrainsFactory(load_template(), SEED, "127.0.0.1")
         return cls(Targets(ids, first, factory, PillarStore(minions)), factory)
 
@@ -63,7 +63,7 @@ class Actor:
 
     def __init__(self, place: Place, number: int, index: int) -> None:
         """Stand for the minion with this number."""
-        self.id = DEFAULT_ID_FORMAT.format(number)
+        self.id = defaults.ID_FORMAT.format(number)
         self.number = number
         self.replay: Answers | None = None
         self.states = load_states()
@@ -78,11 +78,11 @@ class Actor:
     @property
     def rng(self) -> random.Random:
         """The source of chance."""
-        return Dice().at(self.number, SEED)
+        return SeededRandom().at(self.number, SEED)
 
-    def chance(self, pid: int) -> random.Random:
+    def job_rng(self, pid: int) -> random.Random:
         """Return the source of chance of a job."""
-        return Dice().at(self.number, pid)
+        return SeededRandom().at(self.number, pid)
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
@@ -149,72 +149,72 @@ def _failures(behaviour: Behaviour, example: Example) -> Iterator[str]:
     where = f"{behaviour.source}: `{example.path}` ({example.name})"
     place = Place.of(example.first, example.minions)
     actors = [Actor(place, example.first + index, index) for index in range(example.minions)]
-    hits = [(actor, stage) for actor in actors for stage in [_stage(behaviour, example, actor)] if _is(stage, example)]
+    hits = [(actor, rule) for actor in actors for rule in [_rule(behaviour, example, actor)] if _is(rule, example)]
     share = len(hits) / len(actors)
     low, high = example.share
     if not hits and high > 0:
-        yield f"{where} expects the stage {example.stage!r}, but no minion gets it."
+        yield f"{where} expects the rule {example.rule!r}, but no minion gets it."
     elif not low <= share <= high:
-        yield f"{where} expects {low:g} to {high:g} of the minions at {example.stage!r}, but it is {share:g}."
-    for actor, stage in hits:
-        problem = _difference(example, actor, stage)
+        yield f"{where} expects {low:g} to {high:g} of the minions at {example.rule!r}, but it is {share:g}."
+    for actor, rule in hits:
+        problem = _difference(example, actor, rule)
         if problem:
             yield f"{where} {problem}, for {actor.id}."
             return
 
 
-def _is(stage: Stage | None, example: Example) -> bool:
-    """Return whether a stage is the one that an example expects."""
-    return (stage.name if stage else NONE) == example.stage
+def _is(rule: Rule | None, example: Example) -> bool:
+    """Return whether a rule is the one that an example expects."""
+    return (rule.name if rule else NONE) == example.rule
 
 
-def _stage(behaviour: Behaviour, example: Example, actor: Actor) -> Stage | None:
-    """Return the stage that a minion gets."""
+def _rule(behaviour: Behaviour, example: Example, actor: Actor) -> Rule | None:
+    """Return the rule that a minion gets."""
     if example.timer:
-        timer = next(stage for stage in (*behaviour.timers, *behaviour.stages) if stage.name == example.timer)
+        timer = next(rule for rule in (*behaviour.timers, *behaviour.rules) if rule.name == example.timer)
         return timer if behaviour.concerns(timer, actor, SEED) else None
-    return behaviour.decide(actor, [example.function], example.args, SEED, lot(SEED, "job", example.function, 1))
+    return behaviour.decide(actor, [example.function], example.args, SEED, stream(SEED, "job", example.function, 1))
 
 
-def _difference(example: Example, actor: Actor, stage: Stage | None) -> str | None:
+def _difference(example: Example, actor: Actor, rule: Rule | None) -> str | None:
     """Return what one minion does otherwise than an example expects."""
-    delay = (stage.every if example.timer else stage.delay) if stage else None
+    delay = (rule.every if example.timer else rule.delay) if rule else None
     if example.seconds is not None:
         seconds = delay.draw(actor.rng) if delay else 0.0
         low, high = example.seconds
         if not low <= seconds <= high:
             return f"expects {low:g} to {high:g} s, but it is {seconds:g} s"
-    found = _outcome(example, actor, stage)
+    found = _outcome(example, actor, rule)
     for name, wanted in example.expected.items():
         if found.get(name) != wanted:
             return f"expects `{name}` {wanted!r}, but it is {found.get(name)!r}"
     return None
 
 
-def _outcome(example: Example, actor: Actor, stage: Stage | None) -> dict[str, Any]:
+def _outcome(example: Example, actor: Actor, rule: Rule | None) -> dict[str, Any]:
     """Return what one minion does, by the names that an example may expect."""
     found: dict[str, Any] = {
-        "next": stage.sequel.kind if stage else "stay",
+        "next": rule.sequel.kind if rule else "stay",
         "answers": 1,
-        "events": stage.events.copies if stage and stage.events else 0,
+        "events": rule.events.copies if rule and rule.events else 0,
     }
-    if stage is not None:
-        found["answers"] = 0 if stage.reply.kind == NOTHING else stage.reply.copies
+    if rule is not None:
+        found["answers"] = 0 if rule.reply.kind == NOTHING else rule.reply.copies
     if example.timer or not found["answers"]:
         return {**found, "answers": 0}
-    outcome = stage.reply.outcome(actor.id) if stage else None
+    outcome = rule.reply.result(actor.id) if rule else None
     if outcome is None:
         outcome = asyncio.run(_run(example, actor))
     retcode = outcome.retcode
-    if stage and stage.reply.kind == NORMAL and stage.reply.retcode is not None:
-        retcode = stage.reply.retcode
+    if rule and rule.reply.kind == NORMAL and rule.reply.retcode is not None:
+        retcode = rule.reply.retcode
     size = len(outcome.value) if isinstance(outcome.value, str) else 0
     return {**found, "return": outcome.value, "retcode": retcode, "bytes": size}
 
 
-async def _run(example: Example, actor: Actor) -> job.Outcome:
+async def _run(example: Example, actor: Actor) -> job.Result:
     """Run the function itself."""
     load = {"fun": example.function, "arg": list(example.args), "jid": _JID, "tgt": actor.id, "tgt_type": "glob"}
     outcome = job.begin(actor, load, 1, example.function, list(example.args))
-    found: job.Outcome = await outcome if inspect.isawaitable(outcome) else outcome
+    found: job.Result = await outcome if inspect.isawaitable(outcome) else outcome
     return found

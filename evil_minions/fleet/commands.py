@@ -1,11 +1,11 @@
-"""The commands that change a fleet while it runs."""
+"""The commands that ask, change and end a fleet while it runs."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from evil_minions.assignments import share_of
 from evil_minions.errors import UsageError
@@ -13,8 +13,12 @@ from evil_minions.fleet import control
 from evil_minions.fleet.selection import Selection
 from evil_minions.network.path import NetworkPath, Region
 
+if TYPE_CHECKING:
+    from evil_minions.fleet.status import Status
+
 EXAMPLE: Final = """\
 example (python is build/venv/bin/python, which `nox -s apply` makes):
+  python -m evil_minions status --folder /tmp/fleet
   python -m evil_minions scale 2000 --folder /tmp/fleet
   python -m evil_minions kill --share 10% --folder /tmp/fleet
   python -m evil_minions revive --folder /tmp/fleet
@@ -22,10 +26,11 @@ example (python is build/venv/bin/python, which `nox -s apply` makes):
   python -m evil_minions heal --folder /tmp/fleet
   python -m evil_minions network "rtt_ms=250 loss=1%" --share 0.3 --folder /tmp/fleet
   python -m evil_minions behave slow-tail --share 0.2 --folder /tmp/fleet
+  python -m evil_minions stop --folder /tmp/fleet
 
 exit codes: 0 as asked, 1 no fleet or it refused, 2 options that can't be used
 """
-_ORDERS: Final = {
+_COMMANDS: Final = {
     "scale": ("have so many minions in all", "{} minions came or went."),
     "kill": ("kill minions as processes", "{} minions are dead."),
     "revive": ("start killed minions again", "{} minions start again."),
@@ -34,12 +39,22 @@ _ORDERS: Final = {
     "network": ("put minions behind a network, or beside the master with rtt_ms=0", "{} minions are behind it."),
     "behave": ("have minions behave as a preset or a file says", "{} minions behave so."),
 }
-NAMES: Final = frozenset(_ORDERS)
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands to a parser."""
-    for name, (text, _) in _ORDERS.items():
+    for name, text in (("status", "print the state of a fleet"), ("stop", "end a fleet")):
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=f"{text.capitalize()}.",
+            epilog=EXAMPLE,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
+        command.add_argument("--json", action="store_true", help="print JSON")
+        command.set_defaults(run=ask)
+    for name, (text, _) in _COMMANDS.items():
         command = commands.add_parser(
             name,
             help=text,
@@ -55,6 +70,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
             command.add_argument("behaviour", help="name of a preset, or a TOML file")
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
         command.add_argument("--json", action="store_true", help="print JSON")
+        command.set_defaults(run=change)
         if name not in ("scale", "heal"):
             command.add_argument("--share", help="a share of those that it can be done to: 10%% or 0.1")
             command.add_argument("--tgt", help="a target of Salt")
@@ -96,7 +112,7 @@ def path_of(text: str) -> NetworkPath:
     return region.path
 
 
-def run(options: argparse.Namespace) -> None:
+def change(options: argparse.Namespace) -> None:
     """Carry out one of the commands, and print how many minions it changed."""
     with control.connect(options.folder) as fleet:
         match options.command:
@@ -114,4 +130,27 @@ def run(options: argparse.Namespace) -> None:
                 count = fleet.network(path_of(options.path).to_dict(), selection(options))
             case _:
                 count = fleet.behaviour(name_of(options.behaviour), selection(options))
-    print(json.dumps({"minions": count}) if options.json else _ORDERS[options.command][1].format(count))
+    print(json.dumps({"minions": count}) if options.json else _COMMANDS[options.command][1].format(count))
+
+
+def ask(options: argparse.Namespace) -> None:
+    """Print the state of a fleet, or end it."""
+    with control.connect(options.folder) as fleet:
+        if options.command == "stop":
+            fleet.stop()
+            print(json.dumps({"stopped": True}) if options.json else "The fleet ends.")
+            return
+        status = fleet.status()
+        print(json.dumps(status.to_dict()) if options.json else line(status))
+
+
+def line(status: Status) -> str:
+    """Return the state of a fleet as one line."""
+    counters = status.counters
+    others = ("pending", "rejected", "denied", "dead", "partitioned")
+    rest = "".join(f", {getattr(status, name)} {name}" for name in others if getattr(status, name))
+    return (
+        f"{status.minions} minions: {status.connected} connected, {status.ready} ready{rest} · "
+        f"{counters.publications} jobs, {counters.returns} returns, {counters.returns_acked} acknowledged · "
+        f"{status.kb_per_minion:.1f} KB each"
+    )

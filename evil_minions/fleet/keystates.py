@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from evil_minions.assignments import cast, check, part_of
+from evil_minions.assignments import assign, assignment_of, check
 from evil_minions.errors import UsageError
 
 if TYPE_CHECKING:
-    from evil_minions.assignments import Part
+    from evil_minions.assignments import Assignment
     from evil_minions.fleet.settings import FleetSettings
 
 PENDING, REJECTED, DENIED, ACCEPTED = "pending", "rejected", "denied", "accepted"
@@ -24,26 +24,24 @@ AUTOSIGN: Final = "autosign.txt"
 AUTOREJECT: Final = "autoreject.txt"
 
 
-def parts_of(text: str) -> tuple[Part, ...]:
+def parts_of(text: str) -> tuple[Assignment, ...]:
     """Return the shares in a text such as `pending=10%,denied=5%`.
 
     Raises:
         UsageError: if it is something else.
 
     """
-    parts = tuple(part_of(word.strip(), "--keys") for word in text.split(","))
-    for part in parts:
-        if part.role not in STATES:
-            raise UsageError(f"--keys {part.role} is no state of a key: there are {', '.join(STATES)}.")
-    check(parts, "--keys")
-    return parts
+    found = tuple(assignment_of(word.strip(), "--keys") for word in text.split(","))
+    for each in found:
+        if each.name not in STATES:
+            raise UsageError(f"--keys {each.name} is no state of a key: there are {', '.join(STATES)}.")
+    check(found, "--keys")
+    return found
 
 
 def states(settings: FleetSettings) -> dict[int, str]:
     """Return the states of the keys of a worker's minions by their numbers, without those that are accepted."""
-    first, end = settings.whole
-    own = range(settings.first, settings.first + settings.minions)
-    found = cast(settings.keys, own, range(first, end), settings.seed, "keys")
+    found = assign(settings.shares.keys, settings.size.numbers, range(*settings.whole), settings.seed, "keys")
     return {number: state for number, state in found.items() if state != ACCEPTED}
 
 
@@ -56,7 +54,7 @@ def write(settings: FleetSettings) -> None:
     """
     by_state: dict[str, list[str]] = {}
     for number, state in states(settings).items():
-        by_state.setdefault(state, []).append(re.escape(settings.id_format.format(number)))
+        by_state.setdefault(state, []).append(re.escape(settings.size.id_format.format(number)))
     # one expression for all, as the master tries line after line for each sign-in
     wait = "|".join([*by_state.get(PENDING, []), *by_state.get(REJECTED, [])])
     reject = "|".join(by_state.get(REJECTED, []))

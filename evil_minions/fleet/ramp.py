@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Final
 
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
-from evil_minions.minion.phase import Stage
+from evil_minions.minion.phase import Phase
 from evil_minions.samples.files import StartRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evil_minions.minion.context import Context
+    from evil_minions.behaviour.director import Director
+    from evil_minions.fleet.settings import Start
     from evil_minions.minion.minion import Minion
+    from evil_minions.minion.runtime import Runtime
+    from evil_minions.samples.journal import Journal
 
 _SUBSCRIBE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
@@ -34,46 +37,48 @@ Turn = tuple["Minion", int]
 class Ramp:
     """Brings minions up, and up again whenever that failed."""
 
-    def __init__(self, context: Context, minions: list[Minion]) -> None:
-        """Queue all minions."""
-        self._context = context
-        self._minions = minions
-        self._began = context.loop.time()
-        self._next_slot = self._began
+    def __init__(self, runtime: Runtime, start: Start, director: Director, journal: Journal) -> None:
+        """Begin without minions."""
+        self.minions: list[Minion] = []
+        self.assembled = False
+        self._runtime = runtime
+        self._start = start
+        self._director = director
+        self._journal = journal
+        self._began = self._next_slot = runtime.loop.time()
         self._to_sign_in: asyncio.Queue[Turn] = asyncio.Queue()
         self._to_tune_in: asyncio.Queue[tuple[Turn, float]] = asyncio.Queue()
         self._tried = asyncio.Event()
         self._everybody = asyncio.Event()
         self._unconnected = asyncio.Semaphore(_UNCONNECTED)
-        self.assembled = False
-        context.restart = self._restart
-        self.bring_up(minions)
+        self._untried = 0
+
+    def run(self) -> None:
+        """Queue all minions, and start as many starters as may be under way at once."""
+        self._began = self._next_slot = self._runtime.loop.time()
+        self.bring_up(self.minions)
         self._untried = self._to_sign_in.qsize()
+        self._runtime.spawn(self._assemble())
+        for _ in range(self._start.window):
+            self._runtime.spawn(self._sign_in())
+            self._runtime.spawn(self._tune_in())
 
     def bring_up(self, minions: Iterable[Minion]) -> None:
         """Start minions that aren't under way, when it is their turn."""
-        director = self._context.director
         for minion in minions:
-            if director is None or director.is_paced(minion):
+            if self._director.is_paced(minion.index):
                 self._to_sign_in.put_nowait((minion, minion.life))
             else:
-                self._context.spawn(self._rush(minion, minion.life))
+                self._runtime.spawn(self._rush(minion, minion.life))
 
-    def run(self) -> None:
-        """Start as many starters as may be under way at once."""
-        self._context.spawn(self._assemble())
-        for _ in range(self._context.settings.window):
-            self._context.spawn(self._sign_in())
-            self._context.spawn(self._tune_in())
-
-    def _restart(self, index: int, seconds: float, stage: Stage) -> None:
-        """Stop a minion, and bring it up again later; `stage` is what it is in between."""
-        self._minions[index].close(stage)
-        self._later(self._minions[index], seconds)
+    def restart(self, minion: Minion, seconds: float, phase: Phase) -> None:
+        """Stop a minion, which is in `phase` then, and bring it up again after some seconds."""
+        minion.close(phase)
+        self._later(minion, seconds)
 
     def _later(self, minion: Minion, seconds: float) -> None:
         """Bring a minion up after a while."""
-        self._context.loop.call_later(seconds, self._again, minion, minion.life)
+        self._runtime.loop.call_later(seconds, self._again, minion, minion.life)
 
     def _again(self, minion: Minion, life: int) -> None:
         """Bring a minion up unless it has ended since."""
@@ -82,9 +87,9 @@ class Ramp:
 
     async def _pace(self) -> None:
         """Wait for the next free slot of the rate."""
-        loop = self._context.loop
+        loop = self._runtime.loop
         slot = max(loop.time(), self._next_slot)
-        self._next_slot = slot + 1.0 / self._context.settings.auth_rate
+        self._next_slot = slot + 1.0 / self._start.auth_rate
         await asyncio.sleep(slot - loop.time())
 
     async def _sign_in(self) -> None:
@@ -95,8 +100,8 @@ class Ramp:
                 await self._pace()
             await self._unconnected.acquire()
             if minion.life == life and await self._attempt(minion, life):
-                self._to_tune_in.put_nowait(((minion, life), self._context.loop.time() - self._began))
-                self._context.spawn(self._connect(minion, life))
+                self._to_tune_in.put_nowait(((minion, life), self._runtime.loop.time() - self._began))
+                self._runtime.spawn(self._connect(minion, life))
             else:
                 self._unconnected.release()
             self._untried -= 1
@@ -106,7 +111,7 @@ class Ramp:
     async def _rush(self, minion: Minion, life: int) -> None:
         """Bring a minion up out of turn."""
         if await self._attempt(minion, life):
-            await self._finish(minion, life, self._context.loop.time() - self._began)
+            await self._finish(minion, life, self._runtime.loop.time() - self._began)
 
     async def _attempt(self, minion: Minion, life: int) -> bool:
         """Sign a minion in, and see to it that it is tried again if that fails; return whether it is in."""
@@ -116,13 +121,13 @@ class Ramp:
             if minion.life != life:
                 return False
             if isinstance(error, PendingError):
-                self._context.counters.auth_retries += 1
+                self._runtime.counters.auth_retries += 1
                 self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
                 return False
-            self._context.report(error)
+            self._runtime.report(error)
             if isinstance(error, RejectedError):
                 # a real minion ends here, and its service manager starts it again
-                self._restart(minion.index, minion.rng.uniform(*defaults.REJECTED_WAIT), Stage.REFUSED)
+                self.restart(minion, minion.rng.uniform(*defaults.REJECTED_WAIT), Phase.REFUSED)
             else:
                 self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
             return False
@@ -130,8 +135,8 @@ class Ramp:
 
     async def _connect(self, minion: Minion, life: int) -> None:
         """Keep the place of a minion that is signed in until it is connected, or has ended, or for a while."""
-        deadline = self._context.loop.time() + _SUBSCRIBE_SECONDS
-        while self._context.loop.time() < deadline and minion.life == life and not minion.connected:  # noqa: ASYNC110 - hundreds of minions would set the event
+        deadline = self._runtime.loop.time() + _SUBSCRIBE_SECONDS
+        while self._runtime.loop.time() < deadline and minion.life == life and not minion.connected:  # noqa: ASYNC110 - hundreds of minions would set the event
             await asyncio.sleep(_LOOK_SECONDS)
         self._unconnected.release()
 
@@ -142,10 +147,10 @@ class Ramp:
         """
         if self._untried:
             await self._tried.wait()
-        loop = self._context.loop
+        loop = self._runtime.loop
         deadline = loop.time() + _SUBSCRIBE_SECONDS
         while loop.time() < deadline and not all(  # noqa: ASYNC110 - thousands of minions would set the event
-            minion.connected for minion in self._minions if minion.stage >= Stage.AUTHENTICATED
+            minion.connected for minion in self.minions if minion.phase >= Phase.AUTHENTICATED
         ):
             await asyncio.sleep(_LOOK_SECONDS)
         self.assembled = True
@@ -168,9 +173,9 @@ class Ramp:
             pillar_time, ready_time = await minion.tune_in()
         except ExchangeError as error:
             if minion.life == life:
-                self._context.report(error)
-                self._restart(minion.index, defaults.ACCEPTANCE_WAIT_TIME, Stage.IDLE)
+                self._runtime.report(error)
+                self.restart(minion, defaults.ACCEPTANCE_WAIT_TIME, Phase.IDLE)
             return
-        if minion.life == life and minion.stage == Stage.READY:
+        if minion.life == life and minion.phase == Phase.READY:
             row = StartRow(minion.id, signed_in, pillar_time - self._began, ready_time - self._began)
-            self._context.sample(self._context.starts, row)
+            self._journal.add(row)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evil_minions.errors import ControlError
-from evil_minions.rng import lot, portion, ranked
+from evil_minions.rng import portion, ranked, stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,4 +53,4 @@ class Selection:
         """Return the chosen ones of the minions' numbers that an order could be for; a target was matched before."""
         if self.share is None:
             return list(candidates)
-        return ranked(candidates, lot(seed, "order", turn))[: portion(self.share, len(candidates))]
+        return ranked(candidates, stream(seed, "order", turn))[: portion(self.share, len(candidates))]

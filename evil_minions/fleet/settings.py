@@ -1,95 +1,160 @@
-"""What a fleet is told at its start."""
+"""What a fleet is told at its start, in groups that belong together."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.assignments import Part, check
+from evil_minions import defaults
+from evil_minions.assignments import Assignment, check
 from evil_minions.errors import UsageError
 from evil_minions.inventory.target import KINDS, Target, needs_pillar
 from evil_minions.network.path import NetworkPath, Region
-from evil_minions.network.transports.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DEFAULT_ID_FORMAT: Final = "minion-{:05d}"
 KEEP, DROP = "keep", "drop"
 _PORTS: Final = range(1, 65536)
-_PATHS: Final = ("folder", "grains", "population", "recording")
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """The master of a fleet."""
+
+    # as minions report it in their grains
+    name: str
+    # its IP address
+    address: str
+    request_port: int = defaults.REQUEST_PORT
+    # the master's own option `transport`
+    transport: str = defaults.TRANSPORTS[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many minions there are, and what they are called."""
+
+    minions: int
+    # number of the first one
+    first: int = 0
+    # most minions of a worker process
+    per_process: int = defaults.PER_PROCESS
+    # holds a place for the number
+    id_format: str = defaults.ID_FORMAT
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the minions."""
+        return range(self.first, self.first + self.minions)
+
+    def ids(self) -> list[str]:
+        """Return the ids of the minions."""
+        return [self.id_format.format(number) for number in self.numbers]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The pace of the start; neither bounds minions that start later."""
+
+    # most sign-ins that are begun in a second
+    auth_rate: float = defaults.AUTH_RATE
+    # most sign-ins that are under way, and as many pillars
+    window: int = defaults.WINDOW
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What minions report of themselves."""
+
+    # a template of grains, in place of the package's
+    grains: Path | None = None
+    # a file of systems, roles and sites in shares; excludes `grains`
+    population: Path | None = None
+    # an address that all minions report beside their own, so that the master takes them for present
+    connects_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """What minions answer, and send unasked."""
+
+    # a recording that they replay
+    recording: Path | None = None
+    # what its times are multiplied by
+    slowdown: float = defaults.SLOWDOWN
+    # the spread of a log-normal factor on top of that
+    jitter: float = defaults.JITTER
+    # so many made-up states in a highstate; None runs the master's own state files
+    states: int | None = None
+    # whether minions keep those files and what the states have done: KEEP or DROP
+    file_cache: str = KEEP
+    # seconds between two beacon events of a minion; 0 is none
+    beacon_interval: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What shares of the fleet get, as it starts."""
+
+    # behaviours: names of presets, or paths of files
+    behaviours: tuple[Assignment, ...] = ()
+    # states of keys, see `evil_minions.fleet.keystates`
+    keys: tuple[Assignment, ...] = ()
+    # networks, for shares or for targets; of several targets that mean a minion the last one holds
+    network: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """One fleet, or a worker's share of it.
+    """One fleet, or one worker's share of it."""
 
-    `address` is the master's IP address, `first` the number of the first minion, `auth_rate` the most sign-ins that
-    are begun in a second at the start, `window` the most that are under way then. `behaviours` and `keys` are shares
-    of the fleet as it starts, which has the numbers from `whole[0]` up to `whole[1]`. `recording` is what the minions
-    replay, `slowdown` what its times are multiplied by, `jitter` the spread of a log-normal factor on top.
-    `states` is the number of made-up states of a highstate, None for those of the master's own files; `file_cache`
-    says whether minions keep these files and what states have done, `beacon_interval` the seconds between two beacon
-    events of a minion, `connects_from` an address that all minions report beside their own. `network` are networks
-    between minions and master, for shares of the fleet or for targets, of which the last one holds.
-    """
-
-    master: str
-    address: str
-    request_port: int
-    minions: int
+    master: Master
+    size: Size
+    # for control socket, keys and samples
     folder: Path
-    first: int = 0
-    per_process: int = 2500
-    id_format: str = DEFAULT_ID_FORMAT
-    seed: int = 1
-    auth_rate: float = 300.0
-    window: int = 48
-    grains: Path | None = None
-    recording: Path | None = None
-    slowdown: float = 1.0
-    jitter: float = 0.1
-    states: int | None = None
-    beacon_interval: float = 0.0
-    connects_from: str | None = None
+    # of all random numbers
+    seed: int = defaults.SEED
+    start: Start = field(default_factory=Start)
+    looks: Looks = field(default_factory=Looks)
+    replies: Replies = field(default_factory=Replies)
+    shares: Shares = field(default_factory=Shares)
+    # the number of the worker
     worker: int = 0
-    behaviours: tuple[Part, ...] = ()
-    keys: tuple[Part, ...] = ()
-    population: Path | None = None
+    # of a worker: the numbers of the fleet as it starts, from the first up to the second
     whole: tuple[int, int] = (0, 0)
-    transport: str = "zeromq"
-    network: tuple[Region, ...] = ()
-    file_cache: str = KEEP
 
     def check(self) -> None:
         """Raise UsageError if a value can't be used."""
-        if self.minions < 1 or self.per_process < 1 or self.first < 0:
+        size = self.size
+        if size.minions < 1 or size.per_process < 1 or size.first < 0:
             raise UsageError("A fleet has at least one minion, one minion for each process, and no negative numbers.")
-        if self.request_port not in _PORTS:
-            raise UsageError(f"{self.request_port} is no port: give one between 1 and 65535.")
-        if self.transport not in TRANSPORTS:
-            raise UsageError(f"There is no transport {self.transport!r}: give one of {', '.join(TRANSPORTS)}.")
-        if self.auth_rate <= 0:
+        if self.master.request_port not in _PORTS:
+            raise UsageError(f"{self.master.request_port} is no port: give one between 1 and 65535.")
+        if self.master.transport not in defaults.TRANSPORTS:
+            names = ", ".join(defaults.TRANSPORTS)
+            raise UsageError(f"There is no transport {self.master.transport!r}: give one of {names}.")
+        if self.start.auth_rate <= 0:
             raise UsageError("--auth-rate must be more than 0.")
-        if self.grains and self.population:
+        if self.looks.grains and self.looks.population:
             raise UsageError("--grains and --population exclude each other: leave one out.")
-        check(self.behaviours, "--behaviour")
-        check([Part("", region.share or 0.0) for region in self.network], "--network")
+        check(self.shares.behaviours, "--behaviour")
+        check([Assignment("", region.share or 0.0) for region in self.shares.network], "--network")
         self._check_networks()
-        self._check_traffic()
+        self._check_replies()
         try:
-            distinct = self.id_format.format(0) != self.id_format.format(1)
+            distinct = size.id_format.format(0) != size.id_format.format(1)
         except (IndexError, KeyError, ValueError):
             distinct = False
         if not distinct:
             raise UsageError(
-                f"--id-format {self.id_format!r} must hold a place for a number, such as 'minion-{{:05d}}'."
+                f"--id-format {size.id_format!r} must hold a place for a number, such as 'minion-{{:05d}}'."
             )
 
     def _check_networks(self) -> None:
-        for region in self.network:
+        for region in self.shares.network:
             if region.tgt_type not in KINDS:
                 raise UsageError(f"tgt_type of a network is {region.tgt_type!r}: give one of {', '.join(KINDS)}.")
             if region.tgt is not None and needs_pillar(Target(region.tgt, region.tgt_type)):
@@ -98,56 +163,56 @@ class FleetSettings:
                     "name ids or grains."
                 )
 
-    def _check_traffic(self) -> None:
-        """Raise UsageError if a value of what minions answer and send can't be used."""
-        if self.slowdown < 0 or self.jitter < 0:
+    def _check_replies(self) -> None:
+        replies = self.replies
+        if replies.slowdown < 0 or replies.jitter < 0:
             raise UsageError("--slowdown and --jitter must not be negative.")
-        if self.states is not None and self.states < 1:
+        if replies.states is not None and replies.states < 1:
             raise UsageError("--states must be at least 1.")
-        if self.file_cache not in (KEEP, DROP):
-            raise UsageError(f"--file-cache {self.file_cache} is unknown: give {KEEP} or {DROP}.")
-        if self.beacon_interval < 0:
+        if replies.file_cache not in (KEEP, DROP):
+            raise UsageError(f"--file-cache {replies.file_cache} is unknown: give {KEEP} or {DROP}.")
+        if replies.beacon_interval < 0:
             raise UsageError("--beacon-interval must not be negative.")
 
-    def ids(self) -> list[str]:
-        """Return the ids of the minions."""
-        return [self.id_format.format(number) for number in range(self.first, self.first + self.minions)]
-
-    def shares(self) -> Iterator[FleetSettings]:
+    def workers(self) -> Iterator[FleetSettings]:
         """Return the settings of each worker: as few as needed, of equal size."""
-        count = -(-self.minions // self.per_process)
-        whole = (self.first, self.first + self.minions)
-        first = self.first
+        minions = self.size.minions
+        count = -(-minions // self.size.per_process)
+        start = Start(self.start.auth_rate / count, max(4, self.start.window // count))
+        whole = (self.size.first, self.size.first + minions)
+        first = self.size.first
         for worker in range(count):
-            minions = self.minions // count + (worker < self.minions % count)
-            yield replace(
-                self,
-                worker=worker,
-                whole=whole,
-                first=first,
-                minions=minions,
-                auth_rate=self.auth_rate / count,
-                window=max(4, self.window // count),
-            )
-            first += minions
+            size = replace(self.size, first=first, minions=minions // count + (worker < minions % count))
+            yield replace(self, worker=worker, whole=whole, size=size, start=start)
+            first += size.minions
 
     def to_json(self) -> str:
         """Return the settings as one line."""
-        data: dict[str, Any] = asdict(self)
-        for name in _PATHS:
-            data[name] = str(data[name]) if data[name] else None
-        return json.dumps(data)
+        return json.dumps(asdict(self), default=str)
 
     @classmethod
     def from_json(cls, text: str) -> FleetSettings:
         """Return the settings that `to_json` wrote."""
-        data = json.loads(text)
-        for name in _PATHS:
-            data[name] = Path(data[name]) if data[name] else None
-        for name in ("behaviours", "keys"):
-            data[name] = tuple(Part(**part) for part in data[name])
-        data["whole"] = tuple(data["whole"])
-        data["network"] = tuple(
-            Region(**{**region, "path": NetworkPath(**region["path"])}) for region in data["network"]
+        data: dict[str, Any] = json.loads(text)
+        shares = data["shares"]
+        return cls(
+            master=Master(**data["master"]),
+            size=Size(**data["size"]),
+            folder=Path(data["folder"]),
+            seed=data["seed"],
+            start=Start(**data["start"]),
+            looks=Looks(**_paths(data["looks"], "grains", "population")),
+            replies=Replies(**_paths(data["replies"], "recording")),
+            shares=Shares(
+                tuple(Assignment(**each) for each in shares["behaviours"]),
+                tuple(Assignment(**each) for each in shares["keys"]),
+                tuple(Region(**{**region, "path": NetworkPath(**region["path"])}) for region in shares["network"]),
+            ),
+            worker=data["worker"],
+            whole=tuple(data["whole"]),
         )
-        return cls(**data)
+
+
+def _paths(data: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return a group of settings with the paths of some of them."""
+    return {**data, **{name: Path(data[name]) for name in names if data[name] is not None}}

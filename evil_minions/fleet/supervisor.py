@@ -58,10 +58,10 @@ class Supervisor:
 
         """
         settings.check()
-        for part in settings.behaviours:
-            library.load(part.role)
-        if settings.population:
-            load_population(settings.population)
+        for each in settings.shares.behaviours:
+            library.load(each.name)
+        if settings.looks.population:
+            load_population(settings.looks.population)
         self.settings = settings
         self.stopping = asyncio.Event()
         self._workers: list[WorkerLink] = []
@@ -86,11 +86,10 @@ class Supervisor:
                 for old in folder.glob(pattern):
                     old.unlink()
             keys.load_pool(folder)
-            if self.settings.keys:
-                keystates.write(
-                    replace(self.settings, whole=(self.settings.first, self.settings.first + self.settings.minions))
-                )
-            for share in self.settings.shares():
+            if self.settings.shares.keys:
+                numbers = self.settings.size.numbers
+                keystates.write(replace(self.settings, whole=(numbers.start, numbers.stop)))
+            for share in self.settings.workers():
                 await self._start(share)
         except OSError as error:
             await self._close()
@@ -229,30 +228,31 @@ class Supervisor:
         changed = 0
         left = minions
         for worker, share in zip(list(self._workers), list(self._shares), strict=True):
-            room = share.minions
+            room = share.size.minions
             if share is self._shares[-1]:
-                room = max(room, min(left, self.settings.per_process))
-                self._shares[-1] = replace(share, minions=room)
+                room = max(room, min(left, self.settings.size.per_process))
+                self._shares[-1] = replace(share, size=replace(share.size, minions=room))
             changed += (await worker.ask({"do": "scale", "minions": min(left, room)}))["minions"]
             left -= min(left, room)
         while left:
             last = self._shares[-1]
-            size = min(left, self.settings.per_process)
-            await self._start(replace(last, worker=last.worker + 1, first=last.first + last.minions, minions=size))
-            changed += size
-            left -= size
+            count = min(left, self.settings.size.per_process)
+            more = replace(last.size, first=last.size.numbers.stop, minions=count)
+            await self._start(replace(last, worker=last.worker + 1, size=more))
+            changed += count
+            left -= count
         return changed
 
     async def _why(self, status: Status) -> str:
         """Return why minions are not ready, in words that say what to do."""
-        wanted = status.minions - status.expected if self.settings.keys else 0
+        wanted = status.minions - status.expected if self.settings.shares.keys else 0
         turned_away = status.pending + status.rejected + status.denied
         if status.pending and turned_away > wanted:
             return f"{status.pending} keys wait for acceptance: salt-key -A"
         if turned_away > wanted:
             return f"the master rejected or denied {status.rejected + status.denied} keys: salt-key -L shows them"
         if not status.authenticated:
-            address, port = self.settings.address, self.settings.request_port
+            address, port = self.settings.master.address, self.settings.master.request_port
             try:
                 _, writer = await asyncio.wait_for(asyncio.open_connection(address, port), _KNOCK_SECONDS)
             except (OSError, TimeoutError):

@@ -20,13 +20,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from evil_minions.errors import EvilMinionsError
-from evil_minions.fleet import catalogue
-from evil_minions.fleet.minions import Crowd
-from evil_minions.fleet.ramp import Ramp
+from evil_minions.fleet import assembly, catalogue
 from evil_minions.fleet.settings import FleetSettings
 from evil_minions.inventory.target import Target
-from evil_minions.minion.context import Context
-from evil_minions.minion.phase import Stage
+from evil_minions.minion.phase import Phase
 
 _PR_SET_PDEATHSIG: Final = 1
 # glibc's options of mallopt(3)
@@ -48,37 +45,23 @@ class Worker:
 
     def __init__(self, settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> None:
         """Make the minions; none of them does anything yet. What the process takes without them is measured before."""
-        self.context = Context(settings, loop)
+        self.set, self._ramp = assembly.make(settings, loop)
         self._base_rss_kb = rss_kb()
-        self.crowd = Crowd(self.context)
-        self._ramp: Ramp | None = None
-        self.context.subscribed = self._subscribed
-        # a master publishes for all whose keys it has accepted, whatever became of them since
-        self.context.known = lambda index: self.crowd.minions[index].signed_in_once
-        self.stopping = asyncio.Event()
-        self.error: EvilMinionsError | None = None
-        self.context.fatal = self._fail
-        loop.set_exception_handler(self.context.unhandled)
-
-    def _subscribed(self, index: int) -> bool:
-        """Return whether a minion hears of publications and will run them."""
-        minion = self.crowd.minions[index]
-        return minion.stage >= Stage.TUNED and minion.subscribed
-
-    def _fail(self, error: EvilMinionsError) -> None:
-        """End the worker because of `error`."""
-        self.error = self.error or error
-        self.stopping.set()
+        self.set.populate()
+        self._begun = False
+        self._runtime = self.set.shared.runtime
+        self._journal = self.set.shared.journal
+        loop.set_exception_handler(self._runtime.unhandled)
 
     def status(self) -> dict[str, Any]:
         """Return the state of the worker, as the supervisor reports it."""
         return {
             "pid": os.getpid(),
-            **self.crowd.counts(),
+            **self.set.counts(),
             "rss_kb": rss_kb(),
             "base_rss_kb": self._base_rss_kb,
             "cpu_s": time.process_time(),
-            "counters": self.context.counters.as_dict(),
+            "counters": self._runtime.counters.as_dict(),
         }
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -88,23 +71,29 @@ class Worker:
                 return self.status()
             case "flush" | "stop" as do:
                 if do == "stop":
-                    self.stopping.set()
+                    self._runtime.stopping.set()
                 else:
-                    self.context.flush()
+                    self._journal.flush()
                 return {}
             case "match":
                 target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
-                return {"ids": self.crowd.ids(target)}
+                return {"ids": self.set.ids(target)}
             case "knows":
-                known = catalogue.names(self.context.replay)
+                known = catalogue.names(self.set.shared.answers.replay)
                 return {"unknown": catalogue.unknown(request["functions"], known)}
             case "pillar":
-                index = {name: number for number, name in enumerate(self.context.ids)}.get(request["id"])
-                return {} if index is None else {"pillar": self.context.pillars.get(index)}
-            case _ if self._ramp is not None:
-                return self.crowd.answer(request, self._ramp)
+                inventory = self.set.shared.inventory
+                index = {name: number for number, name in enumerate(inventory.ids)}.get(request["id"])
+                return {} if index is None else {"pillar": inventory.pillars.get(index)}
+            case _ if self._begun:
+                return self.set.answer(request)
             case _:
                 raise EvilMinionsError("An order came before the start.")
+
+    @property
+    def error(self) -> EvilMinionsError | None:
+        """What ended the worker, if anything did."""
+        return self._runtime.error
 
     async def serve(self, link: socket.socket) -> None:
         """Answer the supervisor line by line until it hangs up."""
@@ -113,33 +102,33 @@ class Worker:
             reply = json.dumps(self.answer(json.loads(line)), default=str)
             writer.write(reply.encode() + b"\n")
             await writer.drain()
-        self.stopping.set()
+        self._runtime.stopping.set()
 
     async def run(self, link: socket.socket) -> None:
         """Live until told to stop."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stopping.set)
-        self._ramp = Ramp(self.context, self.crowd.minions)
+            loop.add_signal_handler(number, self._runtime.stopping.set)
+        self._begun = True
         self._ramp.run()
-        self.context.spawn(self.serve(link))
+        self._runtime.spawn(self.serve(link))
         settled = False
-        while not self.stopping.is_set():
-            self.context.flush()
-            if not settled and all(minion.stage == Stage.READY for minion in self.crowd.minions):
+        while not self._runtime.stopping.is_set():
+            self._journal.flush()
+            if not settled and all(minion.phase == Phase.READY for minion in self.set.minions):
                 settled = True
                 gc.collect()
                 gc.freeze()
             try:
-                await asyncio.wait_for(self.stopping.wait(), _FLUSH_SECONDS)
+                await asyncio.wait_for(self._runtime.stopping.wait(), _FLUSH_SECONDS)
             except TimeoutError:
                 continue
-        self.context.flush()
-        self.context.tallies.closed = True
-        await self.context.planner.close()
-        for minion in self.crowd.minions:
+        self._journal.flush()
+        self._journal.tallies.closed = True
+        await self.set.shared.answers.planner.close()
+        for minion in self.set.minions:
             minion.close()
-        self.context.flush()
+        self._journal.flush()
 
 
 def _prepare() -> None:

@@ -35,7 +35,7 @@ class WorkerLink:
     ) -> None:
         """Use a process that has been started for the minions that `settings` say."""
         self.process = process
-        self._first, self._last = settings.first, settings.first + settings.minions - 1
+        self._first, self._last = settings.size.numbers[0], settings.size.numbers[-1]
         self._silent = False
         self._reader = reader
         self._writer = writer

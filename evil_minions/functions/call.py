@@ -41,7 +41,7 @@ class Host(Protocol):
     def rng(self) -> random.Random:
         """The source of chance for what belongs to no job."""
 
-    def chance(self, pid: int) -> random.Random:
+    def job_rng(self, pid: int) -> random.Random:
         """Return the source of chance of the job with this process id; draw at once."""
 
     @property
@@ -110,7 +110,7 @@ class Call:
     @property
     def rng(self) -> random.Random:
         """This job's source of chance, the same in each run with the same seed; draw at once, and ask only once."""
-        return self.host.chance(self.pid)
+        return self.host.job_rng(self.pid)
 
     def others(self) -> list[dict[str, Any]]:
         """Return the data of the jobs that run beside this one."""

@@ -20,7 +20,7 @@ _SEPARATOR: Final = re.compile(r"\s*(&&|\|\||;)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Printed:
     """What one command printed, its exit code, the seconds it takes, and whether the shell ends with it."""
 
     text: str = ""
@@ -29,49 +29,49 @@ class Outcome:
     ends: bool = False
 
 
-def _exit(words: list[str], grains: Mapping[str, Any]) -> Outcome:  # noqa: ARG001 - every command has these arguments
+def _exit(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001 - every command has these arguments
     """End the shell with a code."""
-    return Outcome(code=int(words[1]) & 255 if len(words) > 1 and words[1].isdigit() else 0, ends=True)
+    return Printed(code=int(words[1]) & 255 if len(words) > 1 and words[1].isdigit() else 0, ends=True)
 
 
-def _echo(words: list[str], grains: Mapping[str, Any]) -> Outcome:  # noqa: ARG001
+def _echo(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001
     """Print the words."""
-    return Outcome(" ".join(words[1:]))
+    return Printed(" ".join(words[1:]))
 
 
-def _sleep(words: list[str], grains: Mapping[str, Any]) -> Outcome:  # noqa: ARG001
+def _sleep(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001
     """Take a while."""
     try:
-        return Outcome(seconds=max(0.0, float(words[1])))
+        return Printed(seconds=max(0.0, float(words[1])))
     except (IndexError, ValueError):
-        return Outcome("sleep: missing operand", 1)
+        return Printed("sleep: missing operand", 1)
 
 
-def _uname(words: list[str], grains: Mapping[str, Any]) -> Outcome:
+def _uname(words: list[str], grains: Mapping[str, Any]) -> Printed:
     """Print the kernel's name, release or node name."""
     names = {"-s": "kernel", "-r": "kernelrelease", "-n": "nodename", "-m": "cpuarch", "-v": "kernelversion"}
-    return Outcome(" ".join(str(grains[names.get(word, "kernel")]) for word in words[1:] or ["-s"]))
+    return Printed(" ".join(str(grains[names.get(word, "kernel")]) for word in words[1:] or ["-s"]))
 
 
-def _hostname(words: list[str], grains: Mapping[str, Any]) -> Outcome:
+def _hostname(words: list[str], grains: Mapping[str, Any]) -> Printed:
     """Print the name of the host."""
-    return Outcome(str(grains["fqdn" if "-f" in words[1:] else "host"]))
+    return Printed(str(grains["fqdn" if "-f" in words[1:] else "host"]))
 
 
-_COMMANDS: Final[dict[str, Callable[[list[str], Mapping[str, Any]], Outcome]]] = {
+_COMMANDS: Final[dict[str, Callable[[list[str], Mapping[str, Any]], Printed]]] = {
     "echo": _echo,
     "exit": _exit,
-    "false": lambda _words, _grains: Outcome(code=1),
+    "false": lambda _words, _grains: Printed(code=1),
     "hostname": _hostname,
     "sleep": _sleep,
-    "true": lambda _words, _grains: Outcome(),
+    "true": lambda _words, _grains: Printed(),
     "uname": _uname,
-    "uptime": lambda _words, _grains: Outcome(" 12:00:00 up 9 days,  3:07,  0 users,  load average: 0.08, 0.03, 0.01"),
-    "whoami": lambda _words, _grains: Outcome("root"),
+    "uptime": lambda _words, _grains: Printed(" 12:00:00 up 9 days,  3:07,  0 users,  load average: 0.08, 0.03, 0.01"),
+    "whoami": lambda _words, _grains: Printed("root"),
 }
 
 
-def execute(line: str, grains: Mapping[str, Any]) -> Outcome:
+def execute(line: str, grains: Mapping[str, Any]) -> Printed:
     """Return what a shell line does: commands with `;`, `&&` and `||` between them, no pipes or redirections.
 
     A command that the table doesn't have isn't found, as on a host that doesn't have it.
@@ -89,19 +89,19 @@ def execute(line: str, grains: Mapping[str, Any]) -> Outcome:
             printed.append(outcome.text)
         if outcome.ends:
             break
-    return Outcome("\n".join(printed), code, seconds)
+    return Printed("\n".join(printed), code, seconds)
 
 
-def _command(text: str, grains: Mapping[str, Any]) -> Outcome:
+def _command(text: str, grains: Mapping[str, Any]) -> Printed:
     """Return what one simple command does."""
     try:
         words = shlex.split(text)
     except ValueError:
-        return Outcome("/bin/bash: -c: line 1: syntax error", _SYNTAX)
+        return Printed("/bin/bash: -c: line 1: syntax error", _SYNTAX)
     if not words:
-        return Outcome()
+        return Printed()
     run = _COMMANDS.get(words[0])
-    return run(words, grains) if run else Outcome(_unknown(words[0], str(grains.get("shell", "/bin/sh"))), NOT_FOUND)
+    return run(words, grains) if run else Printed(_unknown(words[0], str(grains.get("shell", "/bin/sh"))), NOT_FOUND)
 
 
 def _unknown(command: str, shell: str) -> str:

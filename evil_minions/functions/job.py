@@ -29,7 +29,7 @@ _SPREAD: Final = 0.3
 _GENERIC_ERROR: Final = 1
 
 
-class Outcome(NamedTuple):
+class Result(NamedTuple):
     """What a function left: its value and exit code, and for a failure the outputter it asks for and the exception."""
 
     value: Any
@@ -62,7 +62,7 @@ def start_delay(load: Load, rng: random.Random, answers: Answers | None = None) 
 
 
 def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> Any:  # noqa: ANN401 - a value or a coroutine
-    """Call one function; what comes back is an Outcome, or a coroutine that returns one."""
+    """Call one function; what comes back is an Result, or a coroutine that returns one."""
     function = find(host.replay, name, args)
     if function is None:
         return _missing(name)
@@ -80,7 +80,7 @@ def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> A
         CURRENT.reset(token)
 
 
-def _missing(name: str) -> Outcome:
+def _missing(name: str) -> Result:
     """Return the outcome of a function that isn't there."""
     text = f"'{name}' is not available."
     function: Any = name
@@ -88,11 +88,11 @@ def _missing(name: str) -> Outcome:
         # in a job of several functions Salt calls the name itself, and reports what comes of that
         function()
     except TypeError as error:
-        return Outcome(text, _GENERIC_ERROR, "nested", error)
-    return Outcome(text, _GENERIC_ERROR, "nested")
+        return Result(text, _GENERIC_ERROR, "nested", error)
+    return Result(text, _GENERIC_ERROR, "nested")
 
 
-async def _awaited(coroutine: Any, call: Call, name: str) -> Outcome:  # noqa: ANN401 - any function's coroutine
+async def _awaited(coroutine: Any, call: Call, name: str) -> Result:  # noqa: ANN401 - any function's coroutine
     """Wait for a function."""
     CURRENT.set(call)
     try:
@@ -101,15 +101,15 @@ async def _awaited(coroutine: Any, call: Call, name: str) -> Outcome:  # noqa: A
         return _failed(error, name)
 
 
-def _succeeded(value: Any, call: Call) -> Outcome:  # noqa: ANN401 - whatever a function returns
+def _succeeded(value: Any, call: Call) -> Result:  # noqa: ANN401 - whatever a function returns
     """Return the outcome of a function that returned; a dictionary may say itself that it failed."""
     retcode = call.retcode
     if not retcode and isinstance(value, dict) and not all(value.get(name, True) for name in ("result", "success")):
         retcode = _GENERIC_ERROR
-    return Outcome(value, retcode, call.out)
+    return Result(value, retcode, call.out)
 
 
-def _failed(error: Exception, name: str) -> Outcome:
+def _failed(error: Exception, name: str) -> Result:
     """Return the outcome of a function that raised."""
     if isinstance(error, CommandExecutionError):
         text = f"ERROR: {error}"
@@ -119,10 +119,10 @@ def _failed(error: Exception, name: str) -> Outcome:
         text = f"Passed invalid arguments to {name}: {error}\n{FUNCTIONS[name].documentation()}"
     else:
         text = f"The minion function caused an exception: {''.join(traceback.format_exception(error))}"
-    return Outcome(text, _GENERIC_ERROR, "nested", error)
+    return Result(text, _GENERIC_ERROR, "nested", error)
 
 
-def single_return(load: Load, minion_id: str, outcome: Outcome) -> Load:
+def single_return(load: Load, minion_id: str, outcome: Result) -> Load:
     """Return the load of a job with one function."""
     result: Load = {
         "cmd": "_return",
@@ -147,7 +147,7 @@ def single_return(load: Load, minion_id: str, outcome: Outcome) -> Load:
     return result
 
 
-def literal_return(load: Load, minion_id: str, outcome: Outcome) -> Load:
+def literal_return(load: Load, minion_id: str, outcome: Result) -> Load:
     """Return the load of a job whose functions all have the same outcome, without being run."""
     if not is_multiple(load):
         return single_return(load, minion_id, outcome)

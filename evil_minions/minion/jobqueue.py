@@ -6,32 +6,45 @@ lies on the minion's disk and is looked at every 0.2 s.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import asyncio
 
-    from evil_minions.minion.minion import Minion
     from evil_minions.minion.publication import Publication
 
 LOOK_SECONDS: Final = 0.2
 BYPASS: Final = "__ignore_process_count_max"
 
 
-class JobQueue:
-    """The jobs that wait on one minion; `start` is called with each of them when a process is free."""
+class QueueOwner(Protocol):
+    """The minion whose jobs wait."""
 
-    def __init__(self, minion: Minion, most: float, start: Callable[[Minion, Publication], None]) -> None:
-        """Begin empty; `most` is how many jobs may run at a time."""
-        self._minion = minion
+    def busy(self) -> int:
+        """Return how many jobs run."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the minion runs; its queue is on disk, and waits while it doesn't."""
+
+    def start(self, publication: Publication) -> None:
+        """Start a job for which a process is free."""
+
+
+class JobQueue:
+    """The jobs that wait on one minion; `most` is how many may run at a time."""
+
+    def __init__(self, minion: QueueOwner, most: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin empty."""
         self.most = most
-        self._start = start
+        self._minion = minion
+        self._loop = loop
         self._waiting: list[Publication] = []
 
     def take(self, publication: Publication) -> None:
         """Start a job, or have it wait if enough run and its publisher does not say that it must not."""
         if self._minion.busy() < self.most or publication.load.get(BYPASS):
-            self._start(self._minion, publication)
+            self._minion.start(publication)
             return
         self._waiting.append(publication)
         if len(self._waiting) == 1:
@@ -45,13 +58,12 @@ class JobQueue:
 
     def _look_later(self) -> None:
         """Look again after a while."""
-        self._minion.context.loop.call_later(LOOK_SECONDS, self._look)
+        self._loop.call_later(LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
         """Start as many waiting jobs as there are free processes."""
-        # the queue is on disk: a minion that ends finds it again when it has started
-        if self._minion.channel is not None:
+        if self._minion.is_up:
             while self._waiting and self._minion.busy() < self.most:
-                self._start(self._minion, self._waiting.pop(0))
+                self._minion.start(self._waiting.pop(0))
         if self._waiting:
             self._look_later()

@@ -1,11 +1,11 @@
-"""How far a minion has come in its start, or why it doesn't."""
+"""The phases of a minion's life: how far its start has come, or why it doesn't start."""
 
 from __future__ import annotations
 
 import enum
 
 
-class Stage(enum.IntEnum):
+class Phase(enum.IntEnum):
     """How far a minion has come; below IDLE it isn't under way.
 
     GONE is outside a fleet that was scaled down, DEAD was killed, REFUSED was turned away by the master and waits to

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.errors import ForgeryError, SealError
+from evil_minions.errors import CryptoError, ForgeryError
 from evil_minions.inventory.target import target_of
 from evil_minions.protocol.publication import decrypt, is_job
 from evil_minions.samples.tally import Tally
@@ -41,14 +41,14 @@ class Publication:
     `chosen` and `seen` hold one byte for each minion index. `load` is what a real minion's job holds, shared by all.
     """
 
-    __slots__ = ("chosen", "fun", "jid", "load", "lot", "nth", "seen", "serial", "tally")
+    __slots__ = ("chosen", "fun", "jid", "load", "nth", "seen", "serial", "stream", "tally")
 
     def __init__(self, load: Load, serial: int, chosen: bytes) -> None:
         """Keep the load, with what a minion adds before it starts a job."""
         self.load: Load = {**load, "resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
         self.serial = serial
         # those of the tally
-        self.lot = self.nth = 0
+        self.stream = self.nth = 0
         self.jid: str = load["jid"]
         self.fun: str = load["fun"] if isinstance(load["fun"], str) else ";".join(load["fun"])
         self.chosen = chosen
@@ -87,7 +87,7 @@ class Publications:
             publication = self._new(decrypt(frame, aes, self._master))
         except ForgeryError:
             publication = self._nobodys()
-        except SealError:
+        except CryptoError:
             publication = None
         self._frames[key] = publication
         self._frame_bytes += len(frame)

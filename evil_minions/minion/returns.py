@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evil_minions.network.request import SealedRequest
+from evil_minions.network.request import EncryptedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evil_minions.samples.counters import Counters
 
 
-class ReturnRequest(SealedRequest):
+class ReturnRequest(EncryptedRequest):
     """The return of a job; `publication` is the job's."""
 
     __slots__ = ("publication",)

@@ -1,4 +1,4 @@
-"""A minion's standing with its master: keys, signing in, and questions over connections of their own."""
+"""A minion and its master: keys, signing in, and what the minion asks and tells of its own accord."""
 
 from __future__ import annotations
 
@@ -8,116 +8,58 @@ from typing import TYPE_CHECKING, Any
 
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
-from evil_minions.minion.phase import Stage
-from evil_minions.network.request import AuthRequest, PillarRequest, Request, SealedRequest
+from evil_minions.minion.member import Member
+from evil_minions.network.request import AuthRequest, EncryptedRequest, PillarRequest, Request
 from evil_minions.protocol import auth, envelope, loads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 
-    from evil_minions.functions.tree import State
-    from evil_minions.minion.context import Context
+    from evil_minions.minion.shared import Shared
     from evil_minions.network.channel import RequestChannel
     from evil_minions.protocol.envelope import Load
     from evil_minions.protocol.keys import MasterKey, MinionKey
-    from evil_minions.recording.replay import Replay
-    from evil_minions.rng import Dice
-    from evil_minions.states.planner import Planner
 
 
-class Session:
-    """The part of a minion that knows keys: `session` is that of its requests, `aes` that of publications."""
+def ignore(_request: Request, _answer: object) -> None:
+    """Take an answer that nobody waits for."""
 
-    __slots__ = (
-        "_apart",
-        "_draws",
-        "_met",
-        "_signing",
-        "aes",
-        "context",
-        "id",
-        "index",
-        "key",
-        "life",
-        "serial",
-        "session",
-    )
 
-    def __init__(self, context: Context, index: int) -> None:
-        """Start without any keys of the master; `index` is the number of the minion in its worker."""
-        self.context = context
-        self.index = index
-        self.id = context.ids[index]
+class Session(Member):
+    """The part of a minion that asks the master: `session` is the key of its requests, `aes` that of publications.
+
+    `channel` is the connection to the request port that stays, once the minion has signed in. `life` grows whenever
+    the minion ends: what was begun in an earlier life finds out by it.
+    """
+
+    __slots__ = ("_apart", "_met", "_signing", "aes", "channel", "key", "life", "serial", "session")
+
+    def __init__(self, shared: Shared, index: int) -> None:
+        """Start without any keys of the master."""
+        super().__init__(shared, index)
         self.key = self.first_key()
         self.session = ""
         self.aes = ""
         self.serial = 0
-        # grows whenever the minion ends: what belongs to an earlier life finds that out by it
         self.life = 0
-        self._draws = 0
+        self.channel: RequestChannel | None = None
         self._apart: list[RequestChannel] | None = None
-        self._met = context.master.known_at_start
+        self._met = shared.keys.master.known_at_start
         self._signing: asyncio.Task[None] | None = None
 
     @property
     def master(self) -> MasterKey:
         """The key of the master."""
-        return self.context.master
+        return self.shared.keys.master
 
     @property
     def signed_in_once(self) -> bool:
         """Whether the master has ever let the minion in."""
         return bool(self.aes)
 
-    @property
-    def number(self) -> int:
-        """The number of the minion in its fleet, of all workers."""
-        return self.context.settings.first + self.index
-
     def first_key(self) -> MinionKey:
         """Return the key that the minion starts with."""
-        return self.context.keys[self.number % len(self.context.keys)]
-
-    @property
-    def rng(self) -> Dice:
-        """The next place of this minion's chance; draw at once."""
-        self._draws += 1
-        return self.context.dice.at(self.number, self.context.lot + self._draws)
-
-    def random(self) -> float:
-        """Return a number from 0 up to 1 out of this minion's chance."""
-        return self.rng.random()
-
-    @property
-    def replay(self) -> Replay | None:
-        """What was recorded, if the fleet replays something."""
-        return self.context.replay
-
-    @property
-    def states(self) -> Sequence[State] | None:
-        """The states of the simulated tree, None where the master's own are run."""
-        return self.context.states
-
-    @property
-    def planner(self) -> Planner:
-        """What runs the master's own states."""
-        return self.context.planner
-
-    def pillar(self) -> dict[str, Any]:
-        """Return the pillar that is kept; don't change it."""
-        return self.context.pillars.get(self.index)
-
-    def pillar_item(self, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
-        """Return one value of the top level of the pillar that is kept, or None; don't change it."""
-        return self.context.pillars.item(self.index, name)
-
-    def grains(self) -> dict[str, Any]:
-        """Return the grains."""
-        return self.context.factory.build(self.id, self.number)
-
-    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
-        """Set grains, and remove others, as a minion's grains file does."""
-        self.context.factory.change(self.id, changes, removed)
+        return self.shared.keys.of(self.number)
 
     async def exchange_keys(self) -> auth.Credentials:
         """Sign in once over a connection of its own, and keep the keys.
@@ -132,8 +74,8 @@ class Session:
         credentials = auth.answer(attempt, reply, self.key, self.master)
         if credentials.aes != self.aes:
             self.serial = 0
-        self.aes, self.session, self._met = self.context.intern(credentials.aes), credentials.session, True
-        self.context.counters.auth_ok += 1
+        self.aes, self.session, self._met = self.shared.keys.intern(credentials.aes), credentials.session, True
+        self.shared.runtime.counters.auth_ok += 1
         return credentials
 
     def introduction(self) -> bytes:
@@ -151,7 +93,7 @@ class Session:
             else:
                 then(True)
 
-        self.context.spawn(sign_in())
+        self.shared.runtime.spawn(sign_in())
 
     async def authenticated(self) -> None:
         """Wait for the one attempt to sign in anew that is under way, or begin it.
@@ -161,7 +103,7 @@ class Session:
 
         """
         if self._signing is None:
-            self._signing = self.context.loop.create_task(self._authenticate())
+            self._signing = self.shared.runtime.loop.create_task(self._authenticate())
         await asyncio.shield(self._signing)
 
     async def _authenticate(self) -> None:
@@ -174,22 +116,26 @@ class Session:
                 try:
                     await self.exchange_keys()
                 except PendingError:
-                    self.context.counters.auth_retries += 1
+                    self.shared.runtime.counters.auth_retries += 1
                     await asyncio.sleep(defaults.ACCEPTANCE_WAIT_TIME)
                 except RejectedError:
                     # a real minion ends here, and its service manager starts it again
                     if self.life == life:
-                        self.context.restart(self.index, self.rng.uniform(*defaults.REJECTED_WAIT), Stage.REFUSED)
+                        self._refused()
                     raise
                 else:
                     return
         finally:
             self._signing = None
 
+    def _refused(self) -> None:
+        """Stop, and start again after a while."""
+        raise NotImplementedError
+
     @contextmanager
     def _channel_apart(self) -> Iterator[RequestChannel]:
         """Give a connection of its own, as a real minion has for keys, pillars and files."""
-        channel = self.context.channel(self)
+        channel = self.shared.ports.channel(self)
         self._apart = [*(self._apart or ()), channel]
         try:
             yield channel
@@ -216,7 +162,7 @@ class Session:
         pillar = await self._ask_apart(PillarRequest, load, timeout, tries)
         if not isinstance(pillar, dict):
             raise ExchangeError(f"The master gave {type(pillar).__name__} as the pillar of {self.id}.")
-        self.context.counters.pillar_ok += 1
+        self.shared.runtime.counters.pillar_ok += 1
         return pillar
 
     @contextmanager
@@ -226,7 +172,7 @@ class Session:
         with self._channel_apart() as channel:
 
             async def ask(load: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the master's answer
-                return await channel.ask(SealedRequest, dict(load), timeout, tries)
+                return await channel.ask(EncryptedRequest, dict(load), timeout, tries)
 
             yield ask
 
@@ -245,7 +191,7 @@ class Session:
                     load = questions.send(answer)
                 except StopIteration as end:
                     return end.value
-                answer = await channel.ask(SealedRequest, dict(load), timeout, tries)
+                answer = await channel.ask(EncryptedRequest, dict(load), timeout, tries)
 
     async def errands(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Ask the master for several things one after the other, over a connection of their own.
@@ -256,4 +202,42 @@ class Session:
         """
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
         with self._channel_apart() as channel:
-            return [await channel.ask(SealedRequest, dict(load), timeout, tries) for load in questions]
+            return [await channel.ask(EncryptedRequest, dict(load), timeout, tries) for load in questions]
+
+    def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
+        """Fetch the pillar that is kept for targets, then register resources, in the background."""
+
+        async def refresh() -> None:
+            try:
+                pillar = await self.fetch_pillar(clean_cache=clean_cache)
+            except ExchangeError:
+                return
+            self.shared.inventory.pillars.put(self.index, pillar)
+            if self.channel is not None:
+                self.channel.submit(self._registration())
+
+        return self.shared.runtime.spawn(refresh())
+
+    def fire(self, tag: str, data: object, done: Callable[[Request, Any], None] | None = None) -> None:
+        """Send an event to the master's bus."""
+        if self.channel is None:
+            return
+        self.shared.runtime.counters.events_sent += 1
+        load = loads.event(self.id, self.key.token, tag, data)
+        timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.RETURN_RETRY_TRIES
+        self.channel.submit(EncryptedRequest(load, timeout, tries, done or ignore))
+
+    def register_resources(self) -> None:
+        """Tell the master which resources this minion manages: none."""
+        if self.channel is not None:
+            self.channel.submit(self._registration())
+
+    def _registration(self) -> EncryptedRequest:
+        """Return the request that registers the resources of this minion: none."""
+        return EncryptedRequest(
+            loads.registration(self.id, self.key.token), self._retry_timer(), defaults.RETURN_RETRY_TRIES, ignore
+        )
+
+    def _retry_timer(self) -> float:
+        """Return the seconds until a return is sent again."""
+        return float(self.rng.randint(*defaults.RETURN_RETRY_TIMER))

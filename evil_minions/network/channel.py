@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evil_minions.errors import NoAnswerError, SealError
+from evil_minions.errors import CryptoError, NoAnswerError
 from evil_minions.network.link import Link
 from evil_minions.network.request import Request, Sender
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from evil_minions.network.timeouts import Timeout
     from evil_minions.network.wire import Endpoint
-    from evil_minions.rng import Chance
+    from evil_minions.rng import RandomSource
 
 
 class ChannelOwner(Sender, Protocol):
@@ -34,7 +34,7 @@ class RequestChannel(Link):
 
     __slots__ = ("_current", "_pending", "_queue", "_reauthenticated", "_timer", "_waiting", "owner")
 
-    def __init__(self, endpoint: Endpoint, rng: Chance, owner: ChannelOwner) -> None:
+    def __init__(self, endpoint: Endpoint, rng: RandomSource, owner: ChannelOwner) -> None:
         """Stay idle until `open` or the first request."""
         super().__init__(endpoint, rng)
         self.owner = owner
@@ -158,7 +158,7 @@ class RequestChannel(Link):
         self._end_try()
         try:
             answer = self._current.unpack(self.owner, message)
-        except SealError:
+        except CryptoError:
             self._refused()
             return
         self.endpoint.counters.requests_acked += 1

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evil_minions.network.wire import Endpoint, Wire
-    from evil_minions.rng import Chance
+    from evil_minions.rng import RandomSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Backoff:
     first: float
     ceiling: float
 
-    def delay(self, failures: int, rng: Chance) -> float:
+    def delay(self, failures: int, rng: RandomSource) -> float:
         """Return the wait in seconds after so many failures in a row (at least one)."""
         doubled: float = self.first * 2.0 ** min(failures - 1, 16)
         return min(doubled, max(self.ceiling, self.first)) + rng.random() * self.first
@@ -36,7 +36,7 @@ class Link:
 
     __slots__ = ("_closed", "_wire", "endpoint", "failures", "linked", "rng")
 
-    def __init__(self, endpoint: Endpoint, rng: Chance) -> None:
+    def __init__(self, endpoint: Endpoint, rng: RandomSource) -> None:
         """Stay idle until `open`."""
         self.endpoint = endpoint
         self.rng = rng

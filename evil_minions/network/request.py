@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evil_minions.errors import SealError
+from evil_minions.errors import CryptoError
 from evil_minions.protocol import envelope
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ class Request:
         """Return the answer to the latest try.
 
         Raises:
-            SealError: if the answer can't be trusted or is for somebody else.
+            CryptoError: if the answer can't be trusted or is for somebody else.
 
         """
         return envelope.reply(data)
 
 
-class SealedRequest(Request):
+class EncryptedRequest(Request):
     """A request encrypted with the session key: returns, events, the file server."""
 
     __slots__ = ("_nonce", "_session")
@@ -75,14 +75,14 @@ class SealedRequest(Request):
         """Return the bytes of one try; the session key is kept for the answer, as signing in anew may change it."""
         self._nonce = envelope.nonce()
         self._session = sender.session
-        return envelope.sealed(self.load, sender.id, sender.key, self._session, self._nonce)
+        return envelope.encrypted(self.load, sender.id, sender.key, self._session, self._nonce)
 
     def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ANN401, ARG002 - the master's answer
         """Return what the master's function returned."""
-        return envelope.opened(data, self._session, self._nonce)
+        return envelope.decrypted(data, self._session, self._nonce)
 
 
-class PillarRequest(SealedRequest):
+class PillarRequest(EncryptedRequest):
     """A request for the pillar, whose answer is for the minion's RSA key and signed by the master."""
 
     __slots__ = ()
@@ -93,7 +93,7 @@ class PillarRequest(SealedRequest):
 
     def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ANN401 - a pillar
         """Return the pillar."""
-        return envelope.opened_private(data, sender.key, sender.master, self._nonce)
+        return envelope.decrypted_private(data, sender.key, sender.master, self._nonce)
 
 
 class AuthRequest(Request):
@@ -105,7 +105,7 @@ class AuthRequest(Request):
         """Return the reply, or None for one that makes no sense: signing in can't mend signing in."""
         try:
             return super().unpack(sender, data)
-        except SealError:
+        except CryptoError:
             return None
 
     def count(self, counters: Counters) -> None:

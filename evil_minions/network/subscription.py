@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evil_minions.network.wire import Endpoint
-    from evil_minions.rng import Chance
+    from evil_minions.rng import RandomSource
 
 
 class Subscriber(Protocol):
@@ -38,7 +38,7 @@ class Subscription(Link):
 
     __slots__ = ("subscriber",)
 
-    def __init__(self, endpoint: Endpoint, rng: Chance, subscriber: Subscriber) -> None:
+    def __init__(self, endpoint: Endpoint, rng: RandomSource, subscriber: Subscriber) -> None:
         """Stay idle until `open`."""
         super().__init__(endpoint, rng)
         self.subscriber = subscriber

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.exceptions
 import salt.payload
 
-from evil_minions.errors import PendingError, RejectedError, SealError, SignInError
+from evil_minions.errors import CryptoError, PendingError, RejectedError, SignInError
 from evil_minions.protocol import envelope
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def answer(attempt: SignIn, reply: Any, key: MinionKey, master: MasterKey) -> Cr
         raise _refusal(reply["load"].get("ret"))
     try:
         return _verified(attempt, reply, key, master)
-    except (salt.exceptions.SaltException, SealError, ValueError, KeyError, TypeError) as error:
+    except (salt.exceptions.SaltException, CryptoError, ValueError, KeyError, TypeError) as error:
         raise SignInError(f"The master's reply to signing in can't be trusted: {error}") from error
 
 
@@ -88,11 +88,11 @@ def _verified(attempt: SignIn, reply: dict[str, Any], key: MinionKey, master: Ma
     signed = reply["load"]
     inner = salt.payload.loads(signed)
     if "pub_key" in inner and not master.accepts(inner["pub_key"]):
-        raise SealError("it has another key than the one in the folder; delete master.pub there if that is right.")
+        raise CryptoError("it has another key than the one in the folder; delete master.pub there if that is right.")
     if master.public is not None and not master.public.verify(signed, reply["sig"], envelope.SIGNING):
-        raise SealError("its signature is wrong.")
+        raise CryptoError("its signature is wrong.")
     if inner["nonce"] != attempt.load["nonce"]:
-        raise SealError("it answers another attempt.")
+        raise CryptoError("it answers another attempt.")
     if "pub_key" not in inner:
         raise _refusal(inner.get("ret"))
     return Credentials(
@@ -107,11 +107,11 @@ def _publication_key(attempt: SignIn, inner: dict[str, Any], key: MinionKey, mas
     plain: bytes = key.private.decrypt(inner["aes"], envelope.ENCRYPTION)
     digest = hashlib.sha256(plain).hexdigest().encode()
     if master.public is None or master.public.decrypt(inner["sig"]) != digest:
-        raise SealError("the signature of its AES key is wrong.")
+        raise CryptoError("the signature of its AES key is wrong.")
     secret, _, echo = plain.decode().partition(_JOINT)
     if attempt.token:
         if not echo and "token" in inner:
             echo = key.private.decrypt(inner["token"], envelope.ENCRYPTION).decode()
         if echo.encode() != attempt.token:
-            raise SealError("it couldn't decrypt the token.")
+            raise CryptoError("it couldn't decrypt the token.")
     return secret

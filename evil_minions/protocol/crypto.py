@@ -1,7 +1,7 @@
 """AES-CBC under an HMAC, as salt.crypt.Crypticle does it, for keys that are used once in a while.
 
 A Crypticle spends most of its time on objects and on Python's own HMAC; with a key for each minion none of them is
-worth keeping. What is sealed here a Crypticle opens, and the other way round.
+worth keeping. A Crypticle decrypts what is encrypted here, and the other way round.
 Source: salt/crypt.py of Salt 3008.5, Crypticle.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 import salt.crypt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from evil_minions.errors import SealError
+from evil_minions.errors import CryptoError
 
 PAD: Final = salt.crypt.Crypticle.PICKLE_PAD
 _BLOCK: Final = salt.crypt.Crypticle.AES_BLOCK_SIZE
@@ -37,7 +37,7 @@ def _keys(session: str) -> tuple[bytes, bytes]:
     return both[:_KEY_SIZE], both[_KEY_SIZE:]
 
 
-def sealed(plain: bytes, session: str) -> bytes:
+def encrypted(plain: bytes, session: str) -> bytes:
     """Return `plain` encrypted and signed with a key; it begins with `PAD`.
 
     Raises:
@@ -51,18 +51,18 @@ def sealed(plain: bytes, session: str) -> bytes:
     return data + hmac.digest(mac, data, "sha256")
 
 
-def unsealed(message: bytes, session: str) -> bytes:
-    """Return what is in a sealed message.
+def decrypted(message: bytes, session: str) -> bytes:
+    """Return what is in an encrypted message.
 
     Raises:
-        SealError: if its HMAC is wrong.
+        CryptoError: if its HMAC is wrong.
         ValueError, IndexError: if the key isn't one, or the message has no whole blocks.
 
     """
     aes, mac = _keys(session)
     data = message[:-_SIGNATURE]
     if not hmac.compare_digest(hmac.digest(mac, data, "sha256"), message[-_SIGNATURE:]):
-        raise SealError("The message doesn't authenticate.")
+        raise CryptoError("The message doesn't authenticate.")
     decryptor = Cipher(algorithms.AES(aes), modes.CBC(data[:_BLOCK])).decryptor()
     plain = decryptor.update(data[_BLOCK:]) + decryptor.finalize()
     return plain[: -plain[-1]]

@@ -16,9 +16,8 @@ import salt.crypt
 import salt.exceptions
 import salt.payload
 
-from evil_minions.errors import SealError
-from evil_minions.protocol import crypto as seal
-from evil_minions.protocol import packing
+from evil_minions.errors import CryptoError
+from evil_minions.protocol import crypto, packing
 
 if TYPE_CHECKING:
     from evil_minions.protocol.keys import MasterKey, MinionKey
@@ -29,9 +28,9 @@ ENCRYPTION: Final = salt.crypt.OAEP_SHA1
 SIGNING: Final = salt.crypt.PKCS1v15_SHA1
 VERSION: Final = 3
 _NONCE_SIZE: Final = 32
-_NONCE_START: Final = len(seal.PAD)
+_NONCE_START: Final = len(crypto.PAD)
 _NONCE_END: Final = _NONCE_START + _NONCE_SIZE
-# of sealed answers: initial vector, the blocks of a nonce, HMAC; what is shorter is a plain text
+# of encrypted answers: initial vector, the blocks of a nonce, HMAC; what is shorter is a plain text
 _SHORTEST: Final = 16 + 48 + 32
 
 
@@ -45,13 +44,13 @@ def clear(load: Load) -> bytes:
     return bytes(salt.payload.dumps({"enc": "clear", "load": load, "version": VERSION}))
 
 
-def sealed(load: Load, minion_id: str, key: MinionKey, session: str, number: str) -> bytes:
+def encrypted(load: Load, minion_id: str, key: MinionKey, session: str, number: str) -> bytes:
     """Return a request encrypted with the minion's session key; `number` is its nonce."""
     inner = {**load, "nonce": number, "ts": int(time.time()), "tok": key.token, "id": minion_id}
     return packing.dumps(
         {
             "enc": "aes",
-            "load": seal.sealed(seal.PAD + packing.dumps(inner), session),
+            "load": crypto.encrypted(crypto.PAD + packing.dumps(inner), session),
             "version": VERSION,
             "id": minion_id,
             "enc_algo": ENCRYPTION,
@@ -63,28 +62,28 @@ def sealed(load: Load, minion_id: str, key: MinionKey, session: str, number: str
 def introduction(minion_id: str, key: MinionKey, aes: str) -> bytes:
     """Return what a subscriber says of itself, encrypted with the key of publications (AsyncPubChannel.send_id)."""
     inner = {"id": minion_id, "tok": key.token}
-    sealed_inner = salt.crypt.Crypticle(None, aes).dumps(inner)
-    return bytes(salt.payload.dumps({"enc": "aes", "load": sealed_inner, "version": VERSION}))
+    secret = salt.crypt.Crypticle(None, aes).dumps(inner)
+    return bytes(salt.payload.dumps({"enc": "aes", "load": secret, "version": VERSION}))
 
 
 def reply(data: bytes) -> Any:  # noqa: ANN401 - whatever the peer has sent
     """Return the reply in `data`, not decrypted.
 
     Raises:
-        SealError: if it isn't msgpack.
+        CryptoError: if it isn't msgpack.
 
     """
     try:
         return salt.payload.loads(data)
     except salt.exceptions.SaltDeserializationError as error:
-        raise SealError("The master's reply isn't msgpack.") from error
+        raise CryptoError("The master's reply isn't msgpack.") from error
 
 
-def opened(data: bytes, session: str, number: str) -> Any:  # noqa: ANN401 - whatever the master's function returned
-    """Return what the master answered to a sealed request with the nonce `number`.
+def decrypted(data: bytes, session: str, number: str) -> Any:  # noqa: ANN401 - whatever the master's function returned
+    """Return what the master answered to an encrypted request with the nonce `number`.
 
     Raises:
-        SealError: if the answer isn't encrypted with this session key, or answers another request; a plain text such
+        CryptoError: if the answer isn't encrypted with this session key, or answers another request; a plain text such
             as "bad load" is what a master says to a session that it doesn't know.
 
     """
@@ -92,39 +91,39 @@ def opened(data: bytes, session: str, number: str) -> Any:  # noqa: ANN401 - wha
     if not answer:
         return answer
     if not isinstance(answer, bytes) or len(answer) < _SHORTEST:
-        raise SealError(f"The master answered {str(reply(data))[:80]!r}.")
+        raise CryptoError(f"The master answered {str(reply(data))[:80]!r}.")
     try:
-        plain = seal.unsealed(answer, session)
-        if not plain.startswith(seal.PAD):
+        plain = crypto.decrypted(answer, session)
+        if not plain.startswith(crypto.PAD):
             return {}
         if plain[_NONCE_START:_NONCE_END].decode() != number:
-            raise SealError("The answer doesn't authenticate: it is for another request.")
+            raise CryptoError("The answer doesn't authenticate: it is for another request.")
         value = packing.loads(plain[_NONCE_END:])
     except (salt.exceptions.SaltException, ValueError, IndexError) as error:
-        raise SealError("The master's answer doesn't authenticate.") from error
+        raise CryptoError("The master's answer doesn't authenticate.") from error
     if isinstance(value, dict) and value.pop("serial", 1) <= 0:
         return {}
     return value
 
 
-def opened_private(data: bytes, key: MinionKey, master: MasterKey, number: str) -> Any:  # noqa: ANN401 - a pillar
+def decrypted_private(data: bytes, key: MinionKey, master: MasterKey, number: str) -> Any:  # noqa: ANN401 - a pillar
     """Return the pillar that the master encrypted for this key and signed.
 
     Raises:
-        SealError: if any of key, HMAC, signature, inner key or nonce doesn't agree.
+        CryptoError: if any of key, HMAC, signature, inner key or nonce doesn't agree.
 
     """
     answer = reply(data)
     if not isinstance(answer, dict) or "key" not in answer or "pillar" not in answer or master.public is None:
-        raise SealError("The master gave no pillar.")
+        raise CryptoError("The master gave no pillar.")
     try:
         secret = key.private.decrypt(answer["key"], ENCRYPTION)
         signed = salt.crypt.Crypticle(None, secret).loads(answer["pillar"])
         if not master.public.verify(signed["data"], signed["sig"], SIGNING):
-            raise SealError("The pillar isn't signed by the master.")
+            raise CryptoError("The pillar isn't signed by the master.")
         inner = salt.payload.loads(signed["data"])
         if inner["key"] != answer["key"] or inner["nonce"] != number:
-            raise SealError("The pillar answers another request.")
+            raise CryptoError("The pillar answers another request.")
         return inner["pillar"]
     except (salt.exceptions.SaltException, ValueError, KeyError, TypeError, AssertionError) as error:
-        raise SealError("The pillar doesn't authenticate.") from error
+        raise CryptoError("The pillar doesn't authenticate.") from error

@@ -11,7 +11,7 @@ import salt.crypt
 import salt.exceptions
 import salt.payload
 
-from evil_minions.errors import ForgeryError, SealError
+from evil_minions.errors import CryptoError, ForgeryError
 
 if TYPE_CHECKING:
     from evil_minions.protocol.envelope import Load
@@ -25,7 +25,7 @@ def decrypt(frame: bytes, aes: str, master: MasterKey) -> Load:
     """Return the load of a publication.
 
     Raises:
-        SealError: if the HMAC is wrong, as after the master has changed its key.
+        CryptoError: if the HMAC is wrong, as after the master has changed its key.
         ForgeryError: if the master's signature is wrong, or the frame holds something else.
 
     """
@@ -43,7 +43,7 @@ def decrypt(frame: bytes, aes: str, master: MasterKey) -> Load:
             raise ForgeryError("The publication holds something else than a job.")
         load = salt.payload.loads(plain[len(_PAD) :])
     except salt.exceptions.AuthenticationError as error:
-        raise SealError("The publication doesn't authenticate.") from error
+        raise CryptoError("The publication doesn't authenticate.") from error
     except (salt.exceptions.SaltException, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise ForgeryError("The publication makes no sense.") from error
     if not isinstance(load, dict):

@@ -92,7 +92,7 @@ class DecisionRow:
     minion: str
     what: str
     behaviour: str
-    stage: str
+    rule: str
     seconds: float
     returns: str
     next: str

@@ -24,7 +24,17 @@ class Tally:
     """
 
     __slots__ = (
-        "acknowledged", "asked", "ended", "fun", "given_up", "jid", "lot", "nth", "number", "reached", "returns",
+        "acknowledged",
+        "asked",
+        "ended",
+        "fun",
+        "given_up",
+        "jid",
+        "nth",
+        "number",
+        "reached",
+        "returns",
+        "stream",
         "targeted",
     )  # fmt: skip
 
@@ -33,7 +43,7 @@ class Tally:
         self.number = number
         self.jid = jid
         self.fun = fun
-        self.asked = self.lot = self.nth = 0
+        self.asked = self.stream = self.nth = 0
         self.targeted = self.reached = self.returns = self.acknowledged = self.given_up = self.ended = 0
 
     def asks(self, index: int) -> bool:

@@ -20,7 +20,7 @@ from evil_minions.protocol import frames as stream
 if TYPE_CHECKING:
     from evil_minions.network.subscription import Subscriber
     from evil_minions.network.wire import Endpoint, WireOwner
-    from evil_minions.rng import Chance
+    from evil_minions.rng import RandomSource
 
 # tcp_reconnect_backoff and tcp_authentication_retries of a minion
 RECONNECT_BACKOFF: Final = 1.0
@@ -147,7 +147,7 @@ class Subscription(subscription.Subscription):
 
     __slots__ = ("_known", "_retries")
 
-    def __init__(self, endpoint: Endpoint, rng: Chance, subscriber: Subscriber) -> None:
+    def __init__(self, endpoint: Endpoint, rng: RandomSource, subscriber: Subscriber) -> None:
         """Stay idle until `open`."""
         super().__init__(endpoint, rng, subscriber)
         self._known = False

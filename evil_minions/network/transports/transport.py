@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from evil_minions import defaults
 from evil_minions.network.transports import tcp, ws, zeromq
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ class Transport:
 
 
 TRANSPORTS: Final = {
-    module.__name__.rpartition(".")[2]: Transport(
-        module.RequestWire, module.PublishWire, module.RequestChannel, module.Subscription
-    )
-    for module in (zeromq, tcp, ws)
+    name: Transport(module.RequestWire, module.PublishWire, module.RequestChannel, module.Subscription)
+    for name, module in zip(defaults.TRANSPORTS, (zeromq, tcp, ws), strict=True)
 }
 """Each transport by the name that Salt's option `transport` has for it."""

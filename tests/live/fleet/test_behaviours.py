@@ -293,7 +293,7 @@ def test_seeded_run_repeats_itself(bed: Bed, bus: Bus) -> None:
         def decided() -> list[tuple[str, float, str, str]]:
             fleet.control.flush()
             rows = (row for row in read_decisions(bed.samples / name) if "find_job" not in row.what)
-            return sorted((row.what, row.seconds, row.minion, row.stage) for row in rows)
+            return sorted((row.what, row.seconds, row.minion, row.rule) for row in rows)
 
         bus.wait(lambda: len(decided()) == 6 * 3, "the jobs don't run")
         found = decided()

@@ -227,7 +227,7 @@ class FakeHost:
         """Return one value of it."""
         return self.kept.get(name)
 
-    def chance(self, pid: int) -> random.Random:
+    def job_rng(self, pid: int) -> random.Random:
         """Return the chance of a job."""
         return random.Random(pid)  # noqa: S311 - no secret
 

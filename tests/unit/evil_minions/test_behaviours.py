@@ -10,29 +10,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions import __main__ as command
-from evil_minions.assignments import Part, cast, part_of
-from evil_minions.behaviour import command as shelf
-from evil_minions.behaviour import library, trial
+from evil_minions import __main__ as commands
+from evil_minions.assignments import Assignment, assign, assignment_of
+from evil_minions.behaviour import command, library, trial
 from evil_minions.behaviour.delay import Delay, Lognormal, Measured
 from evil_minions.errors import UsageError
 from evil_minions.fleet import keystates
-from evil_minions.fleet.settings import FleetSettings
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from evil_minions.inventory.population import load_population
-from evil_minions.rng import lot
+from evil_minions.rng import stream
+from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 GOOD = """
 description = "good"
-[[stages]]
+[[rules]]
 name = "s"
 [[examples]]
 name = "e"
 function = "test.ping"
-expect = { stage = "s", return = true }
+expect = { rule = "s", return = true }
 """
 
 
@@ -69,59 +68,59 @@ def test_presets() -> None:
 
 
 WRONG = [
-    ("stages = 3", "`stages` is 3, but has to be a list."),
+    ("rules = 3", "`rules` is 3, but has to be a list."),
     ("description = 3", "`description` is 3, but has to be a text."),
     ("", "`description` is missing: give it a text."),
     ("desciption = 'x'", "`desciption` is no key here; the nearest one is `description`."),
     ("format = 2\ndescription = 'x'", "`format` is 2, but has to be 1."),
-    ("description = 'x'\n[[stages]]\n", "`stages[1].name` is missing: give it a text."),
+    ("description = 'x'\n[[rules]]\n", "`rules[1].name` is missing: give it a text."),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\n[[stages]]\nname = 'a'\n",
-        "`stages[2].name` is 'a', as another stage's: give it another one.",
+        "description = 'x'\n[[rules]]\nname = 'a'\n[[rules]]\nname = 'a'\n",
+        "`rules[2].name` is 'a', as another rule's: give it another one.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\ndelay = -1\n",
-        "`stages[1].delay` is -1, but has to be from 0 to 1e+06.",
+        "description = 'x'\n[[rules]]\nname = 'a'\ndelay = -1\n",
+        "`rules[1].delay` is -1, but has to be from 0 to 1e+06.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\ndelay = { samples = [1, 'x'] }\n",
-        "`stages[1].delay.samples` holds 'x', but may hold seconds only.",
+        "description = 'x'\n[[rules]]\nname = 'a'\ndelay = { samples = [1, 'x'] }\n",
+        "`rules[1].delay.samples` holds 'x', but may hold seconds only.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\ndelay = { seconds = 1, median = 2 }\n",
-        "`stages[1].delay.median` and `seconds` exclude each other: leave one out.",
+        "description = 'x'\n[[rules]]\nname = 'a'\ndelay = { seconds = 1, median = 2 }\n",
+        "`rules[1].delay.median` and `seconds` exclude each other: leave one out.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\nreturns = 'silence'\n",
-        "`stages[1].returns` is 'silence', but has to be one of normal, nothing.",
+        "description = 'x'\n[[rules]]\nname = 'a'\nreturns = 'silence'\n",
+        "`rules[1].returns` is 'silence', but has to be one of normal, nothing.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\nreturns = { copies = 0 }\n",
-        "`stages[1].returns.copies` is 0, but has to be from 1 to 1000.",
+        "description = 'x'\n[[rules]]\nname = 'a'\nreturns = { copies = 0 }\n",
+        "`rules[1].returns.copies` is 0, but has to be from 1 to 1000.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\nnext = 'sleep'\n",
-        "`stages[1].next` is 'sleep', but has to be one of stay, die.",
+        "description = 'x'\n[[rules]]\nname = 'a'\nnext = 'sleep'\n",
+        "`rules[1].next` is 'sleep', but has to be one of stay, die.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\nshare = 2\n",
-        "`stages[1].share` is 2, but has to be from 0 to 1.",
+        "description = 'x'\n[[rules]]\nname = 'a'\nshare = 2\n",
+        "`rules[1].share` is 2, but has to be from 0 to 1.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\nevery = 0\n",
-        "`stages[1].every` is 0: give some time between two rounds.",
+        "description = 'x'\n[[rules]]\nname = 'a'\nevery = 0\n",
+        "`rules[1].every` is 0: give some time between two rounds.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\nevery = 1\ndelay = 2\n",
-        "`stages[1].delay` is no key here; there are asks, every, minions, name, next, sends, share, weight.",
+        "description = 'x'\n[[rules]]\nname = 'a'\nevery = 1\ndelay = 2\n",
+        "`rules[1].delay` is no key here; there are asks, every, minions, name, next, sends, share, weight.",
     ),
     (
-        "description = 'x'\n[[stages]]\nname = 'a'\nevery = 1\nasks = 'sky'\n",
-        "`stages[1].asks` holds 'sky', but may hold pillar and auth only.",
+        "description = 'x'\n[[rules]]\nname = 'a'\nevery = 1\nasks = 'sky'\n",
+        "`rules[1].asks` holds 'sky', but may hold pillar and auth only.",
     ),
     (
-        "description = 'x'\n[[examples]]\nname = 'a'\nfunction = 'f'\nexpect = { stage = 'b' }\n",
-        "`examples[1].expect.stage` is 'b', but has to be one of none.",
+        "description = 'x'\n[[examples]]\nname = 'a'\nfunction = 'f'\nexpect = { rule = 'b' }\n",
+        "`examples[1].expect.rule` is 'b', but has to be one of none.",
     ),
 ]
 
@@ -142,56 +141,56 @@ def test_unknown_behaviour() -> None:
 
 
 def test_switch_to_nothing(write: Path) -> None:
-    """A stage that switches to a behaviour that isn't there is found before anything runs."""
-    write.write_text("description = 'x'\n[[stages]]\nname = 'a'\nnext = { behaviour = 'no.toml' }\n")
-    with pytest.raises(UsageError, match=r"mine\.toml: the stage 'a' can't go on\. There is no behaviour no\.toml: "):
+    """A rule that switches to a behaviour that isn't there is found before anything runs."""
+    write.write_text("description = 'x'\n[[rules]]\nname = 'a'\nnext = { behaviour = 'no.toml' }\n")
+    with pytest.raises(UsageError, match=r"mine\.toml: the rule 'a' can't go on\. There is no behaviour no\.toml: "):
         library.load(write)
 
 
 def test_command_checks_a_file(write: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`behaviours --check` ends with 0 if all examples hold, 1 if not, 2 if the file makes no sense."""
     write.write_text(GOOD)
-    assert command.main(["behaviours", "--check", str(write)]) == 0
+    assert commands.main(["behaviours", "--check", str(write)]) == 0
     assert capsys.readouterr().out == "mine: 1 example holds.\n"
     write.write_text(GOOD.replace("return = true", "return = 3"))
-    assert command.main(["behaviours", "--check", str(write), "--json"]) == 1
+    assert commands.main(["behaviours", "--check", str(write), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["problems"] == [
         f"{write}: `examples[1]` (e) expects `return` 3, but it is True, for minion-00000."
     ]
-    write.write_text(GOOD.replace('stage = "s"', 'stage = "s", share = [0, 0.5]'))
-    assert command.main(["behaviours", "--check", str(write)]) == 1
+    write.write_text(GOOD.replace('rule = "s"', 'rule = "s", share = [0, 0.5]'))
+    assert commands.main(["behaviours", "--check", str(write)]) == 1
     assert "expects 0 to 0.5 of the minions at 's', but it is 1." in capsys.readouterr().out
     write.write_text("x")
-    assert command.main(["behaviours", "--check", str(write)]) == 2
+    assert commands.main(["behaviours", "--check", str(write)]) == 2
 
 
 def test_command_lists_and_describes(capsys: pytest.CaptureFixture[str]) -> None:
     """`behaviours` lists all presets, for people and machines, and describes one."""
-    assert command.main(["behaviours"]) == 0
+    assert commands.main(["behaviours"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == library.names()
-    assert command.main(["behaviours", "--json"]) == 0
+    assert commands.main(["behaviours", "--json"]) == 0
     assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == library.names()
-    assert command.main(["behaviours", "dying-in-mid-job"]) == 0
+    assert commands.main(["behaviours", "dying-in-mid-job"]) == 0
     assert "returns nothing after 0.5 to 1.5 s; dies" in capsys.readouterr().out
 
 
 def test_description_of_each() -> None:
     """Each preset can be described."""
     for name in library.names():
-        assert name in shelf.describe(library.load(name))
+        assert name in command.describe(library.load(name))
 
 
-def test_stage_selects(write: Path) -> None:
-    """Globs on function and arguments, a target and a share say which stage a job gets."""
+def test_rule_selects(write: Path) -> None:
+    """Globs on function and arguments, a target and a share say which rule a job gets."""
     write.write_text(
         """
 description = "x"
-[[stages]]
+[[rules]]
 name = "web"
 function = ["state.*", "!state.sls"]
 args = ["test=True", "app*"]
 minions = "G@role:web and minion-*"
-[[stages]]
+[[rules]]
 name = "half"
 function = "test.ping"
 share = 0.5
@@ -204,7 +203,7 @@ share = 0.5
 
     def found(function: str, *args: object) -> list[str]:
         chosen = [behaviour.decide(actor, [function], args, 1, 7) for actor in actors]
-        return [actor.id for actor, stage in zip(actors, chosen, strict=True) if stage is not None]
+        return [actor.id for actor, rule in zip(actors, chosen, strict=True) if rule is not None]
 
     factory = GrainsFactory(load_template(), 1, "127.0.0.1")
     web = [actor.id for actor in actors if factory.build(actor.id, actor.number)["role"] == "web"]
@@ -215,15 +214,15 @@ share = 0.5
 
 
 def test_weights(write: Path) -> None:
-    """Each of several stages is as likely as its weight says."""
+    """Each of several rules is as likely as its weight says."""
     write.write_text(
-        "description = 'x'\n" + "".join(f"[[stages]]\nname = '{name}'\nweight = {name}\n" for name in (1, 3, 6))
+        "description = 'x'\n" + "".join(f"[[rules]]\nname = '{name}'\nweight = {name}\n" for name in (1, 3, 6))
     )
     behaviour = library.load(write)
     place = trial.Place.of(0, 1)
     subject = trial.Actor(place, 0, 0)
-    found = [behaviour.decide(subject, ["f"], [], 1, lot(1, nth)) for nth in range(4000)]
-    counts = Counter(stage.name for stage in found if stage)
+    found = [behaviour.decide(subject, ["f"], [], 1, stream(1, nth)) for nth in range(4000)]
+    counts = Counter(rule.name for rule in found if rule)
     assert [round(counts[name] / 4000, 1) for name in "136"] == [0.1, 0.3, 0.6]
 
 
@@ -248,32 +247,32 @@ def test_delays_have_their_distribution() -> None:
 
 def test_cast_is_exact_and_seeded() -> None:
     """Shares of a fleet are exact, however many workers divide it, and repeat with the seed."""
-    parts = [Part("slow", 0.1), Part("silent", 0.25)]
+    parts = [Assignment("slow", 0.1), Assignment("silent", 0.25)]
     whole = range(1000)
-    alone = cast(parts, whole, whole, 1, "behaviours")
+    alone = assign(parts, whole, whole, 1, "behaviours")
     assert Counter(alone.values()) == {"slow": 100, "silent": 250}
     shared = {
-        **cast(parts, range(400), whole, 1, "behaviours"),
-        **cast(parts, range(400, 1000), whole, 1, "behaviours"),
+        **assign(parts, range(400), whole, 1, "behaviours"),
+        **assign(parts, range(400, 1000), whole, 1, "behaviours"),
     }
     assert shared == alone
-    assert cast(parts, whole, whole, 2, "behaviours") != alone
-    later = Counter(cast(parts, range(1000, 3000), whole, 1, "behaviours").values())
+    assert assign(parts, whole, whole, 2, "behaviours") != alone
+    later = Counter(assign(parts, range(1000, 3000), whole, 1, "behaviours").values())
     assert 150 < later["slow"] < 250
     assert 420 < later["silent"] < 580
 
 
 @pytest.mark.parametrize(
-    ("text", "part"), [("silent", Part("silent", 1.0)), ("a/b=c.toml=5%", Part("a/b=c.toml", 0.05))]
+    ("text", "part"), [("silent", Assignment("silent", 1.0)), ("a/b=c.toml=5%", Assignment("a/b=c.toml", 0.05))]
 )
-def test_part_of_the_command_line(text: str, part: Part) -> None:
+def test_part_of_the_command_line(text: str, part: Assignment) -> None:
     """A role stands alone or with its share."""
-    assert part_of(text, "--behaviour") == part
+    assert assignment_of(text, "--behaviour") == part
 
 
 def test_shares_beyond_the_whole(tmp_path: Path) -> None:
     """Shares of more than 100 % are a usage error."""
-    settings = FleetSettings("m", "127.0.0.1", 4506, 10, tmp_path, behaviours=(Part("a", 0.6), Part("b", 0.6)))
+    settings = fleets.settings(tmp_path, 10, behaviours=(Assignment("a", 0.6), Assignment("b", 0.6)))
     with pytest.raises(UsageError, match=r"^The shares of --behaviour add up to more than 100 %"):
         settings.check()
     with pytest.raises(UsageError, match=r"^--keys lost is no state of a key: there are accepted, pending"):
@@ -284,12 +283,9 @@ def test_files_for_the_master(tmp_path: Path) -> None:
     """The files that the master gets accept and reject as the shares say, by Salt's own matching."""
     from salt.utils.stringutils import expr_match  # noqa: PLC0415 - after conftest has tamed Salt's import hook
 
-    settings = FleetSettings(
-        "m",
-        "127.0.0.1",
-        4506,
-        100,
+    settings = fleets.settings(
         tmp_path,
+        100,
         keys=keystates.parts_of("pending=10%,rejected=5%,denied=20%"),
         whole=(0, 100),
     )
@@ -298,7 +294,7 @@ def test_files_for_the_master(tmp_path: Path) -> None:
     assert Counter(states.values()) == {"pending": 10, "rejected": 5, "denied": 20}
     sign = (tmp_path / keystates.AUTOSIGN).read_text().splitlines()
     reject = (tmp_path / keystates.AUTOREJECT).read_text().splitlines()
-    for number, name in enumerate(settings.ids()):
+    for number, name in enumerate(settings.size.ids()):
         state = states.get(number)
         assert any(expr_match(name, line) for line in sign) == (state not in {"pending", "rejected"})
         assert any(expr_match(name, line) for line in reject) == (state == "rejected")
@@ -357,7 +353,7 @@ def test_population_that_can_not_be(write: Path, text: str, message: str) -> Non
 def test_files_in_the_documentation(write: Path, root: Path) -> None:
     """The behaviour and the population that the user's page shows can be used as they are."""
     blocks = re.findall(r"```toml\n(.*?)```", (root / "docs" / "evil-minions.md").read_text(), re.DOTALL)
-    behaviours = [block for block in blocks if "[[stages]]" in block]
+    behaviours = [block for block in blocks if "[[rules]]" in block]
     populations = [block for block in blocks if "[systems]" in block]
     assert (len(behaviours), len(populations)) == (1, 1)
     write.write_text(behaviours[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import salt.payload
 
-from evil_minions.errors import SealError
+from evil_minions.errors import CryptoError
 from evil_minions.network.request import Request
 from evil_minions.network.transports.zeromq import RequestChannel
 
@@ -38,7 +38,7 @@ class Refusable(Request):
         """Raise for "bad load"."""
         answer = super().unpack(sender, data)
         if answer == "bad load":
-            raise SealError(answer)
+            raise CryptoError(answer)
         return answer
 
 

@@ -19,12 +19,14 @@ import pytest
 from evil_minions import __main__ as command
 from evil_minions.errors import ControlError, UsageError
 from evil_minions.fleet import control
+from evil_minions.fleet.commands import line
 from evil_minions.fleet.keystates import parts_of
 from evil_minions.fleet.selection import Selection
 from evil_minions.fleet.settings import FleetSettings
 from evil_minions.fleet.status import Status, combine
 from evil_minions.fleet.supervisor import Supervisor
 from evil_minions.samples.counters import Counters, total
+from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +47,7 @@ def worker(**values: object) -> dict[str, Any]:
 
 def settings(tmp_path: Path, **values: Any) -> FleetSettings:  # noqa: ANN401 - any setting
     """Return settings that can be used."""
-    plain = {"master": "m", "address": "127.0.0.1", "request_port": 4506, "minions": 10, "folder": tmp_path}
-    return FleetSettings(**{**plain, **values})
+    return fleets.settings(tmp_path, **{"minions": 10, **values})
 
 
 def test_status_of_all_workers() -> None:
@@ -73,10 +74,12 @@ def test_status_of_another_format(data: dict[str, Any]) -> None:
 
 def test_shares_of_workers(tmp_path: Path) -> None:
     """Workers get equal shares of minions and of the rate, without gaps."""
-    shares = list(settings(tmp_path, minions=7001, first=5, per_process=2500, auth_rate=300.0).shares())
-    assert [(share.first, share.minions) for share in shares] == [(5, 2334), (2339, 2334), (4673, 2333)]
-    assert {share.auth_rate for share in shares} == {100.0}
-    assert [name for share in shares for name in share.ids()] == settings(tmp_path, minions=7001, first=5).ids()
+    shares = list(settings(tmp_path, minions=7001, first=5, per_process=2500, auth_rate=300.0).workers())
+    assert [(share.size.first, share.size.minions) for share in shares] == [(5, 2334), (2339, 2334), (4673, 2333)]
+    assert {share.start.auth_rate for share in shares} == {100.0}
+    assert [name for share in shares for name in share.size.ids()] == settings(
+        tmp_path, minions=7001, first=5
+    ).size.ids()
 
 
 def test_settings_travel_as_json(tmp_path: Path) -> None:
@@ -122,13 +125,13 @@ def test_help_has_an_example(name: list[str], capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as caught:
         command.main([*name, "--help"])
     assert caught.value.code == 0
-    assert "python -m evil_minions run --master" in capsys.readouterr().out
+    assert f"python -m evil_minions {name[0] if name else 'run'}" in capsys.readouterr().out
 
 
 def test_line_of_a_status() -> None:
     """A person reads the state in one line."""
     status = combine([worker(minions=10, connected=8, ready=7, pending=2, rejected=0, denied=0, partitioned=0)])
-    assert command.line(status) == (
+    assert line(status) == (
         "10 minions: 8 connected, 7 ready, 2 pending, 1 dead · 0 jobs, 0 returns, 0 acknowledged · 20.0 KB each"
     )
 

@@ -11,9 +11,8 @@ import salt.payload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evil_minions.errors import SealError
-from evil_minions.protocol import crypto as seal
-from evil_minions.protocol import envelope, packing
+from evil_minions.errors import CryptoError
+from evil_minions.protocol import crypto, envelope, packing
 
 KEY = salt.crypt.Crypticle.generate_key_string()
 NONCE = "0123456789abcdef" * 2
@@ -65,23 +64,23 @@ def test_blob(size: int) -> None:
 def test_seals_what_salt_opens(plain: bytes) -> None:
     """A Crypticle opens what is sealed here, and the other way round."""
     crypticle = salt.crypt.Crypticle(None, KEY)
-    assert crypticle.decrypt(seal.sealed(plain, KEY)) == plain
-    assert seal.unsealed(crypticle.encrypt(plain), KEY) == plain
+    assert crypticle.decrypt(crypto.encrypted(plain, KEY)) == plain
+    assert crypto.decrypted(crypticle.encrypt(plain), KEY) == plain
 
 
 def test_every_changed_byte_is_noticed() -> None:
     """A sealed message of which any byte is another one, or is missing, doesn't open; nor does it with another key."""
-    message = seal.sealed(b"pickle::value", KEY)
+    message = crypto.encrypted(b"pickle::value", KEY)
     for place in range(len(message)):
         changed = bytearray(message)
         changed[place] ^= 1
         for wrong in (bytes(changed), message[:place]):
-            with pytest.raises(SealError):
-                seal.unsealed(wrong, KEY)
-    with pytest.raises(SealError):
-        seal.unsealed(message, salt.crypt.Crypticle.generate_key_string())
+            with pytest.raises(CryptoError):
+                crypto.decrypted(wrong, KEY)
+    with pytest.raises(CryptoError):
+        crypto.decrypted(message, salt.crypt.Crypticle.generate_key_string())
     with pytest.raises(ValueError, match="size"):
-        seal.unsealed(message, "AAAA")
+        crypto.decrypted(message, "AAAA")
 
 
 @pytest.mark.parametrize("value", [None, True, False, "", [], {"a": 1}, b"\xff" * 300, {"a": 1, "serial": 3}])
@@ -89,12 +88,12 @@ def test_answers_are_those_that_a_crypticle_opens(value: object) -> None:
     """An answer opens to what a Crypticle makes of it, short and long ones; a number of a publication is taken off."""
     sealed = salt.crypt.Crypticle(None, KEY).dumps(value, NONCE)
     answer = salt.payload.dumps(sealed)
-    assert envelope.opened(answer, KEY, NONCE) == salt.crypt.Crypticle(None, KEY).loads(sealed, nonce=NONCE)
-    with pytest.raises(SealError):
-        envelope.opened(answer, KEY, NONCE[::-1])
+    assert envelope.decrypted(answer, KEY, NONCE) == salt.crypt.Crypticle(None, KEY).loads(sealed, nonce=NONCE)
+    with pytest.raises(CryptoError):
+        envelope.decrypted(answer, KEY, NONCE[::-1])
 
 
 def test_answer_that_holds_no_value() -> None:
     """What is sealed well and doesn't begin as values do is an empty answer, as a Crypticle has it."""
-    answer = salt.payload.dumps(seal.sealed(b"something else" * 5, KEY))
-    assert envelope.opened(answer, KEY, NONCE) == {}
+    answer = salt.payload.dumps(crypto.encrypted(b"something else" * 5, KEY))
+    assert envelope.decrypted(answer, KEY, NONCE) == {}

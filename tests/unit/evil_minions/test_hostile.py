@@ -16,11 +16,11 @@ import salt.utils.msgpack
 import wsproto
 from wsproto.events import AcceptConnection, BytesMessage, Request
 
-from evil_minions.fleet.settings import FleetSettings
 from evil_minions.fleet.workerlink import WorkerLink
 from evil_minions.protocol import frames as stream
 from evil_minions.protocol import zmtp
 from evil_minions.protocol.keys import load_pool
+from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -340,8 +340,13 @@ def test_hostile_master(
         monkeypatch.setitem(master.opts, "publish_port", publisher.sockets[0].getsockname()[1])
         port = requests.sockets[0].getsockname()[1]
         worker = await WorkerLink.start(
-            FleetSettings(
-                "127.0.0.1", "127.0.0.1", port, MINIONS, tmp_path, id_format=transport + "-{}", transport=transport
+            fleets.settings(
+                tmp_path,
+                MINIONS,
+                name="127.0.0.1",
+                request_port=port,
+                id_format=transport + "-{}",
+                transport=transport,
             )
         )
         try:

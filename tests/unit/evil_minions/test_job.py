@@ -47,7 +47,7 @@ class Host:
         self.overrides: list[Any] = []
         self.refreshed: list[bool] = []
 
-    def chance(self, pid: int) -> random.Random:  # noqa: ARG002 - a minion's signature
+    def job_rng(self, pid: int) -> random.Random:  # noqa: ARG002 - a minion's signature
         """Return chance that is the same every time."""
         return self.rng
 
@@ -113,13 +113,13 @@ def host() -> Host:
     return Host()
 
 
-def call(host: Host, name: str, *args: object) -> job.Outcome:
+def call(host: Host, name: str, *args: object) -> job.Result:
     """Run one function to its end."""
 
-    async def run() -> job.Outcome:
+    async def run() -> job.Result:
         outcome = job.begin(host, {**LOAD, "fun": name, "arg": list(args)}, PID, name, args)
         result = await outcome if inspect.iscoroutine(outcome) else outcome
-        assert isinstance(result, job.Outcome)
+        assert isinstance(result, job.Result)
         return result
 
     return asyncio.run(run())
@@ -310,7 +310,7 @@ def test_sync_all_refreshes_the_pillar(host: Host) -> None:
 
 def test_single_return() -> None:
     """A return's load has the keys of a real one, in their order."""
-    load = job.single_return({**LOAD, "metadata": {"a": 1}}, "minion-1", job.Outcome(True))
+    load = job.single_return({**LOAD, "metadata": {"a": 1}}, "minion-1", job.Result(True))
     stamp = load.pop("_stamp")
     assert stamp.endswith("+00:00")
     assert list(load.items()) == [
@@ -332,7 +332,7 @@ def test_single_return() -> None:
 )
 def test_outputter(fun: str, out: str | None) -> None:
     """Functions whose module declares an outputter say so."""
-    assert job.single_return({**LOAD, "fun": fun}, "minion-1", job.Outcome({})).get("out") == out
+    assert job.single_return({**LOAD, "fun": fun}, "minion-1", job.Result({})).get("out") == out
 
 
 def test_several_functions(host: Host) -> None:

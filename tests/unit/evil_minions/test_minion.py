@@ -11,13 +11,11 @@ import salt.master
 import salt.payload
 
 from evil_minions.errors import PendingError
-from evil_minions.fleet.ramp import Ramp
-from evil_minions.fleet.settings import FleetSettings
+from evil_minions.fleet import assembly
 from evil_minions.functions import job
-from evil_minions.minion.context import Context
-from evil_minions.minion.minion import Minion
-from evil_minions.minion.phase import Stage
+from evil_minions.minion.phase import Phase
 from evil_minions.samples.files import read_jobs, read_returns, read_starts
+from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -52,16 +50,19 @@ class Line:
 
 
 class Town:
-    """A worker's context whose endpoints lead to the test's master instead of a network."""
+    """A worker's minions whose endpoints lead to the test's master instead of a network."""
 
     def __init__(self, master: Any, folder: Path, minions: int) -> None:  # noqa: ANN401 - a fixture of conftest
         """Make the minions; none of them does anything yet."""
         self.master = master
         self.loop = asyncio.get_running_loop()
-        self.context = Context(FleetSettings("m", "127.0.0.1", 4506, minions, folder), self.loop)
-        self.context.requests.open = self.dial  # type: ignore[method-assign, assignment]
-        self.context.publisher(4505).open = self.subscribe  # type: ignore[method-assign, assignment]
-        self.minions = [Minion(self.context, index) for index in range(minions)]
+        minion_set, self.ramp = assembly.make(fleets.settings(folder, minions), self.loop)
+        minion_set.populate()
+        self.minions = minion_set.minions
+        self.shared = minion_set.shared
+        self.counters = self.shared.runtime.counters
+        self.shared.ports.requests.open = self.dial  # type: ignore[method-assign, assignment]
+        self.shared.ports.publisher(4505).open = self.subscribe  # type: ignore[method-assign, assignment]
         self.subscribers: list[Line] = []
         self.handle: Callable[[dict[str, Any]], Awaitable[Any]] = master.channel.handle_message
         self._tasks: set[asyncio.Task[None]] = set()
@@ -120,8 +121,8 @@ def town(master: Any, key_folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
             await scenario(place)
             for minion in place.minions:
                 minion.close()
-            place.context.flush()
-            assert place.context.counters.errors == 0
+            place.shared.journal.flush()
+            assert place.counters.errors == 0
 
         asyncio.run(inside())
 
@@ -141,8 +142,8 @@ def test_start_sequence(town: Callable[..., None], tmp_path: Path) -> None:
             ("_minion_event", "salt/minion/minion-00000/start"),
         ]
         minion = place.minions[0]
-        assert (minion.stage, minion.connected) == (Stage.READY, True)
-        assert place.context.pillars.get(0) == place.master.pillar
+        assert (minion.phase, minion.connected) == (Phase.READY, True)
+        assert place.shared.inventory.pillars.get(0) == place.master.pillar
         assert place.loads("_pillar")[0]["grains"]["id"] == "minion-00000"
 
     town(scenario)
@@ -155,7 +156,7 @@ def test_job_and_its_return(town: Callable[..., None], tmp_path: Path) -> None:
     async def scenario(place: Town) -> None:
         await place.start()
         place.publish(1, tgt="minion-0000[01]")
-        await place.until(lambda: place.context.counters.returns_acked == 2)
+        await place.until(lambda: place.counters.returns_acked == 2)
         assert {load["id"]: load["return"] for load in place.loads("_return")} == {
             "minion-00000": "hi",
             "minion-00001": "hi",
@@ -176,7 +177,7 @@ def test_job_runs_once(town: Callable[..., None]) -> None:
         place.publish(6)
         place.publish(4, jid="2")
         place.publish(7, jid="3")
-        await place.until(lambda: place.context.counters.returns_acked == 2)
+        await place.until(lambda: place.counters.returns_acked == 2)
         assert [load["jid"] for load in place.loads("_return")] == ["1", "3"]
 
     town(scenario)
@@ -193,8 +194,8 @@ def test_what_is_heard_is_counted(town: Callable[..., None]) -> None:
         await first.tune_in()
         await second.tune_in()
         place.publish(2, tgt="minion-00001", jid="2")
-        await place.until(lambda: place.context.counters.returns_acked == 2)
-        counters = place.context.counters
+        await place.until(lambda: place.counters.returns_acked == 2)
+        counters = place.counters
         sizes = [len(place.master.publish(LOAD | {"tgt": f"minion-0000{number}"}, number + 1)) for number in range(2)]
         assert (counters.heard, counters.heard_bytes) == (4, 2 * sum(sizes))
 
@@ -208,9 +209,9 @@ def test_publication_during_the_start_waits(town: Callable[..., None]) -> None:
         minion = place.minions[0]
         await minion.sign_in()
         place.publish(1)
-        assert place.context.counters.publications == 0
+        assert place.counters.publications == 0
         await minion.tune_in()
-        await place.until(lambda: place.context.counters.returns_acked == 1)
+        await place.until(lambda: place.counters.returns_acked == 1)
 
     town(scenario)
 
@@ -221,7 +222,7 @@ def test_start_event_of_a_job(town: Callable[..., None]) -> None:
     async def scenario(place: Town) -> None:
         await place.start()
         place.publish(1, start_event=True)
-        await place.until(lambda: place.context.counters.returns_acked == 1)
+        await place.until(lambda: place.counters.returns_acked == 1)
         event = place.loads("_minion_event")[-1]
         assert event["tag"] == "salt/job/1/start/minion-00000"
         assert event["data"] == {
@@ -245,8 +246,8 @@ def test_new_key_of_publications(town: Callable[..., None]) -> None:
         secret.value = salt.crypt.Crypticle.generate_key_string().encode()
         place.publish(1)
         place.publish(2, jid="2")
-        await place.until(lambda: place.context.counters.returns_acked == 4)
-        assert place.context.counters.auth_ok == 4
+        await place.until(lambda: place.counters.returns_acked == 4)
+        assert place.counters.auth_ok == 4
 
     town(scenario, minions=2)
 
@@ -266,7 +267,7 @@ def test_new_key_keeps_the_order(town: Callable[..., None]) -> None:
         assert minion._signing is not None
         # before the ones that wait are told
         minion._signing.add_done_callback(lambda _: place.publish(3, jid="3"))
-        await place.until(lambda: place.context.counters.returns_acked == 3)
+        await place.until(lambda: place.counters.returns_acked == 3)
         assert minion.aes != old
         assert [load["jid"] for load in place.loads("_return")] == ["1", "2", "3"]
         assert minion._held is None
@@ -283,9 +284,9 @@ def test_session_that_the_master_forgot(town: Callable[..., None]) -> None:
         place.master.channel.sessions.clear()
         salt.crypt.Crypticle.write_key(f"{place.master.opts['cachedir']}/sessions/{name}")
         place.publish(1)
-        await place.until(lambda: place.context.counters.returns_acked == 1)
-        assert place.context.counters.auth_ok == 2
-        assert place.context.counters.return_sends == 2
+        await place.until(lambda: place.counters.returns_acked == 1)
+        assert place.counters.auth_ok == 2
+        assert place.counters.return_sends == 2
 
     town(scenario)
 
@@ -300,8 +301,8 @@ def test_pending_key(town: Callable[..., None]) -> None:
         place.handle = pending
         with pytest.raises(PendingError):
             await place.minions[0].sign_in()
-        assert (place.minions[0].stage, place.minions[0].connected) == (Stage.PENDING, False)
-        assert place.context.counters.auth_sent == 1
+        assert (place.minions[0].phase, place.minions[0].connected) == (Phase.PENDING, False)
+        assert place.counters.auth_sent == 1
 
     town(scenario)
 
@@ -314,9 +315,9 @@ def test_refreshed_pillar(town: Callable[..., None], monkeypatch: pytest.MonkeyP
         # the master is that of all tests
         monkeypatch.setattr(place.master, "pillar", {"new": True})
         place.publish(1, fun="saltutil.refresh_pillar", arg=[{"__kwarg__": True, "wait": True}])
-        await place.until(lambda: place.context.counters.returns_acked == 1)
+        await place.until(lambda: place.counters.returns_acked == 1)
         await place.until(lambda: len(place.loads("_register_resources")) == 2)
-        assert place.context.pillars.get(0) == {"new": True}
+        assert place.shared.inventory.pillars.get(0) == {"new": True}
         assert place.loads("_pillar")[-1]["clean_cache"] is True
 
     town(scenario)
@@ -329,12 +330,12 @@ def test_running_job_is_found(town: Callable[..., None]) -> None:
         await place.start()
         place.publish(1, fun="test.sleep", arg=[1])
         place.publish(2, jid="2", fun="saltutil.find_job", arg=["1"])
-        await place.until(lambda: place.context.counters.returns_acked == 2)
+        await place.until(lambda: place.counters.returns_acked == 2)
         place.publish(3, jid="3", fun="saltutil.find_job", arg=["1"])
-        await place.until(lambda: place.context.counters.returns_acked == 3)
+        await place.until(lambda: place.counters.returns_acked == 3)
         found = {load["jid"]: load["return"] for load in place.loads("_return")}
         assert (found["2"]["fun"], found["2"]["jid"], found["3"]) == ("test.sleep", "1", {})
-        assert (place.context.counters.executions, place.context.counters.find_jobs) == (3, 2)
+        assert (place.counters.executions, place.counters.find_jobs) == (3, 2)
 
     town(scenario)
 
@@ -343,12 +344,12 @@ def test_ramp_brings_everyone_up(town: Callable[..., None], tmp_path: Path) -> N
     """All minions get ready, and each has a sample of its start."""
 
     async def scenario(place: Town) -> None:
-        ramp = Ramp(place.context, place.minions)
+        ramp = place.ramp
         ramp.run()
         await place.until(lambda: ramp.assembled)
-        assert all(minion.connected and minion.stage == Stage.AUTHENTICATED for minion in place.minions)
+        assert all(minion.connected and minion.phase == Phase.AUTHENTICATED for minion in place.minions)
         ramp.begin()
-        await place.until(lambda: all(minion.stage == Stage.READY for minion in place.minions))
+        await place.until(lambda: all(minion.phase == Phase.READY for minion in place.minions))
 
     town(scenario, minions=5)
     rows = list(read_starts(tmp_path))

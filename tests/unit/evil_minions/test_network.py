@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from evil_minions.assignments import Part
+from evil_minions.assignments import Assignment
 from evil_minions.errors import UsageError
-from evil_minions.fleet.minions import placed
-from evil_minions.fleet.settings import FleetSettings
+from evil_minions.fleet.minionset import placed
 from evil_minions.network.atlas import Atlas
 from evil_minions.network.connection import Connection
 from evil_minions.network.flow import Lane
@@ -24,6 +23,7 @@ from evil_minions.network.poller import Poller
 from evil_minions.network.transports.transport import TRANSPORTS
 from evil_minions.network.wire import Endpoint
 from evil_minions.samples.counters import Counters
+from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
     import pathlib
@@ -149,21 +149,19 @@ def test_start_of_a_connection() -> None:
 def test_shares_are_exact(tmp_path: pathlib.Path) -> None:
     """Each region has its share, for the same seed the same minions, in all workers together."""
     network = (Region(NetworkPath(5.0), 0.4), Region(NetworkPath(80.0), 0.4), Region(NetworkPath(250.0), None, "x"))
-    settings = FleetSettings("m", "127.0.0.1", 4506, 100, tmp_path, per_process=30, network=network)
+    settings = fleets.settings(tmp_path, 100, per_process=30, network=network)
     found: dict[int, NetworkPath] = {}
-    for share in settings.shares():
-        found |= placed(share, range(share.first, share.first + share.minions))
+    for share in settings.workers():
+        found |= placed(share, share.size.numbers)
     assert sorted(path.rtt_ms for path in found.values()) == [5.0] * 40 + [80.0] * 40
     assert settings.from_json(settings.to_json()) == settings
-    twice = FleetSettings("m", "127.0.0.1", 4506, 100, tmp_path, network=(network[0], Region(NetworkPath(9.0), 0.7)))
+    twice = fleets.settings(tmp_path, 100, network=(network[0], Region(NetworkPath(9.0), 0.7)))
     with pytest.raises(UsageError, match="--network add up to more than 100 %"):
         twice.check()
-    kind = FleetSettings(
-        "m", "127.0.0.1", 4506, 100, tmp_path, network=(Region(NetworkPath(5.0), None, "x", "colour"),)
-    )
+    kind = fleets.settings(tmp_path, 100, network=(Region(NetworkPath(5.0), None, "x", "colour"),))
     with pytest.raises(UsageError, match="tgt_type of a network is 'colour'"):
         kind.check()
-    assert Part("0", 0.4)
+    assert Assignment("0", 0.4)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +178,7 @@ def test_shares_are_exact(tmp_path: pathlib.Path) -> None:
 def test_networks_by_pillar(tmp_path: pathlib.Path, tgt: str, tgt_type: str, refused: bool) -> None:  # noqa: FBT001
     """No minion has a pillar before it connects: such a network would be nobody's, and nobody would say so."""
     network = (Region(NetworkPath(5.0), None, tgt, tgt_type),)
-    settings = FleetSettings("m", "127.0.0.1", 4506, 100, tmp_path, network=network)
+    settings = fleets.settings(tmp_path, 100, network=network)
     if not refused:
         settings.check()
         return

@@ -14,7 +14,7 @@ from evil_minions.fleet.selection import Selection
 from evil_minions.network.link import Link
 from evil_minions.network.partition import DarkWire, Partition
 from evil_minions.network.wire import Endpoint, Wire
-from evil_minions.rng import Dice, lot, portion, ranked
+from evil_minions.rng import SeededRandom, portion, ranked, stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,17 +73,17 @@ def test_share_of_nonsense(text: str) -> None:
 
 def test_dice_is_where_it_was_put() -> None:
     """What a minion draws for a purpose doesn't depend on what was drawn before."""
-    dice = Dice()
-    first = [dice.at(number, lot(1, "job", "test.ping", 1)).random() for number in range(50)]
+    dice = SeededRandom()
+    first = [dice.at(number, stream(1, "job", "test.ping", 1)).random() for number in range(50)]
     dice.at(7, 3).random()
-    again = [dice.at(number, lot(1, "job", "test.ping", 1)).random() for number in reversed(range(50))]
+    again = [dice.at(number, stream(1, "job", "test.ping", 1)).random() for number in reversed(range(50))]
     assert first == list(reversed(again))
     assert len(set(first)) == 50
 
 
 def test_dice_is_fair() -> None:
     """Numbers of neighbouring minions and places are as even as chance is."""
-    dice = Dice()
+    dice = SeededRandom()
     drawn = [dice.at(number, place).random() for number in range(200) for place in range(50)]
     assert abs(sum(drawn) / len(drawn) - 0.5) < 0.01
     tenths = [sum(tenth <= number * 10 < tenth + 1 for number in drawn) for tenth in range(10)]

@@ -8,7 +8,7 @@ import pytest
 import salt.crypt
 import salt.payload
 
-from evil_minions.errors import SealError
+from evil_minions.errors import CryptoError
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from evil_minions.inventory.pillar import PillarStore
 from evil_minions.inventory.target import Targets
@@ -101,7 +101,7 @@ def test_wrong_signature(master: Any, master_key: MasterKey) -> None:  # noqa: A
     """A publication that somebody else signed isn't taken, though its key is right."""
     payload = salt.payload.loads(master.publish(LOAD, 5))
     forged = salt.payload.dumps({**payload, "sig": payload["sig"][::-1]})
-    with pytest.raises(SealError, match="isn't signed"):
+    with pytest.raises(CryptoError, match="isn't signed"):
         decrypt(forged, master.aes, master_key)
 
 

@@ -19,7 +19,7 @@ from evil_minions.recording.replay import Pace, Replay, Step, plan, steps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Call = Callable[..., job.Outcome]
+    Call = Callable[..., job.Result]
     Host = Any
 
 GRAINS = {"id": "web1", "host": "web1", "ipv4": [], "ipv6": [], "hwaddr_interfaces": {}}
@@ -118,7 +118,7 @@ def test_chance_repeats_for_a_seed_and_minion() -> None:
 def test_value_exit_code_and_outputter_are_the_recorded_ones(host: Host, call: Call) -> None:
     """An answer comes as it was, for this minion."""
     host.replay = answers(answer("a.b", 1, value={"on": "web1"}, retcode=3))
-    assert call(host, "a.b", 1) == job.Outcome({"on": "minion-00001"}, 3, "nested")
+    assert call(host, "a.b", 1) == job.Result({"on": "minion-00001"}, 3, "nested")
 
 
 def test_other_arguments_fall_back(host: Host, call: Call) -> None:
@@ -196,7 +196,7 @@ def test_times_of_states_are_those_of_this_run(host: Host) -> None:
 
 def test_the_shipped_recording_replays(host: Host) -> None:
     """The example is a highstate of 24 states that any minion can answer with."""
-    path = Path(recording.__file__).parent / "data" / "recording.json"
+    path = Path(recording.__file__).parent.parent / "data" / "recording.json"
     example = recording.load(path)
     whole = Replay(example, 1, Pace(0.0, 0.0))
     assert whole.find("state.highstate", []) is not None

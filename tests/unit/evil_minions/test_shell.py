@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evil_minions.functions.cmd import NOT_FOUND, Outcome, execute
+from evil_minions.functions.cmd import NOT_FOUND, Printed, execute
 from harness.scenarios import scenario as scenarios
 
 
@@ -14,7 +14,7 @@ from harness.scenarios import scenario as scenarios
 )
 def test_unknown_command(shell: str, text: str) -> None:
     """A command that isn't there is answered in the words of the minion's shell."""
-    assert execute("no_such a", {"shell": shell}) == Outcome(text, NOT_FOUND)
+    assert execute("no_such a", {"shell": shell}) == Printed(text, NOT_FOUND)
 
 
 @pytest.mark.parametrize("name", scenarios.names())

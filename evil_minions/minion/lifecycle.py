@@ -1,0 +1,129 @@
+"""The life of minions beside their jobs: restarts, the timers of their behaviours, and what comes after a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from evil_minions.behaviour.plan import Plan
+from evil_minions.behaviour.sequel import DIE, DISCONNECT, RESTART, SWITCH
+from evil_minions.minion.phase import Phase
+from evil_minions.rng import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from evil_minions.behaviour.director import Director
+    from evil_minions.behaviour.rule import Rule
+    from evil_minions.behaviour.sequel import Sequel
+    from evil_minions.minion.minion import Minion
+    from evil_minions.minion.runtime import Runtime
+    from evil_minions.minion.shared import Draws
+    from evil_minions.network.partition import Partition
+    from evil_minions.samples.journal import Journal
+
+# what is drawn about a job or a round of a timer, for what comes next
+NEXT = 19
+
+
+class Restart(Protocol):
+    """What stops a minion and starts it again."""
+
+    def __call__(self, minion: Minion, seconds: float, phase: Phase) -> None:
+        """Stop a minion, which is in `phase` then, and start it again after some seconds."""
+
+
+class Lifecycle:
+    """Carries out what behaviours say about the minions themselves, rather than about their jobs."""
+
+    def __init__(
+        self,
+        director: Director,
+        runtime: Runtime,
+        draws: Draws,
+        journal: Journal,
+        partition: Partition,
+        restart: Restart,
+    ) -> None:
+        """Take who decides, and what carries it out."""
+        self.restart = restart
+        self._director = director
+        self._loop = runtime.loop
+        self._draws = draws
+        self._journal = journal
+        self._partition = partition
+        # counts the rounds of each timer of a minion: each round has random numbers of its own
+        self._rounds: dict[tuple[int, str], int] = {}
+        # grows with every change of behaviour: a timer of an earlier behaviour finds out by it that it has to end
+        self._versions: dict[int, int] = {}
+
+    def assign(self, minions: Iterable[Minion], name: str | Path) -> None:
+        """Have some minions behave as a preset or a file says, from now on.
+
+        Raises:
+            UsageError: if it can't be read.
+
+        """
+        chosen = list(minions)
+        self._journal.open_decisions()
+        self._director.assign([minion.index for minion in chosen], name)
+        for minion in chosen:
+            self._changed(minion)
+
+    def _changed(self, minion: Minion) -> None:
+        """Apply what the new behaviour of a minion says beside its rules for jobs."""
+        self._versions[minion.index] = self._versions.get(minion.index, 0) + 1
+        behaviour = self._director.behaviour(minion.index)
+        minion.limit_jobs(behaviour.process_count_max if behaviour else 0)
+        if minion.phase == Phase.READY:
+            self.on_ready(minion)
+
+    def on_ready(self, minion: Minion) -> None:
+        """Start the timers of a minion that is ready."""
+        for rule in self._director.timers(minion):
+            self._wait(minion, rule, minion.life, self._versions[minion.index])
+
+    def _wait(self, minion: Minion, rule: Rule, life: int, version: int) -> None:
+        """Wait for a timer's next round."""
+        behaviour = self._director.behaviour(minion.index)
+        if behaviour is None or rule.every is None:
+            return
+        key = (minion.index, rule.name)
+        self._rounds[key] = nth = self._rounds.get(key, 0) + 1
+        place = stream(self._draws.seed, "timer", behaviour.name, rule.name, nth)
+        seconds = rule.every.draw(self._draws.rng.at(minion.number, place))
+        self._journal.add(Plan(behaviour.name, rule).decision(minion.id, f"timer#{nth}", seconds))
+        self._loop.call_later(seconds, self._round, minion, rule, life, version, place)
+
+    def _round(self, minion: Minion, rule: Rule, life: int, version: int, place: int) -> None:
+        """Do what a timer says, unless its minion has ended or changed since."""
+        if not self._lasts(minion, life, version):
+            return
+        if rule.events is not None:
+            tag = rule.events.tag.replace("{id}", minion.id)
+            for _ in range(rule.events.copies):
+                minion.fire(tag, rule.events.data)
+        if "pillar" in rule.asks:
+            minion.refresh_pillar(clean_cache=False)
+        if "auth" in rule.asks:
+            minion.reauthenticate(lambda _success: None)
+        self.follow(minion, rule.sequel, place)
+        if self._lasts(minion, life, version):
+            self._wait(minion, rule, life, version)
+
+    def _lasts(self, minion: Minion, life: int, version: int) -> bool:
+        """Return whether a minion neither ended nor got another behaviour."""
+        return minion.life == life and self._versions[minion.index] == version
+
+    def follow(self, minion: Minion, sequel: Sequel, place: int) -> None:
+        """Do what comes after a job or a round of a timer, whose random numbers begin at `place`."""
+        seconds = sequel.seconds.draw(self._draws.rng.at(minion.number, place + NEXT))
+        if sequel.kind == DIE:
+            minion.close(Phase.DEAD)
+        elif sequel.kind == RESTART:
+            self.restart(minion, seconds, Phase.IDLE)
+        elif sequel.kind == DISCONNECT:
+            self._partition.drop(minion.index, minion.links, seconds)
+        elif sequel.kind == SWITCH:
+            self._director.switch(minion.index, sequel.behaviour)
+            self._changed(minion)

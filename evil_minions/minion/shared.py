@@ -1,0 +1,93 @@
+"""What all minions of a worker share: a handful of values, each the business of one room.
+
+A minion holds one reference to all of them rather than one to each, as there are thousands of minions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import TYPE_CHECKING, Final
+
+from evil_minions.rng import SeededRandom, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from evil_minions.behaviour.director import Director
+    from evil_minions.functions.tree import State
+    from evil_minions.inventory.inventory import Inventory
+    from evil_minions.minion.lifecycle import Lifecycle
+    from evil_minions.minion.publication import Publications
+    from evil_minions.minion.runtime import Runtime
+    from evil_minions.minion.traffic import Traffic
+    from evil_minions.network.ports import Ports
+    from evil_minions.protocol.keys import MasterKey, MinionKey
+    from evil_minions.recording.replay import Replay
+    from evil_minions.samples.journal import Journal
+    from evil_minions.states.planner import Planner
+
+_FIRST_PID: Final = 2000
+_PIDS: Final = 30000
+
+
+class KeyRing:
+    """The keys of a worker's minions and of their master; minions with the numbers `denied` have a key too many."""
+
+    def __init__(self, pool: Sequence[MinionKey], master: MasterKey, denied: frozenset[int] = frozenset()) -> None:
+        """Take the keys that minions share, and the master's."""
+        self.master = master
+        self.denied = denied
+        self._pool = pool
+        self._aes = ""
+
+    def of(self, number: int) -> MinionKey:
+        """Return the key of the minion with this number."""
+        return self._pool[number % len(self._pool)]
+
+    def intern(self, aes: str) -> str:
+        """Return the one copy of the key of publications, which all minions of a master share."""
+        if aes != self._aes:
+            self._aes = aes
+        return self._aes
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Where the answers to jobs come from, beside the simulated functions.
+
+    `replay` is a recording, None without one. `states` are made-up states; where they are None `planner` runs the
+    master's own.
+    """
+
+    replay: Replay | None
+    states: Sequence[State] | None
+    planner: Planner
+
+
+class Draws:
+    """Random numbers that can be repeated: one generator for all minions, and the streams that they draw from."""
+
+    def __init__(self, seed: int) -> None:
+        """Take the fleet's seed."""
+        self.seed = seed
+        self.rng = SeededRandom()
+        self.own = stream(seed, "minion")
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """See the fields: what each of them does is said where it is defined."""
+
+    runtime: Runtime
+    ports: Ports
+    inventory: Inventory
+    keys: KeyRing
+    journal: Journal
+    publications: Publications
+    answers: Answers
+    director: Director
+    lifecycle: Lifecycle
+    traffic: Traffic
+    draws: Draws
+    pids: Iterator[int] = field(default_factory=lambda: cycle(range(_FIRST_PID, _PIDS)))
