@@ -20,7 +20,7 @@ from harness.bed import Bed, BedSettings
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from evil_minions.fleet.control import Status
+    from evil_minions import Status
 
 RAMP_UP_LIMIT_S = 300
 # three of the master's heartbeats

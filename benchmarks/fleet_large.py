@@ -22,7 +22,7 @@ from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from evil_minions.fleet.control import Status
+    from evil_minions import Status
     from harness.bed.fleet import Fleet
 
 READY_LIMIT_S = 1200

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from evil_minions.protocol import zmtp
+from evil_minions import zmtp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,14 +22,10 @@ import zmq
 import zmq.asyncio
 from zmq.constants import ContextOption, SocketOption, SocketType
 
-from evil_minions.errors import CryptoError
-from evil_minions.protocol import auth, envelope
-from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
-from evil_minions.protocol.publication import decrypt
+from evil_minions import CryptoError, MasterKey, MinionKey, auth, decrypt, envelope, load_pool
 
 if TYPE_CHECKING:
-    from evil_minions.protocol.auth import Credentials
-    from evil_minions.protocol.envelope import Load
+    from evil_minions import Credentials, Load
 
 HOST: Final = "tcp://127.0.0.1"
 WINDOW: Final = 48

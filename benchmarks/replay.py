@@ -20,7 +20,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, exactly
-from evil_minions.samples.files import read_jobs, read_returns
+from evil_minions import read_jobs, read_returns
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
 

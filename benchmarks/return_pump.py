@@ -19,13 +19,12 @@ import salt.crypt
 import zmq
 from zmq.constants import PollEvent, SocketOption, SocketType
 
-from evil_minions.protocol import envelope
-from evil_minions.protocol.keys import load_pool
+from evil_minions import envelope, load_pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evil_minions.protocol.keys import MinionKey
+    from evil_minions import MinionKey
 
 CONNECTIONS: Final = 100
 ANSWER_S: Final = 60.0

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from evil_minions.samples.files import JobRow, ReturnRow, StartRow, TallyRow
+from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
 from harness import samples as kinds
 from harness.results import result, runs
 from harness.samples import Timeline

@@ -21,8 +21,7 @@ from harness.bed import Bed, BedSettings
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from evil_minions.fleet.control import Status
-    from harness.bed.settings import Transport
+    from evil_minions import Status, Transport
 
 RAMP_UP_LIMIT_S = 300
 PATIENCE_S = 30

@@ -1,5 +1,87 @@
-"""Simulated Salt minions that a real master can't tell from real ones.
+"""Simulated Salt minions for a real master: the command `python -m evil_minions`, and what other programs may use.
 
-A fleet costs a few kilobytes for each minion, so that thousands fit on one machine; everything that the master
-notices (protocol, retries, start sequence, targets, return data) is what a salt-minion of the same version does.
+What is in `__all__` is for others; all else may change. A name is imported when somebody asks for it: who only reads
+samples does not wait for Salt.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from evil_minions import pipe
+    from evil_minions.defaults import TRANSPORTS, Transport
+    from evil_minions.errors import ControlError, CryptoError, EvilMinionsError, SampleError
+    from evil_minions.fleet.client import Control, connect, socket_path
+    from evil_minions.fleet.selection import Selection
+    from evil_minions.fleet.status import Status
+    from evil_minions.protocol import auth, envelope, zmtp
+    from evil_minions.protocol.auth import Credentials
+    from evil_minions.protocol.envelope import Load
+    from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
+    from evil_minions.protocol.publication import decrypt
+    from evil_minions.samples.files import read_decisions, read_jobs, read_returns, read_starts, read_tallies
+    from evil_minions.samples.rows import DecisionRow, JobRow, ReturnRow, StartRow, TallyRow
+
+__all__ = [
+    "TRANSPORTS",
+    "Control",
+    "ControlError",
+    "Credentials",
+    "CryptoError",
+    "DecisionRow",
+    "EvilMinionsError",
+    "JobRow",
+    "Load",
+    "MasterKey",
+    "MinionKey",
+    "ReturnRow",
+    "SampleError",
+    "Selection",
+    "StartRow",
+    "Status",
+    "TallyRow",
+    "Transport",
+    "auth",
+    "connect",
+    "decrypt",
+    "envelope",
+    "load_pool",
+    "pipe",
+    "read_decisions",
+    "read_jobs",
+    "read_returns",
+    "read_starts",
+    "read_tallies",
+    "socket_path",
+    "zmtp",
+]
+
+# module: the public names that come from it; a module may be public itself
+_MODULES: Final[dict[str, tuple[str, ...]]] = {
+    "defaults": ("TRANSPORTS", "Transport"),
+    "errors": ("ControlError", "CryptoError", "EvilMinionsError", "SampleError"),
+    "fleet.client": ("Control", "connect", "socket_path"),
+    "fleet.selection": ("Selection",),
+    "fleet.status": ("Status",),
+    "pipe": (),
+    "protocol.auth": ("Credentials",),
+    "protocol.envelope": ("Load",),
+    "protocol.keys": ("MasterKey", "MinionKey", "load_pool"),
+    "protocol.publication": ("decrypt",),
+    "protocol.zmtp": (),
+    "samples.files": ("read_decisions", "read_jobs", "read_returns", "read_starts", "read_tallies"),
+    "samples.rows": ("DecisionRow", "JobRow", "ReturnRow", "StartRow", "TallyRow"),
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has that name
+    """Return a public name, imported now."""
+    if name in __all__:
+        for module, names in _MODULES.items():
+            if name in names:
+                return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            if module.rpartition(".")[2] == name:
+                return importlib.import_module(f"{__name__}.{module}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

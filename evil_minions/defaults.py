@@ -5,7 +5,7 @@ Source of the former: DEFAULT_MINION_OPTS in salt/config/__init__.py of Salt 300
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, get_args
 
 ACCEPTANCE_WAIT_TIME: Final = 10.0
 AUTH_TIMEOUT: Final = 5.0
@@ -23,7 +23,8 @@ SIGN_IN_PAUSE: Final = 0.1
 REJECTED_WAIT: Final = (10.0, 20.0)
 
 # salt.transport: the names that Salt's option `transport` has, the default one first
-TRANSPORTS: Final = ("zeromq", "tcp", "ws")
+Transport = Literal["zeromq", "tcp", "ws"]
+TRANSPORTS: Final = get_args(Transport)
 # of a master: ret_port
 REQUEST_PORT: Final = 4506
 

@@ -1,4 +1,4 @@
-"""Strict reading of one table of a behaviour or population file.
+"""The one reader of TOML files: strict, with the file and the key in each error.
 
 A misspelt key that is ignored would make minions behave otherwise than the author meant, so every key has to be asked
 for; what is wrong is said in one sentence with file and key.
@@ -59,6 +59,12 @@ class Table:
                 near = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
                 hint = f"the nearest one is `{near[0]}`" if near else f"there are {', '.join(sorted(keys))}"
                 raise self.error(key, f"is no key here; {hint}")
+        return self
+
+    def renamed(self, old: str, new: str) -> Table:
+        """Return the table itself; raise UsageError if it has a key by the name that it had before."""
+        if old in self.values:
+            raise self.error(old, f"is `{new}` now: write {new} in its place")
         return self
 
     def error(self, key: str, problem: str) -> UsageError:

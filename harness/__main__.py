@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 try:
-    from evil_minions import pipe
+    from evil_minions import TRANSPORTS, pipe
     from harness import campaign, figures, serve
     from harness.bed import capacity
     from harness.bed.settings import WITHOUT_API, BedSettings
@@ -225,7 +225,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how often each tree is run, in turn; from 5 on ranges alone tell trees apart (default: %(default)s)",
     )
-    entry.add_argument("--transport", choices=scenario.TRANSPORTS, help="another transport than the scenario's")
+    entry.add_argument("--transport", choices=TRANSPORTS, help="another transport than the scenario's")
     entry.add_argument("--minions", type=_count, help="another number of minions than the scenario's")
     entry.add_argument("--seed", type=_count, help="another seed than the scenario's")
     entry.add_argument(
@@ -264,7 +264,7 @@ def parser() -> argparse.ArgumentParser:
     )
     entry.add_argument("--tree", default="patched", help="which Salt, as for `load` (default: %(default)s)")
     entry.add_argument(
-        "--transport", choices=scenario.TRANSPORTS, default="zeromq", help="Salt's transport (default: %(default)s)"
+        "--transport", choices=TRANSPORTS, default=TRANSPORTS[0], help="Salt's transport (default: %(default)s)"
     )
     entry.add_argument("--minions", type=_count, default=100, help="simulated minions (default: %(default)s)")
     entry = command(

@@ -79,7 +79,7 @@ def behaviour_of(table: Table, name: str) -> Behaviour:
         UsageError: if it makes no sense.
 
     """
-    table.allow("format", "description", "rules", "examples", "start", "jobs")
+    table.renamed("stages", "rules").allow("format", "description", "rules", "examples", "start", "jobs")
     if table.count("format", FORMAT) != FORMAT:
         raise table.error("format", f"is {table.values['format']!r}, but has to be {FORMAT}")
     rules = [rule_of(inner) for inner in table.tables("rules")]

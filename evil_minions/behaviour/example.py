@@ -58,8 +58,10 @@ def example_of(table: Table, rules: Sequence[str]) -> Example:
     kind = table.one("function", "timer")
     if kind is None:
         raise table.error("function", "is missing: give a function, or the name of a rule as `timer`")
-    expect = table.table("expect").allow(
-        "rule", "share", "seconds", "answers", "return", "bytes", "retcode", "next", "events"
+    expect = (
+        table.table("expect")
+        .renamed("stage", "rule")
+        .allow("rule", "share", "seconds", "answers", "return", "bytes", "retcode", "next", "events")
     )
     timer = table.choice("timer", rules) if kind == "timer" else ""
     rule = expect.choice("rule", (*rules, NONE), timer or NONE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from evil_minions.behaviour.reply import Reply
 from evil_minions.behaviour.sequel import Sequel
-from evil_minions.samples.files import DecisionRow
+from evil_minions.samples.rows import DecisionRow
 
 if TYPE_CHECKING:
     from evil_minions.behaviour.delay import Delay

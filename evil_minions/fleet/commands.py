@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from evil_minions.assignments import share_of
 from evil_minions.errors import UsageError
-from evil_minions.fleet import control
+from evil_minions.fleet import client
 from evil_minions.fleet.selection import Selection
 from evil_minions.network.path import NetworkPath, Region
 
@@ -114,7 +114,7 @@ def path_of(text: str) -> NetworkPath:
 
 def change(options: argparse.Namespace) -> None:
     """Carry out one of the commands, and print how many minions it changed."""
-    with control.connect(options.folder) as fleet:
+    with client.connect(options.folder) as fleet:
         match options.command:
             case "scale":
                 count = fleet.scale(options.minions)
@@ -135,7 +135,7 @@ def change(options: argparse.Namespace) -> None:
 
 def ask(options: argparse.Namespace) -> None:
     """Print the state of a fleet, or end it."""
-    with control.connect(options.folder) as fleet:
+    with client.connect(options.folder) as fleet:
         if options.command == "stop":
             fleet.stop()
             print(json.dumps({"stopped": True}) if options.json else "The fleet ends.")

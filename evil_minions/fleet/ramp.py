@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
 from evil_minions.minion.phase import Phase
-from evil_minions.samples.files import StartRow
+from evil_minions.samples.rows import StartRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

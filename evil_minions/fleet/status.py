@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 _COUNTS: Final = (
-    "minions",
     "connected",
     "authenticated",
     "ready",
@@ -40,14 +39,13 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A fleet: of its `minions`, how many have both sockets connected, are signed in, are ready, await acceptance.
+    """Of the minions of a fleet, how many have both sockets connected, are signed in, are ready, await acceptance.
 
     `rejected` were turned away by the master, `denied` likewise because it knows another key of theirs; `dead` were
     killed; `partitioned` can't reach the master. `executing` counts jobs, not minions: those that minions have got and
     have no return for yet. `expected` are those that will get ready if all goes well.
     """
 
-    minions: int
     connected: int
     authenticated: int
     ready: int
@@ -58,9 +56,18 @@ class Status:
     partitioned: int
     executing: int
     expected: int
-    base_rss_kb: int
     processes: tuple[ProcessStatus, ...]
     counters: Counters
+
+    @property
+    def minions(self) -> int:
+        """How many there are."""
+        return sum(process.minions for process in self.processes)
+
+    @property
+    def base_rss_kb(self) -> int:
+        """The most memory in KB that a worker took before its first minion."""
+        return max((process.base_rss_kb for process in self.processes), default=0)
 
     @property
     def kb_per_minion(self) -> float:
@@ -69,7 +76,7 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as the control socket sends it."""
-        return {"format": FORMAT, **asdict(self)}
+        return {"format": FORMAT, "minions": self.minions, "base_rss_kb": self.base_rss_kb, **asdict(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Status:
@@ -83,7 +90,7 @@ class Status:
             raise ControlError(f"The fleet's status has format {data.get('format')}, {FORMAT} is needed.")
         try:
             return cls(
-                **{name: int(data[name]) for name in (*_COUNTS, "base_rss_kb")},
+                **{name: int(data[name]) for name in _COUNTS},
                 processes=tuple(ProcessStatus(**process) for process in data["processes"]),
                 counters=Counters(**data["counters"]),
             )
@@ -96,7 +103,6 @@ def combine(workers: Sequence[Mapping[str, Any]]) -> Status:
     fields = ("pid", "minions", "rss_kb", "base_rss_kb", "cpu_s")
     return Status(
         **{name: sum(int(worker[name]) for worker in workers) for name in _COUNTS},
-        base_rss_kb=max((int(worker["base_rss_kb"]) for worker in workers), default=0),
         processes=tuple(ProcessStatus(**{field: worker[field] for field in fields}) for worker in workers),
         counters=total(Counters(**worker["counters"]) for worker in workers),
     )

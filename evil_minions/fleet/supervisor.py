@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from evil_minions.behaviour import library
 from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, UsageError
-from evil_minions.fleet import control, keystates
+from evil_minions.fleet import client, control, keystates
 from evil_minions.fleet.selection import Selection
 from evil_minions.fleet.status import Status, combine
 from evil_minions.fleet.workerlink import WorkerLink
@@ -130,7 +130,7 @@ class Supervisor:
         await asyncio.gather(*(worker.stop() for worker in self._workers))
         if self._server is not None:
             self._server.close()
-            control.socket_path(self.settings.folder).unlink(missing_ok=True)
+            client.socket_path(self.settings.folder).unlink(missing_ok=True)
 
     async def status(self) -> Status:
         """Return the state of the fleet."""

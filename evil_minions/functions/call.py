@@ -1,4 +1,4 @@
-"""What an execution function may know of the job and the minion that it runs on."""
+"""The call of a function: the job that it belongs to, and the minion that it runs on."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from evil_minions.functions.host import Asking, Described, Working
+
 if TYPE_CHECKING:
-    import asyncio
     import random
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from evil_minions.functions.registry import Function
     from evil_minions.functions.tree import State
 
 
-class Answers(Protocol):
+class Recorded(Protocol):
     """What was recorded, as a job asks for it: see `evil_minions.recording.replay`."""
 
     def find(self, name: str, args: Sequence[Any]) -> Function | None:
@@ -32,42 +33,12 @@ class StateRunner(Protocol):
         """Fetch the master's own modules of some kinds; return the names of the new ones by kind."""
 
 
-class Host(Protocol):
-    """The minion as its functions see it."""
-
-    id: str
+class Answering(Protocol):
+    """Where a minion's answers come from, beside the simulated functions."""
 
     @property
-    def rng(self) -> random.Random:
-        """The source of chance for what belongs to no job."""
-
-    def job_rng(self, pid: int) -> random.Random:
-        """Return the source of chance of the job with this process id; draw at once."""
-
-    @property
-    def replay(self) -> Answers | None:
+    def replay(self) -> Recorded | None:
         """What was recorded, if the fleet replays something."""
-
-    def grains(self) -> dict[str, Any]:
-        """Return the grains."""
-
-    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
-        """Set grains, and remove others, as a minion's grains file does."""
-
-    def register_resources(self) -> None:
-        """Tell the master which resources this minion manages: none."""
-
-    def running(self) -> list[dict[str, Any]]:
-        """Return the data of every job that runs now."""
-
-    def queued(self) -> list[dict[str, Any]]:
-        """Return the data of every job that waits in the minion's own queue."""
-
-    async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Have the master compile the pillar anew; what is kept for targets stays as it is."""
-
-    def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
-        """Start to fetch the pillar that is kept, in the background."""
 
     @property
     def states(self) -> Sequence[State] | None:
@@ -77,23 +48,9 @@ class Host(Protocol):
     def planner(self) -> StateRunner:
         """What runs the master's own states."""
 
-    def pillar(self) -> dict[str, Any]:
-        """Return the pillar that is kept; don't change it."""
 
-    def pillar_item(self, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
-        """Return one value of the pillar's top level, or None; don't change it."""
-
-    def stop_job(self, jid: str) -> int | None:
-        """End a job for good, without a return; return the process id that it had, None if it doesn't run."""
-
-    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
-        """Ask the master for things that depend on the answer before, and return what comes of that."""
-
-    def fire(self, tag: str, data: object) -> None:
-        """Send an event to the master's bus."""
-
-    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Ask the master for several things one after the other, over a connection of their own."""
+class Host(Described, Answering, Working, Asking, Protocol):
+    """A minion."""
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from evil_minions.functions.call import Answers, Host
+    from evil_minions.functions.call import Host, Recorded
     from evil_minions.functions.registry import Function
     from evil_minions.protocol.envelope import Load
 
@@ -43,7 +43,7 @@ def is_multiple(load: Load) -> bool:
     return not isinstance(load["fun"], str)
 
 
-def find(answers: Answers | None, name: str, args: Sequence[Any]) -> Function | None:
+def find(answers: Recorded | None, name: str, args: Sequence[Any]) -> Function | None:
     """Return the function that answers on a minion: what was recorded for these arguments, else the simulated one."""
     if answers is not None:
         recorded = answers.find(name, args)
@@ -52,7 +52,7 @@ def find(answers: Answers | None, name: str, args: Sequence[Any]) -> Function | 
     return FUNCTIONS.get(name)
 
 
-def start_delay(load: Load, rng: random.Random, answers: Answers | None = None) -> float:
+def start_delay(load: Load, rng: random.Random, answers: Recorded | None = None) -> float:
     """Return the seconds from a publication to its function's first instruction, as a real minion takes them."""
     if is_multiple(load):
         return START_SECONDS * rng.lognormvariate(0.0, _SPREAD)

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from evil_minions.minion.phase import Phase
 from evil_minions.rng import stream
-from evil_minions.samples.files import JobRow
+from evil_minions.samples.rows import JobRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evil_minions.minion.minion import Minion
     from evil_minions.minion.publication import Publication
     from evil_minions.samples.journal import Journal
+
+
+class Hearer(Protocol):
+    """A minion; `phase` says how far it has come."""
+
+    phase: Phase
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether publications reach it."""
+
+    @property
+    def signed_in_once(self) -> bool:
+        """Whether the master has ever let it in."""
 
 
 class JobLog:
     """Writes the samples of publications, and gives each job its stream of random numbers."""
 
-    def __init__(self, minions: Sequence[Minion], journal: Journal, seed: int) -> None:
+    def __init__(self, minions: Sequence[Hearer], journal: Journal, seed: int) -> None:
         """Take the minions by their indexes (the sequence may grow later), the journal and the fleet's seed."""
         self._minions = minions
         self._journal = journal

@@ -19,7 +19,7 @@ from evil_minions.minion.returns import ReturnRequest
 from evil_minions.minion.session import Session, ignore
 from evil_minions.network.request import EncryptedRequest
 from evil_minions.protocol import loads
-from evil_minions.samples.files import ReturnRow
+from evil_minions.samples.rows import ReturnRow
 
 if TYPE_CHECKING:
     from evil_minions.behaviour.plan import Plan

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from evil_minions.behaviour.director import Directed
 from evil_minions.behaviour.plan import Plan
 from evil_minions.behaviour.sequel import DIE, DISCONNECT, RESTART, SWITCH
 from evil_minions.minion.phase import Phase
 from evil_minions.rng import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from evil_minions.behaviour.director import Director
     from evil_minions.behaviour.rule import Rule
     from evil_minions.behaviour.sequel import Sequel
-    from evil_minions.minion.minion import Minion
+    from evil_minions.minion.draws import Draws
     from evil_minions.minion.runtime import Runtime
-    from evil_minions.minion.shared import Draws
+    from evil_minions.network.link import Link
     from evil_minions.network.partition import Partition
     from evil_minions.samples.journal import Journal
 
@@ -26,14 +27,36 @@ if TYPE_CHECKING:
 NEXT = 19
 
 
-class Restart(Protocol):
-    """What stops a minion and starts it again."""
+class Living(Directed, Protocol):
+    """A minion; `life` grows whenever it ends, `phase` says how far it has come."""
 
-    def __call__(self, minion: Minion, seconds: float, phase: Phase) -> None:
-        """Stop a minion, which is in `phase` then, and start it again after some seconds."""
+    id: str
+    life: int
+    phase: Phase
+
+    def limit_jobs(self, most: int) -> None:
+        """Let at most so many jobs run at a time (0: no limit)."""
+
+    def fire(self, tag: str, data: object) -> None:
+        """Send an event to the master's bus."""
+
+    def refresh_pillar(self, *, clean_cache: bool) -> object:
+        """Start to fetch the pillar, in the background."""
+
+    def reauthenticate(self, then: Callable[[bool], None]) -> None:
+        """Sign in anew, then call `then` with whether that went well."""
+
+    def links(self) -> list[Link]:
+        """Return the connections that there are."""
+
+    def close(self, phase: Phase) -> None:
+        """End as a process that is killed."""
 
 
-class Lifecycle:
+Minion = TypeVar("Minion", bound=Living)
+
+
+class Lifecycle(Generic[Minion]):
     """Carries out what behaviours say about the minions themselves, rather than about their jobs."""
 
     def __init__(
@@ -43,9 +66,12 @@ class Lifecycle:
         draws: Draws,
         journal: Journal,
         partition: Partition,
-        restart: Restart,
+        restart: Callable[[Minion, float, Phase], None],
     ) -> None:
-        """Take who decides, and what carries it out."""
+        """Take who decides, and what carries it out.
+
+        `restart` stops a minion, which is in the phase given then, and starts it again after some seconds.
+        """
         self.restart = restart
         self._director = director
         self._loop = runtime.loop

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import TYPE_CHECKING, Final
-
-from evil_minions.rng import SeededRandom, stream
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,39 +15,19 @@ if TYPE_CHECKING:
     from evil_minions.behaviour.director import Director
     from evil_minions.functions.tree import State
     from evil_minions.inventory.inventory import Inventory
+    from evil_minions.minion.draws import Draws
+    from evil_minions.minion.keyring import KeyRing
     from evil_minions.minion.lifecycle import Lifecycle
     from evil_minions.minion.publication import Publications
     from evil_minions.minion.runtime import Runtime
     from evil_minions.minion.traffic import Traffic
     from evil_minions.network.ports import Ports
-    from evil_minions.protocol.keys import MasterKey, MinionKey
     from evil_minions.recording.replay import Replay
     from evil_minions.samples.journal import Journal
     from evil_minions.states.planner import Planner
 
 _FIRST_PID: Final = 2000
 _PIDS: Final = 30000
-
-
-class KeyRing:
-    """The keys of a worker's minions and of their master; minions with the numbers `denied` have a key too many."""
-
-    def __init__(self, pool: Sequence[MinionKey], master: MasterKey, denied: frozenset[int] = frozenset()) -> None:
-        """Take the keys that minions share, and the master's."""
-        self.master = master
-        self.denied = denied
-        self._pool = pool
-        self._aes = ""
-
-    def of(self, number: int) -> MinionKey:
-        """Return the key of the minion with this number."""
-        return self._pool[number % len(self._pool)]
-
-    def intern(self, aes: str) -> str:
-        """Return the one copy of the key of publications, which all minions of a master share."""
-        if aes != self._aes:
-            self._aes = aes
-        return self._aes
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +43,6 @@ class Answers:
     planner: Planner
 
 
-class Draws:
-    """Random numbers that can be repeated: one generator for all minions, and the streams that they draw from."""
-
-    def __init__(self, seed: int) -> None:
-        """Take the fleet's seed."""
-        self.seed = seed
-        self.rng = SeededRandom()
-        self.own = stream(seed, "minion")
-
-
 @dataclass(frozen=True, slots=True)
 class Shared:
     """See the fields: what each of them does is said where it is defined."""
@@ -87,7 +55,8 @@ class Shared:
     publications: Publications
     answers: Answers
     director: Director
-    lifecycle: Lifecycle
+    # of minions, which know this module
+    lifecycle: Lifecycle[Any]
     traffic: Traffic
     draws: Draws
     pids: Iterator[int] = field(default_factory=lambda: cycle(range(_FIRST_PID, _PIDS)))

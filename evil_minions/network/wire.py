@@ -92,23 +92,60 @@ class Endpoint:
         self.loop.call_soon(connection.connect, self.address)
 
 
-class Wire:
+class Carrier:
+    """The side of a wire that faces its connection, if it has one by now."""
+
+    __slots__ = ("_connection", "endpoint")
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Wait for the connection."""
+        self.endpoint = endpoint
+        self._connection: Connection | None = None
+
+    def write(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        if self._connection is not None:
+            self._connection.write(data)
+
+    def answer(self, data: bytes) -> None:
+        """Write what the connection itself owes the peer, unless the peer asks and asks without reading the answers."""
+        if self._connection is not None and self._connection.unwritten() < _MAX_UNREAD:
+            self._connection.write(data)
+
+    def reroute(self, endpoint: Endpoint) -> None:
+        """Go on over the network of another endpoint of the same port."""
+        self.endpoint = endpoint
+        if self._connection is not None and self._connection.path is not endpoint.path:
+            self._connection.reroute(endpoint.path, endpoint.rng)
+
+    def pause(self) -> None:
+        """Hear nothing until `resume`: what arrives stays with the system."""
+        if self._connection is not None:
+            self._connection.pause_reading()
+
+    def resume(self) -> bool:
+        """Hear again; return whether the connection is still there."""
+        if self._connection is not None:
+            self._connection.resume_reading()
+        return self._connection is not None
+
+
+class Wire(Carrier):
     """The protocol of one connection; a transport's kind of wire adds its handshake and its frames.
 
     `greet` begins the handshake and `received` takes bytes; they end it with `established`, then pass each message on
     with `deliver`. `send` frames a message. A WireError out of `received` ends the connection.
     """
 
-    __slots__ = ("_connection", "_deadline", "_owner", "endpoint")
+    __slots__ = ("_deadline", "_owner")
 
     # whether a minion's sockets of this kind have the keepalive that its options ask for
     keepalive: ClassVar[bool] = True
 
     def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
         """Wait for the connection."""
-        self.endpoint = endpoint
+        super().__init__(endpoint)
         self._owner: WireOwner | None = owner
-        self._connection: Connection | None = None
         self._deadline: asyncio.TimerHandle | None = None
 
     def greet(self) -> None:
@@ -148,16 +185,6 @@ class Wire:
         """Count a message that is of no use; the connection stays."""
         self.endpoint.counters.bad_frames += 1
 
-    def write(self, data: bytes) -> None:
-        """Write bytes as they are."""
-        if self._connection is not None:
-            self._connection.write(data)
-
-    def answer(self, data: bytes) -> None:
-        """Write what the connection itself owes the peer, unless the peer asks and asks without reading the answers."""
-        if self._connection is not None and self._connection.unwritten() < _MAX_UNREAD:
-            self._connection.write(data)
-
     def connection_made(self, connection: Connection) -> None:
         """Greet, or hang up if nobody wants the connection any longer."""
         if self._owner is None:
@@ -175,23 +202,6 @@ class Wire:
         except WireError:
             self.drop()
             self.fail()
-
-    def reroute(self, endpoint: Endpoint) -> None:
-        """Go on over the network of another endpoint of the same port."""
-        self.endpoint = endpoint
-        if self._connection is not None and self._connection.path is not endpoint.path:
-            self._connection.reroute(endpoint.path, endpoint.rng)
-
-    def pause(self) -> None:
-        """Hear nothing until `resume`: what arrives stays with the system."""
-        if self._connection is not None:
-            self._connection.pause_reading()
-
-    def resume(self) -> bool:
-        """Hear again; return whether the connection is still there."""
-        if self._connection is not None:
-            self._connection.resume_reading()
-        return self._connection is not None
 
     def close(self, *, reset: bool = False) -> None:
         """Hang up; the owner hears no more. `reset` leaves no TIME_WAIT behind, for connections that come and go."""

@@ -13,39 +13,55 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Counters:
-    """Cumulative counts of one worker, or of a fleet.
-
-    `returns` are distinct (job, minion) pairs, `return_sends` attempts, `return_copies` what a
-    behaviour sends again; `executions` are all jobs that ran, of which
-    `find_jobs` ran saltutil.find_job. `publications` are distinct job ids; `heard` is how often a publication came to a
-    minion, whoever it was for, and `heard_bytes` what these took. `bad_frames` are messages or publications
-    that were dropped, `errors` exceptions that no real minion would have had.
-    """
+class RequestCounters:
+    """Counts of signing in, and of requests of every kind."""
 
     auth_sent: int = 0
     auth_ok: int = 0
     auth_retries: int = 0
     requests_sent: int = 0
     requests_acked: int = 0
+    # tries after the first one
     requests_retried: int = 0
+    # requests of which every try has failed
     requests_given_up: int = 0
+    pillar_requests: int = 0
+    pillar_ok: int = 0
+    events_sent: int = 0
+
+
+@dataclass(slots=True)
+class JobCounters(RequestCounters):
+    """Counts of jobs and their returns."""
+
+    # distinct pairs of job and minion
     returns: int = 0
+    # tries to send a return
     return_sends: int = 0
     returns_acked: int = 0
     returns_given_up: int = 0
+    # what a behaviour sends again
     return_copies: int = 0
-    find_jobs: int = 0
+    # jobs that ran
     executions: int = 0
-    pillar_requests: int = 0
-    pillar_ok: int = 0
+    # those of them that ran saltutil.find_job
+    find_jobs: int = 0
+    # distinct job ids
     publications: int = 0
+
+
+@dataclass(slots=True)
+class Counters(JobCounters):
+    """Cumulative counts of one worker, or of a fleet."""
+
+    # how often a publication came to a minion, whoever it was for, and the bytes of these
     heard: int = 0
     heard_bytes: int = 0
-    events_sent: int = 0
     reconnects: int = 0
+    # messages or publications that were dropped
     bad_frames: int = 0
     disconnects: int = 0
+    # exceptions that no real minion would have had
     errors: int = 0
 
     def hear(self, size: int) -> None:

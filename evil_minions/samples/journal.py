@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evil_minions.errors import EvilMinionsError
-from evil_minions.samples.files import AnyRow, DecisionRow, JobRow, ReturnRow, SampleWriter, StartRow, TallyRow
+from evil_minions.samples.files import SampleWriter
+from evil_minions.samples.rows import AnyRow, DecisionRow, JobRow, ReturnRow, StartRow, TallyRow
 from evil_minions.samples.tally import Tallies
 
 if TYPE_CHECKING:

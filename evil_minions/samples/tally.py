@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from evil_minions.samples.files import TallyRow
+from evil_minions.samples.rows import TallyRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 class Tally:
-    """The counts of one job, see `evil_minions.samples.files.TallyRow`.
+    """The counts of one job, see `evil_minions.samples.rows.TallyRow`.
 
     `asked` holds one bit for each minion of the worker, the first one's is the lowest: whether the job was for it, and
     the master knows it. `lot` and `nth` are what chance goes by for this job, see `evil_minions.rng`: it is the nth

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evil_minions.fleet import control
+import evil_minions
 from harness.errors import StartError
 from harness.processes.deadline import PAUSE_S, Deadline, Patience, until
 from harness.processes.ports import HOST, listens
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from evil_minions.fleet.control import Status
+    from evil_minions import Status
     from harness.processes.process import Processes
 
 START_S = 60.0
@@ -67,7 +67,7 @@ class Fleet:
 
     minions: int
     folder: Path
-    control: control.Control
+    control: evil_minions.Control
     process: Process
 
     def status(self) -> Status:
@@ -75,7 +75,7 @@ class Fleet:
         self.process.check()
         try:
             return self.control.status()
-        except control.ControlError as error:
+        except evil_minions.ControlError as error:
             # what it says when it ends tells more than that it hung up
             deadline = Deadline(LAST_WORDS_S)
             while self.process.running() and not deadline.passed():
@@ -141,7 +141,7 @@ def start(
         layer=Layer.CLIENT,
     )
     process = processes.start(order.name, command)
-    path = control.socket_path(folder)
+    path = evil_minions.socket_path(folder)
     deadline = process.patience(START_S)
 
     def ready() -> bool:
@@ -153,4 +153,4 @@ def start(
         deadline,
         lambda: process.late(f"The fleet does not answer at {path}", deadline),
     )
-    return Fleet(order.minions, folder, control.connect(folder, ANSWER_S), process)
+    return Fleet(order.minions, folder, evil_minions.connect(folder, ANSWER_S), process)

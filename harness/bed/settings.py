@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from evil_minions import Transport
 from harness.bed.tree import Tree
 from harness.errors import DiskError, LimitError, SettingsError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Pillar = Literal["sql", "none"]
-Transport = Literal["zeromq", "tcp", "ws"]
 # salt-api takes the master for dead: it looks for a socket that no master of these makes
 WITHOUT_API = frozenset({"ws"})
 Source = Literal["auto", "dsn", "docker", "local", "wheel", "none"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evil_minions.fleet.control import Status
+from evil_minions import Status
 from harness.containers import roles
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from evil_minions.fleet import control
+import evil_minions
 from harness.bed import Bed, BedSettings, api, fleet
 from harness.bed.bed import LOSSES
 from harness.bed.tree import Tree
@@ -194,7 +194,7 @@ def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], 
 
     def forward(asked: dict[str, Any]) -> dict[str, Any]:
         started.process.check()
-        with control.connect(started.folder) as connection:
+        with evil_minions.connect(started.folder) as connection:
             return {"answer": connection.ask(**asked["request"])}
 
     return {}, {"fleet": forward, "check": _check(place.watch)}

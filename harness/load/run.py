@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
-from evil_minions.samples.files import read_jobs
+from evil_minions import read_jobs
 from harness import samples
 from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load.recorder import Recorder

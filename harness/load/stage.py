@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from evil_minions.fleet import control
+import evil_minions
 from harness.bed import Bed, BedSettings
 from harness.load import clients, errand
 from harness.load.desk import Desk
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from evil_minions.fleet.control import Status
+    from evil_minions import Status
     from harness.bed import fleet as bed_fleet
     from harness.load.clients import Locust
     from harness.load.remote import Remote
@@ -189,7 +189,7 @@ class LocalFleet:
 
     def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Send a request on a connection of its own."""
-        with control.connect(self._fleet.folder) as connection:
+        with evil_minions.connect(self._fleet.folder) as connection:
             return connection.ask(**request)
 
     def unseen(self, jids: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from harness.scenarios.clients import RUNNERS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evil_minions.samples.files import ReturnRow
+    from evil_minions import ReturnRow
     from harness.samples import ClientSample, KeptReturn, RunnerSample
 
 COMPLETE, INCOMPLETE, NONE = "complete", "incomplete", "none"

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from evil_minions.samples import files as fleet_samples
+import evil_minions
 from harness import samples
 from harness.results.answers import answers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evil_minions.samples.files import JobRow, ReturnRow, StartRow, TallyRow
+    from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
     from harness.results.answers import Answer
     from harness.samples import (
         AcceptedJob,
@@ -77,10 +77,10 @@ def read(folder: Path) -> Evidence:
         fleet=list(samples.read_fleet(folder)),
         accepted=list(samples.read_accepted(folder)),
         kept=list(samples.read_kept(folder)),
-        jobs=sorted(fleet_samples.read_jobs(fleet), key=lambda job: job.time),
-        tallies=fleet_samples.read_tallies(fleet),
-        returns=sorted(fleet_samples.read_returns(fleet), key=lambda row: row.time),
-        starts=list(fleet_samples.read_starts(fleet)),
+        jobs=sorted(evil_minions.read_jobs(fleet), key=lambda job: job.time),
+        tallies=evil_minions.read_tallies(fleet),
+        returns=sorted(evil_minions.read_returns(fleet), key=lambda row: row.time),
+        starts=list(evil_minions.read_starts(fleet)),
         moments=samples.read_moments(folder),
         clocks=samples.read_clocks(folder),
         runners=samples.read_runners(folder),

@@ -16,7 +16,7 @@ from harness.scenarios.clients import RUNNERS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evil_minions.samples.files import TallyRow
+    from evil_minions import TallyRow
     from harness.results.evidence import Evidence
     from harness.scenarios.asked import Asked
 

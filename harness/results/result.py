@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
     from pathlib import Path
 
-    from evil_minions.samples.files import JobRow, ReturnRow
+    from evil_minions import JobRow, ReturnRow
     from harness.results.differences import Pair
     from harness.results.evidence import Evidence
     from harness.results.gaps import Gap

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from evil_minions import TRANSPORTS, Transport
 from harness.bed.settings import WITHOUT_API
 from harness.errors import ScenarioError
 from harness.scenarios import labels
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 TREES = ("stock", "patched")
-TRANSPORTS = ("zeromq", "tcp", "ws")
 MOST_APIS = 16
 
 
@@ -51,7 +51,7 @@ class Scenario:
     pillar: Literal["sql", "none"] = "sql"
     ready_s: float = 300.0
     settle_s: float = 60.0
-    transport: Literal["zeromq", "tcp", "ws"] = "zeromq"
+    transport: Transport = TRANSPORTS[0]
     master: dict[str, object] = field(default_factory=dict)
     tree_master: dict[str, dict[str, object]] = field(default_factory=dict)
     thresholds: tuple[Threshold, ...] = ()
@@ -213,7 +213,7 @@ def _scenario(table: Table, name: str) -> Scenario:
         pillar=cast("Literal['sql', 'none']", table.choice("pillar", ("sql", "none"), "sql")),
         ready_s=table.number("ready_s", 300.0, low=1),
         settle_s=table.number("settle_s", 60.0),
-        transport=cast("Literal['zeromq', 'tcp', 'ws']", table.choice("transport", TRANSPORTS, "zeromq")),
+        transport=cast("Transport", table.choice("transport", TRANSPORTS, TRANSPORTS[0])),
         master=table.take("master", dict, {}),
         tree_master=tree_master,
         clients=clients,

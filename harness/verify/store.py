@@ -13,7 +13,7 @@ import json
 import sqlite3
 from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
-from evil_minions.samples.files import JobRow, ReturnRow, StartRow, TallyRow
+from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
 from harness import samples as kinds
 from harness.errors import RunError
 from harness.verify.finding import WRONG, Finding, some

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from evil_minions.fleet.control import Selection
+from evil_minions import Selection
 from harness.errors import StartError
 from harness.processes.deadline import Deadline, until
 from tests.live.handler_bed import Client, HandlerBed, RaisedError, answers, handler_bed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from evil_minions.samples.files import ReturnRow
+    from evil_minions.samples.rows import ReturnRow
 
 SECONDS = float(os.environ.get("SALTBED_CHAOS_S", "1800"))
 SEED = int(os.environ.get("SALTBED_CHAOS_SEED", "17"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions.fleet.control import Selection
+from evil_minions import Selection
 from harness.processes.deadline import Deadline, until
 from tests.live.event_bus_proxy import EventBusProxy
 from tests.live.handler_bed import IPC_MODE, HandlerBed, handler_bed

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from evil_minions.fleet.control import Selection
+from evil_minions import Selection
 from evil_minions.samples.files import read_jobs
 from harness.errors import StartError
 from tests.live.handler_bed import Client, HandlerBed, RaisedError, handler_bed

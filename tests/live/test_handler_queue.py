@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.fleet.control import Selection
+from evil_minions import Selection
 from harness.processes.deadline import Deadline, until
 from tests.live.handler_bed import Client, HandlerBed, answers, handler_bed
 

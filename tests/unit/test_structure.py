@@ -1,38 +1,90 @@
-"""The rules of the layout, so that they are not only words: one direction of imports, no long modules."""
+"""The rules of the layout, so that they are not only words: one direction of imports, and nothing too large to read."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+import statistics
 import subprocess
+import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-# package: what of ours it may import
+# package: what of ours it may import; of `evil_minions` others import its public names only
 MAY_IMPORT = {
     "evil_minions": set[str](),
     "patches": set[str](),
-    "harness": {"evil_minions.fleet.control", "evil_minions.pipe", "evil_minions.samples.files"},
-    "benchmarks": {
-        "harness",
-        "evil_minions.fleet.control",
-        "evil_minions.pipe",
-        "evil_minions.samples.files",
-        # the fleet of pyzmq sockets differs from ours in its sockets alone
-        "evil_minions.protocol.auth",
-        "evil_minions.protocol.envelope",
-        "evil_minions.errors",
-        "evil_minions.protocol.keys",
-        "evil_minions.minion.publication",
-        # minions that are connected and nothing else
-        "evil_minions.protocol.zmtp",
-    },
+    "harness": {"evil_minions"},
+    "benchmarks": {"evil_minions", "harness"},
 }
-LONGEST = 400
+PUBLIC = "evil_minions"
+
+# package: room: the rooms that it may import; every room may import the modules beside the rooms
+ROOMS: Mapping[str, Mapping[str, set[str]]] = {
+    "evil_minions": {
+        "protocol": set(),
+        "samples": set(),
+        "inventory": set(),
+        "network": {"protocol", "samples"},
+        "functions": {"protocol"},
+        "recording": {"functions"},
+        "states": {"functions", "inventory"},
+        "behaviour": {"functions", "inventory", "samples"},
+        "minion": {
+            "behaviour",
+            "functions",
+            "inventory",
+            "network",
+            "protocol",
+            "recording",
+            "samples",
+            "states",
+        },
+        "fleet": {
+            "behaviour",
+            "functions",
+            "inventory",
+            "minion",
+            "network",
+            "protocol",
+            "recording",
+            "samples",
+            "states",
+        },
+    }
+}
+# what may import any room: the public names, the command line
+DOORS = {"__init__", "__main__"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large something of a package may be; None is no limit."""
+
+    # lines of a module
+    longest: int
+    # lines of the module in the middle
+    median: float | None = None
+    # modules in the top folder
+    top: int | None = None
+    # public methods that the body of a class defines
+    methods: int | None = None
+    # fields that the body of a dataclass or a named tuple defines
+    fields: int | None = None
+
+
+LIMITS = {
+    "evil_minions": Limits(longest=300, median=130, top=8, methods=15, fields=12),
+    "patches": Limits(longest=400),
+    "harness": Limits(longest=400),
+    "benchmarks": Limits(longest=400),
+}
 
 
 def _modules(root: Path, package: str) -> list[Path]:
@@ -59,10 +111,59 @@ def test_imports_go_one_way(root: Path, package: str) -> None:
         f"{path.relative_to(root)}: {name}"
         for path in _modules(root, package)
         for name in _imports(path)
-        if name.split(".")[0] in ours
-        and not any(f"{name}.".startswith(f"{permitted}.") for permitted in MAY_IMPORT[package])
+        if name.split(".")[0] in ours and name.split(".")[0] not in MAY_IMPORT[package]
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("package", [package for package, permitted in MAY_IMPORT.items() if PUBLIC in permitted])
+def test_others_use_public_names(root: Path, package: str) -> None:
+    """What others import of the simulated minions, or take from it by a dot, is in its `__all__`."""
+    public = set(importlib.import_module(PUBLIC).__all__)
+    wrong = []
+    for path in _modules(root, package):
+        names = [name.partition(".")[2] for name in _imports(path) if name.startswith(f"{PUBLIC}.")]
+        names += [
+            node.attr
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == PUBLIC
+        ]
+        wrong += [f"{path.relative_to(root)}: {name}" for name in names if name not in public]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_private_names_stay_at_home(root: Path, package: str) -> None:
+    """No module imports a name that begins with an underscore."""
+    wrong = [
+        f"{path.relative_to(root)}: {name}"
+        for path in _modules(root, package)
+        for name in _imports(path)
+        if name.split(".")[0] in MAY_IMPORT
+        and any(part.startswith("_") for part in name.split(".") if part != "__main__")
+    ]
+    assert wrong == []
+
+
+def test_every_public_name_is_there(root: Path) -> None:
+    """Each public name is named once and can be imported, and another one is an error."""
+    module = importlib.import_module(PUBLIC)
+    assert len(module.__all__) == len(set(module.__all__))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = module.nothing
+    # in a process of its own: Salt changes the one that imports it
+    code = f"from {PUBLIC} import *"
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
+
+
+def test_samples_and_control_do_not_wait_for_salt(root: Path) -> None:
+    """Who reads samples or talks to a fleet imports nothing of Salt."""
+    names = "Control, JobRow, Selection, Status, TRANSPORTS, connect, pipe, read_jobs, socket_path"
+    code = (
+        f"import sys; from evil_minions import {names}; print(sorted(name for name in sys.modules if 'salt' in name))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
@@ -73,17 +174,77 @@ def test_no_import_cycle(root: Path, package: str) -> None:
         name: {other for found in _imports(path) for other in (found, found.rpartition(".")[0]) if other in names}
         for name, path in names.items()
     }
+    assert _knot(needs) == set()
+
+
+def _knot(needs: Mapping[str, set[str]]) -> set[str]:
+    """Return what can't be put in an order in which each needs only earlier ones."""
     while free := {name for name, wanted in needs.items() if not wanted - {name}}:
         needs = {name: wanted - free for name, wanted in needs.items() if name not in free}
-    assert needs == {}
+    return set(needs)
 
 
-@pytest.mark.parametrize("package", MAY_IMPORT)
+@pytest.mark.parametrize("package", ROOMS)
+def test_rooms_are_layers(root: Path, package: str) -> None:
+    """Rooms import only the rooms that the table names, which has no cycle; modules beside the rooms import none."""
+    rooms = ROOMS[package]
+    folders = {path.name for path in (root / package).iterdir() if (path / "__init__.py").exists()}
+    assert folders == set(rooms)
+    assert _knot(rooms) == set()
+    wrong, used = [], {room: set[str]() for room in rooms}
+    for path in _modules(root, package):
+        parts = path.relative_to(root / package).with_suffix("").parts
+        home = parts[0] if parts[0] in rooms else None
+        if home is None and parts[0] in DOORS:
+            continue
+        for name in _imports(path):
+            of, _, rest = name.partition(".")
+            room = rest.split(".")[0]
+            if of != package or room not in rooms or room == home:
+                continue
+            if home is None or room not in rooms[home]:
+                wrong.append(f"{path.relative_to(root)}: {name}")
+            else:
+                used[home].add(room)
+    assert wrong == []
+    assert used == rooms, "the table permits what no room needs"
+
+
+@pytest.mark.parametrize("package", LIMITS)
 def test_modules_stay_short(root: Path, package: str) -> None:
-    """No module is longer than a reader takes in at once."""
+    """No module is longer than a reader takes in at once, most are shorter, and few lie in the top folder."""
+    limits = LIMITS[package]
     sizes = {str(path): len(path.read_text().splitlines()) for path in _modules(root, package)}
-    long = {path: size for path, size in sizes.items() if size > LONGEST}
-    assert long == {}
+    assert {path: size for path, size in sizes.items() if size > limits.longest} == {}
+    if limits.median is not None:
+        assert statistics.median(sizes.values()) < limits.median
+    if limits.top is not None:
+        assert len(list((root / package).glob("*.py"))) <= limits.top
+
+
+@pytest.mark.parametrize("package", LIMITS)
+def test_classes_stay_small(root: Path, package: str) -> None:
+    """No class has more public methods, and no value more fields, than a reader remembers."""
+    limits = LIMITS[package]
+    large = []
+    for path in _modules(root, package):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            methods = [
+                item.name
+                for item in node.body
+                if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) and not item.name.startswith("_")
+            ]
+            fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+            is_value = any("dataclass" in ast.unparse(each) for each in node.decorator_list) or any(
+                "NamedTuple" in ast.unparse(base) for base in node.bases
+            )
+            if limits.methods is not None and len(methods) > limits.methods:
+                large.append(f"{path.relative_to(root)}: {node.name} has {len(methods)} public methods")
+            if limits.fields is not None and is_value and len(fields) > limits.fields:
+                large.append(f"{path.relative_to(root)}: {node.name} has {len(fields)} fields")
+    assert large == []
 
 
 def test_the_project_stands_alone(root: Path) -> None:

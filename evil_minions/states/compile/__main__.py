@@ -23,7 +23,7 @@ import salt.utils.data
 import salt.utils.state
 
 from evil_minions.states.compile import client, templates
-from evil_minions.states.compile.effects import World
+from evil_minions.states.compile.fetching import World
 from evil_minions.states.compile.library import Library
 from evil_minions.states.compile.line import Line
 from evil_minions.states.compile.looks import Looks, Options

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from evil_minions.states.compile.effects import World
+    from evil_minions.states.compile.fetching import World
     from evil_minions.states.compile.line import Line
 
 _FOLDER = Path(salt.states.__file__).parent

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from evil_minions.fleet.control import Control, Selection
+from evil_minions import Control, Selection
 from evil_minions.samples.files import read_decisions
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from evil_minions.fleet.control import Status
+    from evil_minions import Status
     from harness.bed.fleet import Fleet
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]

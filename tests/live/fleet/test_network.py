@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions.fleet.control import Selection
+from evil_minions import Selection
 from evil_minions.samples.files import read_returns
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from evil_minions.fleet.control import Selection
+from evil_minions import Selection
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until

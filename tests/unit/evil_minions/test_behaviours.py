@@ -12,7 +12,7 @@ import pytest
 
 from evil_minions import __main__ as commands
 from evil_minions.assignments import Assignment, assign, assignment_of
-from evil_minions.behaviour import command, library, trial
+from evil_minions.behaviour import command, exampleminion, library, trial
 from evil_minions.behaviour.delay import Delay, Lognormal, Measured
 from evil_minions.errors import UsageError
 from evil_minions.fleet import keystates
@@ -197,16 +197,16 @@ share = 0.5
 """
     )
     behaviour = library.load(write)
-    place = trial.Place.of(0, 400)
-    actors = [trial.Actor(place, number, number) for number in range(400)]
+    place = exampleminion.ExampleFleet.of(0, 400)
+    minions = [exampleminion.ExampleMinion(place, number, number) for number in range(400)]
     args = ["apple", {"__kwarg__": True, "test": True}]
 
     def found(function: str, *args: object) -> list[str]:
-        chosen = [behaviour.decide(actor, [function], args, 1, 7) for actor in actors]
-        return [actor.id for actor, rule in zip(actors, chosen, strict=True) if rule is not None]
+        chosen = [behaviour.decide(minion, [function], args, 1, 7) for minion in minions]
+        return [minion.id for minion, rule in zip(minions, chosen, strict=True) if rule is not None]
 
     factory = GrainsFactory(load_template(), 1, "127.0.0.1")
-    web = [actor.id for actor in actors if factory.build(actor.id, actor.number)["role"] == "web"]
+    web = [minion.id for minion in minions if factory.build(minion.id, minion.number)["role"] == "web"]
     assert found("state.apply", *args) == web
     assert found("state.apply", "apple") == []
     assert found("state.sls", *args) == []
@@ -219,8 +219,8 @@ def test_weights(write: Path) -> None:
         "description = 'x'\n" + "".join(f"[[rules]]\nname = '{name}'\nweight = {name}\n" for name in (1, 3, 6))
     )
     behaviour = library.load(write)
-    place = trial.Place.of(0, 1)
-    subject = trial.Actor(place, 0, 0)
+    place = exampleminion.ExampleFleet.of(0, 1)
+    subject = exampleminion.ExampleMinion(place, 0, 0)
     found = [behaviour.decide(subject, ["f"], [], 1, stream(1, nth)) for nth in range(4000)]
     counts = Counter(rule.name for rule in found if rule)
     assert [round(counts[name] / 4000, 1) for name in "136"] == [0.1, 0.3, 0.6]

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
+from evil_minions import Control, connect, socket_path
 from evil_minions import __main__ as command
 from evil_minions.errors import ControlError, UsageError
-from evil_minions.fleet import control
 from evil_minions.fleet.commands import line
 from evil_minions.fleet.keystates import parts_of
 from evil_minions.fleet.selection import Selection
@@ -110,7 +110,7 @@ def test_settings_that_can_not_be(tmp_path: Path, values: dict[str, Any]) -> Non
 def test_long_folder(tmp_path: Path) -> None:
     """A folder too long for a socket is a usage error that says so."""
     with pytest.raises(UsageError, match="shorter --folder"):
-        control.socket_path(tmp_path / ("x" * 100))
+        socket_path(tmp_path / ("x" * 100))
 
 
 def test_no_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,12 +164,12 @@ class Fleet:
             text=True,
         )
 
-    def connect(self) -> control.Control:
+    def connect(self) -> Control:
         """Return a client once the fleet's workers answer."""
         deadline = time.monotonic() + SECONDS
         while True:
             try:
-                client = control.connect(self.folder)
+                client = connect(self.folder)
                 client.status()
             except ControlError:
                 assert time.monotonic() < deadline

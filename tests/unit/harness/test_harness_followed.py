@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evil_minions.samples.files import JobRow, ReturnRow, TallyRow
+from evil_minions.samples.rows import JobRow, ReturnRow, TallyRow
 from harness.results import result
 from harness.results.evidence import Evidence
 from harness.results.followed import Followed, follow

@@ -1,0 +1,167 @@
+"""The client of a fleet's control socket: one JSON request for each line, one JSON answer for each line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from evil_minions.errors import ControlError, UsageError
+from evil_minions.fleet.selection import Selection
+from evil_minions.fleet.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+_ALL: Final = Selection()
+
+_SOCKET_NAME: Final = "control.sock"
+_MAX_PATH_BYTES: Final = 100
+_ANSWER_SECONDS: Final = 300.0
+
+
+def socket_path(folder: Path) -> Path:
+    """Return where the control socket of a fleet in `folder` is.
+
+    Raises:
+        UsageError: if the path is too long for a socket.
+
+    """
+    path = Path(os.path.abspath(folder)) / _SOCKET_NAME  # noqa: PTH100 - symbolic links may be what keeps it short
+    if len(os.fsencode(path)) > _MAX_PATH_BYTES:
+        raise UsageError(
+            f"{path} is longer than {_MAX_PATH_BYTES} bytes, too long for a socket: give a shorter --folder."
+        )
+    return path
+
+
+class Client:
+    """A connection to a fleet's control socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        """Use a connected socket."""
+        self._socket = sock
+        self._file = sock.makefile("rwb")
+
+    def __enter__(self) -> Self:
+        """Return the client."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Hang up."""
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        # what a fleet that has ended did not take any more is of no use
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._socket.close()
+
+    def ask(self, **request: object) -> dict[str, Any]:
+        """Send a request and return the answer.
+
+        Raises:
+            ControlError: if the fleet has gone, takes too long, or refuses.
+
+        """
+        try:
+            self._file.write(json.dumps(request).encode() + b"\n")
+            self._file.flush()
+            line = self._file.readline()
+            answer = json.loads(line) if line else None
+        except (OSError, ValueError) as error:
+            raise ControlError(f"The fleet doesn't answer ({error}): is it still running?") from error
+        if not isinstance(answer, dict):
+            raise ControlError("The fleet hung up without an answer: see what it printed.")
+        if "error" in answer:
+            raise ControlError(str(answer["error"]))
+        return answer
+
+
+class Control(Client):
+    """A client of a fleet's control socket, with a method for each thing that it can be asked or told."""
+
+    def status(self) -> Status:
+        """Return the state of the fleet."""
+        return Status.from_dict(self.ask(do="status"))
+
+    def flush(self) -> None:
+        """Have all samples written to disk."""
+        self.ask(do="flush")
+
+    def stop(self) -> None:
+        """End the fleet; the answer comes before its processes have gone."""
+        self.ask(do="stop")
+
+    def scale(self, minions: int) -> int:
+        """Have so many minions in all; return how many came or went."""
+        return int(self.ask(do="scale", minions=minions)["minions"])
+
+    def kill(self, selection: Selection = _ALL) -> int:
+        """Kill minions as processes, until they are revived; return how many."""
+        return self._order("kill", selection)
+
+    def revive(self, selection: Selection = _ALL) -> int:
+        """Start killed minions again; return how many."""
+        return self._order("revive", selection)
+
+    def partition(self, selection: Selection = _ALL) -> int:
+        """Cut minions off from the master until `heal`; return how many."""
+        return self._order("partition", selection)
+
+    def heal(self) -> int:
+        """Let all minions reach the master again; return how many couldn't."""
+        return int(self.ask(do="heal")["minions"])
+
+    def behaviour(self, name: str | Path, selection: Selection = _ALL) -> int:
+        """Have minions behave as a preset or a file says; return how many."""
+        return self._order("behaviour", selection, name=str(name))
+
+    def network(self, path: Mapping[str, float], selection: Selection = _ALL) -> int:
+        """Put minions behind a network with `rtt_ms`, `jitter_ms`, `loss`, `bandwidth_mbit`; return how many."""
+        return self._order("network", selection, path=dict(path))
+
+    def _order(self, do: str, selection: Selection, **more: object) -> int:
+        """Send an order to some minions, and return how many it changed."""
+        return int(self.ask(do=do, **more, **selection.to_dict())["minions"])
+
+    def match(self, expression: str | list[str], kind: str = "glob", delimiter: str = ":") -> list[str]:
+        """Return the ids of the minions that a target means; `kind` is a `tgt_type` of Salt."""
+        return list(self.ask(do="match", tgt=expression, tgt_type=kind, delimiter=delimiter)["ids"])
+
+    def unknown(self, functions: list[str]) -> dict[str, str]:
+        """Return those of the functions that the fleet does not know, each with the nearest known one ("" if none)."""
+        return dict(self.ask(do="knows", functions=functions)["unknown"])
+
+    def unseen(self, jids: list[str]) -> list[str]:
+        """Return those of the job ids that no minion has heard of, in their order."""
+        return list(self.ask(do="unseen", jids=jids)["unseen"])
+
+    def pillar(self, minion_id: str) -> dict[str, Any]:
+        """Return the pillar that a minion holds for target matching."""
+        return dict(self.ask(do="pillar", id=minion_id)["pillar"])
+
+
+def connect(folder: Path | str, timeout: float = _ANSWER_SECONDS) -> Control:
+    """Return a client of the fleet in `folder`; an answer may take `timeout` seconds.
+
+    Raises:
+        ControlError: if no fleet answers there.
+
+    """
+    path = socket_path(Path(folder))
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout)
+    try:
+        sock.connect(str(path))
+    except OSError as error:
+        sock.close()
+        raise ControlError(f"No fleet answers on {path} ({error.strerror}): start one with `run`.") from error
+    return Control(sock)

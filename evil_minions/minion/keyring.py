@@ -1,0 +1,31 @@
+"""The keys of a worker's minions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evil_minions.protocol.keys import MasterKey, MinionKey
+
+
+class KeyRing:
+    """The keys of a worker's minions and of their master; minions with the numbers `denied` have a key too many."""
+
+    def __init__(self, pool: Sequence[MinionKey], master: MasterKey, denied: frozenset[int] = frozenset()) -> None:
+        """Take the keys that minions share, and the master's."""
+        self.master = master
+        self.denied = denied
+        self._pool = pool
+        self._aes = ""
+
+    def of(self, number: int) -> MinionKey:
+        """Return the key of the minion with this number."""
+        return self._pool[number % len(self._pool)]
+
+    def intern(self, aes: str) -> str:
+        """Return the one copy of the key of publications, which all minions of a master share."""
+        if aes != self._aes:
+            self._aes = aes
+        return self._aes
