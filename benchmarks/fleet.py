@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 
 if TYPE_CHECKING:
     from benchmarks.options import Options

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most, exactly
 from benchmarks.fleet import cost_ms, cpu_s
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:

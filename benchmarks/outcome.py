@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import document
+from harness.paths import TREES
 from harness.results import machine
 
 if TYPE_CHECKING:

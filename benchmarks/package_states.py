@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples
-from benchmarks.patched import patched
 from benchmarks.turns import interleave
 from harness.database import scratch
+from harness.saltprocess.patched import patched
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from benchmarks.patched import Salt
     from harness.database.scratch import Database
+    from harness.saltprocess.patched import Salt
 
 ENTRIES, ROWS = 200, 10_000
 WANTED = ("installed", "latest", "removed", "installed")

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, exactly
+from benchmarks.turns import interleave
 from evil_minions.samples import read_jobs, read_returns
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ def _record(bed: Bed, path: Path, options: Options) -> list[dict[str, Any]]:
     log = bed.logs / "recorder.out"
     limit = Deadline(START_LIMIT_S)
     until(lambda: log.exists() and "Recording" in log.read_text(), limit, lambda: "The recorder doesn't listen.")
-    for turn in range(options.rounds):
-        bed.salt([REAL, "state.highstate", "--out=quiet"], timeout=120)
-        options.progress(turn + 1, options.rounds)
+    interleave({"real": lambda _: bed.salt([REAL, "state.highstate", "--out=quiet"], timeout=120)}, options)
     until(path.exists, Deadline(START_LIMIT_S), lambda: f"There is no recording: {log.read_text()}")
     answers: list[dict[str, Any]] = json.loads(path.read_text())["answers"]
     if len(answers) != options.rounds:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks import profile
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 from harness.processes.deadline import Patience, until
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.figure import Figure, Samples, exactly
 from benchmarks.fleet import cost_ms
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 
 if TYPE_CHECKING:
     from benchmarks.options import Options

@@ -18,7 +18,7 @@ from harness.containers.stage import Containers
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
 from harness.load.stage import Job, Local
-from harness.processes.process import PACKAGES
+from harness.paths import TREES
 from harness.report import page
 from harness.results import machine, result, runs
 from harness.samples import read_clocks
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from harness.progress import Progress
     from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
-
-TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
 
 
 @dataclass(frozen=True)

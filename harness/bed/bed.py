@@ -31,9 +31,10 @@ from harness.database import schema as database
 from harness.database import sources
 from harness.database.postgres import Place, first_line
 from harness.errors import DiskError, ProcessError, StartError, disk_error, is_full
+from harness.paths import ROOT
 from harness.processes import monitor
 from harness.processes.ports import Ports
-from harness.processes.process import PACKAGES, Command, Process, Processes
+from harness.processes.process import Command, Process, Processes
 from harness.processes.watch import Watch
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ class Bed:
 
     def _own_environment(self) -> dict[str, str]:
         """Return the harness's environment, in which Python finds the project's packages."""
-        return {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONFAULTHANDLER": "1"}
+        return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"}
 
     @property
     def master_pid(self) -> int:

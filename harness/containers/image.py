@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from harness.containers import engine, files
 from harness.errors import DockerError, SettingsError
-from harness.processes.process import PACKAGES
+from harness.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 BASE_VARIABLE = "HARNESS_DOCKER_BASE"
 BASE = os.environ.get(BASE_VARIABLE) or "python:3.12-slim-bookworm"
 KEPT = "saltbed-environment"
-LOCK = PACKAGES / "requirements.lock"
-WHEELS = PACKAGES / "build" / "docker"
+LOCK = ROOT / "requirements.lock"
+WHEELS = ROOT / "build" / "docker"
 HOME = "/opt/saltbed"
 PYTHON = f"{HOME}/venv/bin/python"
 TREE = f"{HOME}/tree"
@@ -79,7 +79,7 @@ def code(client: DockerClient, base: str, tree: Path, run: str) -> str:
     name = f"saltbed-run:{run}"
     entries: dict[str, Path | bytes] = {"Dockerfile": CODE.format(base=base).encode()}
     for folder in ("harness", "evil_minions", "sql"):
-        entries[f"opt/{folder}"] = PACKAGES / folder
+        entries[f"opt/{folder}"] = ROOT / folder
     for folder in ("salt", "scripts"):
         entries[f"opt/tree/{folder}"] = tree / folder
     build(client, entries, name, engine.labels(run))

@@ -24,9 +24,10 @@ from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
 from harness.load import clients, errand
 from harness.load.plan import COMMANDS, Plan
+from harness.paths import ROOT
 from harness.processes import monitor
 from harness.processes.ports import Ports
-from harness.processes.process import PACKAGES, Command, Process, Processes
+from harness.processes.process import Command, Process, Processes
 from harness.processes.watch import Watch
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ FOLDER = Path("/bed")
 LOGS, SAMPLES, FILES = FOLDER / "logs", FOLDER / "samples", FOLDER / "files"
 # the volume that master, salt-api and clients share: Salt's own commands reach a master through its files and sockets
 SHARED = FOLDER / "master"
-TREE = PACKAGES / "tree"
+TREE = ROOT / "tree"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - within the containers' own network
 POSTGRES_PORT, API_PORT = 5432, 8000
 SCENARIO = "scenario.toml"
@@ -58,7 +59,7 @@ class Workplace:
 
     def spawn(self, name: str, argv: list[str], role: str, environment: Mapping[str, str]) -> Process:
         """Start a program of ours."""
-        variables = {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONFAULTHANDLER": "1", **environment}
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **environment}
         command = Command(role=role, argv=argv, environment=variables, output=LOGS / f"{name}.out", cwd=SAMPLES)
         return self.processes.start(name, command)
 
@@ -188,7 +189,7 @@ def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], 
         master=request["master"],
     )
     # simulated minions use Salt's own matchers and keys; there is one tree only in a container
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(PACKAGES), str(TREE)))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(TREE)))}
     started = fleet.start(order, request["request_port"], SAMPLES, LOGS, environment, place.processes)
     place.watch.add(started.process, LOSSES["fleet"])
 

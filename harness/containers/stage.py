@@ -21,9 +21,10 @@ from harness.containers import engine, files, fleet, image, roles
 from harness.containers.channel import Channel
 from harness.containers.fleet import Fleets, Share
 from harness.errors import DockerError, HarnessError, MasterError, StartError
+from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import FIRST, LAST
-from harness.processes.process import PACKAGES, Command, Layer, Processes, tail
+from harness.processes.process import Command, Layer, Processes, tail
 from harness.samples import ClockSample, SampleFile
 from harness.scenarios.clients import CLI, OVER_API
 
@@ -130,7 +131,7 @@ class Containers:
         command = Command(
             role="harness",
             argv=argv,
-            environment={**os.environ, "PYTHONPATH": str(PACKAGES)},
+            environment={**os.environ, "PYTHONPATH": str(ROOT)},
             output=log,
             layer=Layer.DATABASE,
             patience=JANITOR_S,

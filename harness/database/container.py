@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import StartError
+from harness.paths import ROOT
 from harness.processes import pressure
 from harness.processes.ports import HOST, listens
-from harness.processes.process import PACKAGES, Command, Layer
+from harness.processes.process import Command, Layer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ def start(place: Place) -> Postgres:
     command = Command(
         role="postgres",
         argv=[sys.executable, "-m", "harness.database.container", "--image", image, "--port", str(port)],
-        environment={**place.environment, "PYTHONPATH": str(PACKAGES), PASSWORD_VARIABLE: postgres.password},
+        environment={**place.environment, "PYTHONPATH": str(ROOT), PASSWORD_VARIABLE: postgres.password},
         output=log,
         layer=Layer.DATABASE,
     )

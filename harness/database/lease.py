@@ -20,8 +20,9 @@ from psycopg2.extensions import parse_dsn
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, first_line, wait_ready
 from harness.errors import PostgresError
+from harness.paths import ROOT
 from harness.processes import pressure
-from harness.processes.process import PACKAGES, Command, Layer
+from harness.processes.process import Command, Layer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ def start(place: Place) -> Postgres:
     command = Command(
         role="postgres",
         argv=[sys.executable, "-m", "harness.database.lease", name],
-        environment={**place.environment, "PYTHONPATH": str(PACKAGES)},
+        environment={**place.environment, "PYTHONPATH": str(ROOT)},
         output=place.log,
         layer=Layer.DATABASE,
     )

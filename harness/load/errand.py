@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from harness.errors import RunError
-from harness.processes.process import PACKAGES
+from harness.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _ask_job_cache(bed: Bed, what: str, names: Sequence[str], output: Path) -> N
 def _run(bed: Bed, name: str, argv: Sequence[str], seconds: float) -> None:
     """Run a program to its end; raise RunError, with the last line that it printed, if it fails."""
     # a Salt with an environment of its own needs no path, but its own Python
-    found = (bed.environment.get("PYTHONPATH"), str(PACKAGES))
+    found = (bed.environment.get("PYTHONPATH"), str(ROOT))
     environment = {**bed.environment, "PYTHONPATH": os.pathsep.join(filter(None, found))}
     process = bed.spawn(name, [bed.tree.python(), "-m", *argv], env=environment, role="harness")
     if code := process.wait(seconds):

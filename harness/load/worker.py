@@ -21,7 +21,8 @@ from harness.load import plan as plans
 from harness.load.clients import LOCUST
 from harness.load.desk import FILES, HELLO_S
 from harness.load.wire import Line, address_of, version
-from harness.processes.process import PACKAGES, Command, Process, Processes
+from harness.paths import ROOT
+from harness.processes.process import Command, Process, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,7 @@ def _load(line: Line, message: dict[str, Any], folder: Path) -> tuple[int, str]:
     plan = {**message["plan"], "scenario_file": str(scenario), "samples": str(folder)}
     argv = [sys.executable, "-m", "locust", "--headless", "-f", str(LOCUST), "--worker"]
     argv += ["--master-host", message["host"], "--master-port", str(message["port"])]
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), plans.VARIABLE: json.dumps(plan)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), plans.VARIABLE: json.dumps(plan)}
     with Processes(Path(tempfile.gettempdir())) as processes:
         command = Command("locust", argv, environment, folder / "locust.out", cwd=folder)
         process = processes.start("locust", command)

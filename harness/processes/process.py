@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 
 from harness.errors import ProcessError, StartError, WardenError, disk_error, end_error
+from harness.paths import ROOT
 from harness.processes import vitals, warden
 from harness.processes.deadline import Deadline, Patience
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-PACKAGES = Path(__file__).resolve().parents[2]
 ANSWER_S = 10.0
 CLOSE_S = warden.STOP_S + 2 * warden.KILL_S
 # the job cache of a large run is some hundred thousand files, which a busy disk takes minutes to forget
@@ -252,7 +252,7 @@ class Processes:
     def __enter__(self) -> Self:
         """Start the warden."""
         ours, theirs = socket.socketpair()
-        environment = {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
         argv = [
             sys.executable,
             "-m",

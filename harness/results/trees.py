@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from harness.processes.process import PACKAGES
+from harness.paths import ROOT
 from harness.scenarios.labels import kind
 from harness.scenarios.scenario import TREES
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.scenarios.scenario import Scenario
 
 # the tree that the patches are applied to, and the command that tells its edits
-PATCHED = PACKAGES / "salt"
+PATCHED = ROOT / "salt"
 STATUS = (sys.executable, "-m", "patches", "status", "--json")
 # far beyond what it takes: this is for one that hangs
 STATUS_S = 600.0
@@ -114,7 +114,7 @@ def _files(folder: Path) -> Iterator[str]:
 def _run(*command: str) -> str | None:
     """Return what a command prints, None if it fails."""
     try:
-        done = subprocess.run(command, cwd=PACKAGES, capture_output=True, text=True, check=False, timeout=STATUS_S)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=STATUS_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING
 import psutil
 import pytest
 
+from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import is_free
-from harness.processes.process import PACKAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def alive(process: psutil.Process) -> bool:
 @pytest.fixture
 def harness(stock: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Yield a harness in a process and a session of its own, about to start a bed; it may leave no temporary folder."""
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory(prefix="bed-test-") as temporary:
         # PostgreSQL may run as another user
         Path(temporary).chmod(0o755)

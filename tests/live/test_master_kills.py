@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from harness.bed import Bed, BedSettings
-from tests.live.returning import kept, name, publish, pumping
+from harness.pump.client import Pump
+from tests.live.returning import kept, name, publish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,7 @@ def test_workers_are_killed_while_they_keep_returns(root: Path, tmp_path: Path, 
                 return
 
     tries, jobs = 0, []
-    with Bed(settings) as bed, pumping(bed, MINIONS, tmp_path / "pump") as pump:
+    with Bed(settings) as bed, Pump(bed, MINIONS, tmp_path / "pump") as pump:
         jobs.append(publish(bed))
         killer = threading.Thread(target=kill)
         killer.start()

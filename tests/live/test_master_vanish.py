@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from harness.bed import Bed, BedSettings, fleet
+from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
-from harness.processes.process import PACKAGES
 from tests.live.cut_network import cut_network
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def start_minions(bed: Bed, network: CutNetwork) -> None:
     folder.mkdir()
     order = fleet.Order(MINIONS, 0, "far-{:02d}", 1, master=network.master)
     argv = [sys.executable, "-m", "evil_minions", *order.arguments(folder, bed.master.request_port)]
-    bed.spawn("far", [*network.inside(), *argv], env={"PYTHONPATH": str(PACKAGES)})
+    bed.spawn("far", [*network.inside(), *argv], env={"PYTHONPATH": str(ROOT)})
 
     def answered() -> bool:
         done = bed.salt(["far-*", "test.ping", "--out=json", "--static", "--timeout=5"])

@@ -15,9 +15,9 @@ import psycopg2
 import pytest
 import trustme
 
-from benchmarks.patched import Salt, options, patched
 from harness.database import forms, scratch
 from harness.processes.deadline import Deadline, until
+from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

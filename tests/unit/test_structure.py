@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 MAY_IMPORT = {
     "evil_minions": set[str](),
     "patches": set[str](),
-    "harness": {"evil_minions.control", "evil_minions.pipe", "evil_minions.samples"},
+    "harness": {
+        "evil_minions.control",
+        "evil_minions.pipe",
+        "evil_minions.samples",
+        # minions that only return speak as ours do
+        "evil_minions.envelope",
+        "evil_minions.keys",
+    },
     "benchmarks": {
         "harness",
         "evil_minions.control",
@@ -84,6 +91,15 @@ def test_modules_stay_short(root: Path, package: str) -> None:
     sizes = {str(path): len(path.read_text().splitlines()) for path in _modules(root, package)}
     long = {path: size for path, size in sizes.items() if size > LONGEST}
     assert long == {}
+
+
+def test_nothing_imports_the_benchmarks(root: Path) -> None:
+    """A benchmark is a command; what tests need as well lives in the harness. Only the benchmarks' own tests look in."""
+    tests = [path for path in _modules(root, "tests") if path.parent != root / "tests" / "unit" / "benchmarks"]
+    tests.remove(root / "tests" / "live" / "test_benchmarks.py")
+    others = [path for package in set(MAY_IMPORT) - {"benchmarks"} for path in _modules(root, package)]
+    found = {str(path): name for path in (*tests, *others) for name in _imports(path) if name.startswith("benchmarks")}
+    assert found == {}
 
 
 def test_the_project_stands_alone(root: Path) -> None:

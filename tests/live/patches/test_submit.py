@@ -40,7 +40,8 @@ def test_tests_pass_on_each_branch(root: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     checkout = tmp_path / "salt"
     layout = Layout(root)
-    failed, passed = {}, 0
+    failed: dict[str, str] = {}
+    passed = 0
     for one in json.loads(done.stdout)["submissions"]:
         if not checkout.exists():
             clone = ["git", "clone", "--quiet", "--branch", one["branch"], one["repository"], str(checkout)]

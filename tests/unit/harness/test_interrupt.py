@@ -19,8 +19,8 @@ from harness import campaign, interrupt
 from harness.bed import Bed, BedSettings, bed
 from harness.errors import DiskError, RunError, SettingsError, StartError, disk_error
 from harness.load import run
+from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
-from harness.processes.process import PACKAGES
 from harness.progress import Progress
 from harness.results import machine, runs
 from harness.scenarios import scenario
@@ -165,7 +165,7 @@ def test_words_for_a_full_disk(tmp_path: Path) -> None:
 
 def test_an_error_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever ends a bed whose disk is full, the disk is what its user hears of; Ctrl-C stays what it is."""
-    found = Bed(BedSettings(tree=PACKAGES / "build" / "stock", folder=tmp_path))
+    found = Bed(BedSettings(tree=ROOT / "build" / "stock", folder=tmp_path))
     found._stack = ExitStack()
     with pytest.raises(RunError), found_as_it_is(found):
         raise RunError("The clients could not run.")

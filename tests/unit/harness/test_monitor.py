@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.paths import ROOT
 from harness.processes import vitals
 from harness.processes.deadline import Deadline, until
 from harness.processes.monitor import Accounts, Reading, title_role, written
-from harness.processes.process import PACKAGES, Command, Processes
+from harness.processes.process import Command, Processes
 from harness.samples import read_processes
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def test_counter_never_falls() -> None:
 def test_samples_of_real_processes(tmp_path: Path) -> None:
     """The command writes rows that add up to what real processes used, short-lived ones included."""
     output = tmp_path / "processes.csv"
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with Processes(tmp_path) as processes:
         argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(processes.warden)]
         argv += ["--folder", str(processes.folder), "--output", str(output)]
@@ -190,7 +191,7 @@ def test_monitor_ends_with_the_warden(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(nobody.pid), "--folder", str(tmp_path)]
     result = subprocess.run(
         [*argv, "--output", str(tmp_path / "x.csv")],
-        env={**os.environ, "PYTHONPATH": str(PACKAGES)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -203,7 +204,7 @@ def test_monitor_goes_on_after_a_stop(tmp_path: Path) -> None:
     """A monitor that was stopped for longer than its interval takes samples again, until it is told to end."""
     path = tmp_path / "x.csv"
     argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(os.getpid()), "--folder", str(tmp_path)]
-    with subprocess.Popen([*argv, "--output", str(path)], env={**os.environ, "PYTHONPATH": str(PACKAGES)}) as process:
+    with subprocess.Popen([*argv, "--output", str(path)], env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
         try:
             until(lambda: path.exists() and written(path) > 50, Deadline(20), lambda: "no sample")
             process.send_signal(signal.SIGSTOP)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import PortError
+from harness.paths import ROOT
 from harness.processes.ports import FIRST, HOST, LAST, Ports, candidates, is_free, listens
-from harness.processes.process import PACKAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def test_other_process_chooses_apart() -> None:
     with Ports(chance(1)) as ports:
         ours = ports.take("test")
         program = "import random, harness.processes.ports as p; print(p.Ports(random.Random(1)).take('test'))"
-        environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         theirs = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
         assert int(theirs.stdout) != ours
 

@@ -17,9 +17,10 @@ import pytest
 from harness.database import cluster, sources
 from harness.database.postgres import Place, Postgres
 from harness.errors import PostgresError
+from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import Ports
-from harness.processes.process import PACKAGES, Command, Processes
+from harness.processes.process import Command, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,7 +205,7 @@ def test_container_ends_with_its_holder(tmp_path: Path) -> None:
         environment = {
             **os.environ,
             "DOCKER_HOST": f"unix://{tmp_path}/d.sock",
-            "PYTHONPATH": str(PACKAGES),
+            "PYTHONPATH": str(ROOT),
             "POSTGRES_PASSWORD": "x",
         }
         holder = processes.start("holder", Command("container", argv, environment, tmp_path / "out"))

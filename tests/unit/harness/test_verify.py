@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import synthetic
 from harness import __main__ as cli
 from harness import figures as defined
 from harness.errors import SettingsError
 from harness.report import page
-from harness.results import result
+from harness.results import result, synthetic
 from harness.results import runs as folders
 from harness.verify import figures, manifest, verification
 from harness.verify.finding import DOUBT, NOTE, WRONG

@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from harness.errors import DiskError, HarnessError, ProcessError, StartError, WardenError
+from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
-from harness.processes.process import PACKAGES, Command, Layer, Processes
+from harness.processes.process import Command, Layer, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ def harness(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path, list[
     """Yield a harness in a process of its own, its temporary folder, and all processes of its bed."""
     argv = [sys.executable, "-c", HARNESS, str(tmp_path), FAMILY]
     with subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**ENVIRONMENT, "PYTHONPATH": str(PACKAGES)}
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
     ) as process:
         assert process.stdout is not None
         folder, keeper, _, _ = json.loads(process.stdout.readline())
@@ -259,7 +260,7 @@ def test_ended_harness_with_a_child_of_its_own(tmp_path: Path) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**ENVIRONMENT, "PYTHONPATH": str(PACKAGES)},
+        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
     ) as process:
         assert process.stdout is not None
         folder, keeper, _, _ = json.loads(process.stdout.readline())

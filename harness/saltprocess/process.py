@@ -1,8 +1,8 @@
-"""One tree of Salt under measurement, as a process of its own.
+"""One version of Salt in a process of its own, which does tasks.
 
 Two Salts can't live in one interpreter, and a process for each call would measure the import. So each tree gets one
-process that stays, takes a task as one line of JSON and answers with the seconds it took; the runs of two trees are
-interleaved by asking them in turn.
+process that stays. It takes a task as one line of JSON and answers with the seconds that it took. Who compares two
+trees asks them in turn.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from benchmarks.errors import BenchmarkError
+from harness.errors import SaltProcessError
+from harness.paths import ROOT, TREES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
-ROOT = Path(__file__).parent.parent
-TREES = {"stock": ROOT / "build" / "stock", "patched": ROOT / "salt"}
 
+class SaltProcess:
+    """A process that runs the task `module` with the Salt of `tree` ("stock" or "patched"); a context manager.
 
-class Contender:
-    """A process that runs tasks of `module` with the Salt of `tree` ("stock" or "patched").
-
-    `module` is a module below `benchmarks.tasks` with a function `prepare(settings)` that returns a callable, which
-    is what gets timed; what it returns is handed back beside the time. If that is callable, it is called
-    untimed, and its result handed back. `place` is a copy of the tree, with byte code in it, to run instead.
+    `module` is the full name of a module with a function `prepare(settings)`, which returns a callable. Each run calls
+    it, and the time of the call is what is measured. What it returns is handed back beside the time. If that is
+    callable, it is called after the clock has stopped, and its result is handed back. `place` is a copy of the tree,
+    with byte code in it, to run instead.
     """
 
-    def __init__(self, tree: str, module: str, settings: dict[str, Any], place: Path | None = None) -> None:
-        """Start the process and let it prepare itself; raises BenchmarkError when it can't."""
+    def __init__(self, tree: str, module: str, settings: Mapping[str, Any], place: Path | None = None) -> None:
+        """Start the process and let it prepare itself; raises SaltProcessError when it can't."""
         self.tree = tree
         paths = [str(place or TREES[tree]), str(ROOT)]
         # byte code is kept, as where Salt is installed, whatever the one who runs this has set
         kept = "" if place else str(ROOT / "build" / "pycache")
         own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONPYCACHEPREFIX": kept}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.contender", module],
+            [sys.executable, "-m", "harness.saltprocess.process", module],
             env={**os.environ, **own, "PYTHONDONTWRITEBYTECODE": ""},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        prepared = self._ask(settings)
+        prepared = self._ask(dict(settings))
         if not Path(prepared["salt"]).is_relative_to(place or TREES[tree]):
             self.close()
-            raise BenchmarkError(f"{tree} ran the Salt of {prepared['salt']}; run `nox -s apply` and try again.")
+            raise SaltProcessError(f"{tree} ran the Salt of {prepared['salt']}; run `nox -s apply` and try again.")
 
     def __enter__(self) -> Self:
-        """Return the contender."""
+        """Return itself."""
         return self
 
     def __exit__(
@@ -64,13 +64,13 @@ class Contender:
 
     @property
     def pid(self) -> int:
-        """Return the id of the process."""
+        """Return its id."""
         return self._process.pid
 
     def _ask(self, question: object) -> dict[str, Any]:
         pipe_in, pipe_out = self._process.stdin, self._process.stdout
         if pipe_in is None or pipe_out is None:
-            raise BenchmarkError("The contender has no pipes; this is a fault in benchmarks/contender.py.")
+            raise SaltProcessError("The process has no pipes; this is a fault in harness/saltprocess/process.py.")
         try:
             pipe_in.write(json.dumps(question) + "\n")
             pipe_in.flush()
@@ -78,7 +78,7 @@ class Contender:
             pass
         line = pipe_out.readline()
         if not line:
-            raise BenchmarkError(f"The {self.tree} process ended early; its traceback stands above.")
+            raise SaltProcessError(f"The {self.tree} process ended early; its traceback stands above.")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -106,7 +106,7 @@ def _serve(module: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     salt = importlib.import_module("salt")
-    task = importlib.import_module(f"benchmarks.tasks.{module}").prepare(json.loads(sys.stdin.readline()))
+    task = importlib.import_module(module).prepare(json.loads(sys.stdin.readline()))
     print(json.dumps({"salt": salt.__file__}), file=answers, flush=True)
     for line in sys.stdin:
         args = json.loads(line)

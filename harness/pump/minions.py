@@ -1,4 +1,4 @@
-"""Minions that have signed in and do nothing but return: the load of the benchmark `returns`, in a process of its own.
+"""The minions of the pump, as a program: each line that it reads makes them return.
 
 Their keys and session keys are written where the master keeps them, which saves a sign-in each. A line with a job's
 id makes every one of them return once, over a few connections that each wait for the answer, and for nothing else:
@@ -164,7 +164,7 @@ def main(argv: Sequence[str]) -> int:
     return where the load says no more, and tells what the master answered.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.return_pump", description=(__doc__ or "").partition("\n")[0]
+        prog="python -m harness.pump.minions", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("port", type=int, help="the master's request port")
     parser.add_argument("minions", type=int, help="how many minions return")

@@ -1,6 +1,6 @@
 """A finished run that nobody ran: samples of any size that agree with each other, as a healthy master leaves them.
 
-Tests change it and benchmarks read it. All chance comes from one seed, so the same is written every time.
+Tests change it and benchmarks read it. Its seeded random generator makes the same samples every time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The patched Salt as a process that compiles pillars and runs runners, for tests of the pillar storage.
+"""The patched Salt as a process that compiles pillars and runs runners.
 
-Salt changes the process that it is imported into: its loader, its warnings, its import hooks.
+Salt changes the process that it is imported into (its loader, its warnings, its import hooks), so a test leaves it
+in one of its own.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.contender import Contender
-from benchmarks.errors import BenchmarkError
+from harness.errors import SaltProcessError
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Salt:
     """The patched Salt, in a process of its own."""
 
-    process: Contender
+    process: SaltProcess
 
     def compile(self, postgres: Postgres, source: list[dict[str, Any]], minions: Sequence[str]) -> list[dict[str, Any]]:
         """Return what `ext_pillar` gives to minions, with errors in `_errors`."""
@@ -31,10 +32,10 @@ class Salt:
         return found
 
     def run(self, postgres: Postgres, name: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
-        """Return the result of a runner; raises BenchmarkError if it fails."""
+        """Return the result of a runner; raises SaltProcessError if it fails."""
         answer = self.answer(postgres, name, **arguments)
         if answer["retcode"]:
-            raise BenchmarkError(f"The runner {name} failed: {answer}")
+            raise SaltProcessError(f"The runner {name} failed: {answer}")
         return answer["result"]
 
     def answer(self, postgres: Postgres, name: str, **arguments: object) -> dict[str, Any]:
@@ -42,8 +43,8 @@ class Salt:
         answer: dict[str, Any] = self.act("run", options(postgres, []), name, arguments)
         return answer
 
-    def act(self, action: str, *args: object) -> Any:  # noqa: ANN401 - see benchmarks.tasks.compiler
-        """Do one action of `benchmarks.tasks.compiler`."""
+    def act(self, action: str, *args: object) -> Any:  # noqa: ANN401 - see harness.saltprocess.tasks.compiler
+        """Do one action of `harness.saltprocess.tasks.compiler`."""
         return self.process.run(action, *args)[1]
 
 
@@ -55,5 +56,5 @@ def options(postgres: Postgres, source: list[dict[str, Any]], **more: object) ->
 @contextmanager
 def patched(folder: Path) -> Iterator[Salt]:
     """Start the patched Salt."""
-    with Contender("patched", "compiler", {"folder": str(folder)}) as process:
+    with SaltProcess("patched", "harness.saltprocess.tasks.compiler", {"folder": str(folder)}) as process:
         yield Salt(process)
