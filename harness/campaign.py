@@ -14,10 +14,11 @@ from harness import interrupt
 from harness.bed import capacity
 from harness.bed.settings import BedSettings
 from harness.bed.tree import Tree
-from harness.containers.stage import Containers
+from harness.containers.backend import ContainerBackend
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
-from harness.load.stage import Job, Local
+from harness.load.job import Job
+from harness.load.local import LocalBackend
 from harness.paths import TREES
 from harness.report import page
 from harness.results import machine, result, runs
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from harness.containers.stage import Settings
+    from harness.containers.settings import ContainerSettings
+    from harness.load.backend import Backend
     from harness.load.remote import Remote
-    from harness.load.stage import Stage
     from harness.progress import Progress
     from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
@@ -56,7 +57,7 @@ class Order:
     seed: int | None = None
     transport: str | None = None
     workers: int = 1
-    docker: Settings | None = None
+    docker: ContainerSettings | None = None
     remote: Remote | None = None
     repeats: int = 1
 
@@ -254,10 +255,10 @@ def _made_of(order: Order) -> str:
     return f"containers on {order.docker.base}, {order.docker.fleets * engines} with minions, engines: {engines}"
 
 
-def _place(order: Order, progress: Progress) -> Callable[[Job], Stage]:
+def _place(order: Order, progress: Progress) -> Callable[[Job], Backend]:
     """Return what makes the place where a job is run."""
     settings = order.docker
-    return (lambda job: Containers(job, settings, progress.say)) if settings else Local
+    return (lambda job: ContainerBackend(job, settings, progress.say)) if settings else LocalBackend
 
 
 def shown(path: Path) -> str:

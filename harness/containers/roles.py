@@ -22,7 +22,7 @@ from harness.bed.tree import Tree
 from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
-from harness.load import clients, errand
+from harness.load import clients, programs
 from harness.load.plan import COMMANDS, Plan
 from harness.paths import ROOT
 from harness.processes import monitor
@@ -126,22 +126,22 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
     bed = stack.enter_context(Bed(settings))
 
     def jobcache(asked: dict[str, Any]) -> dict[str, Any]:
-        errand.read_job_cache(bed, asked["jids"], SAMPLES / "kept.csv")
+        programs.read_job_cache(bed, asked["jids"], SAMPLES / "kept.csv")
         return {}
 
     def accepted(asked: dict[str, Any]) -> dict[str, Any]:
-        errand.read_accepted(bed, asked["functions"], SAMPLES / "accepted.csv")
+        programs.read_accepted(bed, asked["functions"], SAMPLES / "accepted.csv")
         return {}
 
     def runners(asked: dict[str, Any]) -> dict[str, Any]:
-        errand.read_runners(bed, asked["jobs"], SAMPLES / "runners.csv")
+        programs.read_runners(bed, asked["jobs"], SAMPLES / "runners.csv")
         return {}
 
     def running(_: dict[str, Any]) -> dict[str, Any]:
         return {"running": bed.master.running()}
 
     def rotate(_: dict[str, Any]) -> dict[str, Any]:
-        errand.rotate_keys(bed)
+        programs.rotate_keys(bed)
         return {}
 
     def restart(_: dict[str, Any]) -> dict[str, Any]:

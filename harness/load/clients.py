@@ -15,7 +15,7 @@ from harness.processes.deadline import Deadline
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.load.desk import Desk
+    from harness.load.coordinator import Coordinator
     from harness.load.plan import Plan
     from harness.processes.process import Process
 
@@ -38,9 +38,9 @@ class Locust:
 class Clients:
     """The clients at work; `process` is the one that ends when the last answer has come."""
 
-    def __init__(self, processes: Sequence[Process], samples: Path, desk: Desk | None = None) -> None:
+    def __init__(self, processes: Sequence[Process], samples: Path, coordinator: Coordinator | None = None) -> None:
         """Take the processes, the leading one first, the folder of their samples, and the workers of other hosts."""
-        self._desk = desk
+        self._coordinator = coordinator
         self._last = Deadline(0.0)
         self._process, *self._workers = processes
         self._samples = samples
@@ -50,8 +50,8 @@ class Clients:
     def code(self) -> int | None:
         """Return the exit code, None while they are at work; raise a HarnessError if a worker has failed."""
         code = self._process.code()
-        if self._desk:
-            code = self._of_all(self._desk, code)
+        if self._coordinator:
+            code = self._of_all(self._coordinator, code)
         ended = [worker for worker in self._workers if code is None and worker.code() is not None]
         for worker in ended:
             # one whose work is done ends well, perhaps a moment before the one that directs it
@@ -61,15 +61,15 @@ class Clients:
             self._alone = Deadline(ALONE_S)
         return code
 
-    def _of_all(self, desk: Desk, code: int | None) -> int | None:
+    def _of_all(self, coordinator: Coordinator, code: int | None) -> int | None:
         """Return the exit code once the workers of other hosts have handed in what they wrote."""
-        if code not in {None, 0, 1} or (code is not None and desk.done()):
+        if code not in {None, 0, 1} or (code is not None and coordinator.done()):
             return code
         if code is None:
             self._last = Deadline(LAST_S)
         elif self._last.passed():
             raise RunError("A worker of another host has not handed in its samples: see what it printed there.")
-        desk.check()
+        coordinator.check()
         return None
 
     def patience(self, seconds: float) -> Deadline:
@@ -94,15 +94,15 @@ class Clients:
         return f"{self._process.tail()} (see {self._process.log})"
 
 
-def start(plan: Plan, port: int, spawn: Callable[[Locust], Process], desk: Desk | None = None) -> Clients:
+def start(plan: Plan, port: int, spawn: Callable[[Locust], Process], coordinator: Coordinator | None = None) -> Clients:
     """Start the clients with `spawn`; `port` is for locust's master, if there are workers.
 
-    The workers of other hosts, which are at the `desk` already, get their part of the load.
+    The workers of other hosts, which are at the `coordinator` already, get their part of the load.
     """
     processes = [spawn(locust) for locust in commands(plan, port)]
-    if desk:
-        desk.hand_out(plan, port)
-    return Clients(processes, plan.samples, desk)
+    if coordinator:
+        coordinator.hand_out(plan, port)
+    return Clients(processes, plan.samples, coordinator)
 
 
 def commands(plan: Plan, port: int) -> list[Locust]:

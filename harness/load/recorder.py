@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.load.stage import Fleet
+    from harness.load.backend import Fleet
     from harness.progress import Progress
 
 

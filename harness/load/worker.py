@@ -1,7 +1,7 @@
 """A worker of another host: `python -m harness worker ADDRESS`.
 
-It reports at the bed's desk (see `harness.load.wire`), starts a worker of locust for its part of the load, and hands in
-what that writes. It joins one load after the other until Ctrl-C, for a run has one for each tree.
+It reports to the bed's coordinator (see `harness.load.wire`), starts a worker of locust for its part of the load, and
+hands in what that writes. It joins one load after the other until Ctrl-C, as a run has one for each tree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import RunError, SettingsError
 from harness.load import plan as plans
 from harness.load.clients import LOCUST
-from harness.load.desk import FILES, HELLO_S
+from harness.load.coordinator import FILES, HELLO_S
 from harness.load.wire import Line, address_of, version
 from harness.paths import ROOT
 from harness.processes.process import Command, Process, Processes
@@ -37,9 +37,9 @@ KEEPALIVE_S = 30
 
 
 def work(address: str, key: str, loads: int | None, say: Callable[[str], None]) -> None:
-    """Join loads at a desk until there have been `loads` of them, without end by default; `say` takes lines to print.
+    """Join loads until there have been `loads` of them, without end by default; `say` takes lines to print.
 
-    Raises SettingsError if the desk refuses, RunError if the clients here fail.
+    Raises SettingsError if the coordinator refuses, RunError if the clients here fail.
     """
     where = address_of(address)
     done, told = 0, ""

@@ -11,7 +11,8 @@ import pytest
 
 from harness import campaign
 from harness.load import run
-from harness.load.stage import Job, Local
+from harness.load.job import Job
+from harness.load.local import LocalBackend
 from harness.progress import Progress
 from harness.results import evidence, result
 from harness.scenarios import scenario as scenarios
@@ -29,7 +30,7 @@ FEW = 1
 CACHE = "job-cache"
 
 
-class Watched(Local):
+class Watched(LocalBackend):
     """A bed whose job cache is kept as it was when the run read it."""
 
     def read_job_cache(self, jids: Sequence[str]) -> None:

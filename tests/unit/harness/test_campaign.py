@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import campaign
-from harness.containers.stage import Settings
+from harness.containers.settings import ContainerSettings
 from harness.errors import RunError, SettingsError
 from harness.load import run as load
 from harness.progress import Progress
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.load.stage import Job
+    from harness.load.job import Job
 
 
 def test_no_environment_in_a_container(tmp_path: Path) -> None:
     """A Salt with an environment of its own is refused for containers, before a folder of a run is made."""
     (tmp_path / "made" / "bin").mkdir(parents=True)
     (tmp_path / "made" / "bin" / "salt-master").touch()
-    wanted = Settings(base="debian-python:bookworm")
+    wanted = ContainerSettings(base="debian-python:bookworm")
     order = campaign.Order("quick", (str(tmp_path / "made"),), tmp_path / "runs", "x", docker=wanted)
     with pytest.raises(SettingsError, match="has a Python of its own, which can't go into a container: give stock"):
         campaign.run(order, Progress(io.StringIO()), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))

@@ -15,7 +15,7 @@ from harness.progress import Progress
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.load.stage import Fleet
+    from harness.load.backend import Fleet
 
 STATUS = SimpleNamespace(
     minions=3, connected=2, authenticated=2, ready=1, executing=0, counters=Counters(), processes=[]

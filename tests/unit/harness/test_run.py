@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load import run
-from harness.load.stage import Job
+from harness.load.job import Job
 from harness.processes.deadline import Deadline, Patience
 from harness.progress import Progress
 from harness.scenarios import scenario
@@ -21,7 +21,7 @@ from harness.scenarios.fleet import network_targets
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.load.stage import Fleet, Stage
+    from harness.load.backend import Backend, Fleet
 
 QUICK = scenario.load(scenario.find("quick"))
 
@@ -55,7 +55,7 @@ def test_master_that_does_not_start(tmp_path: Path, options: dict[str, object], 
     """The scenario's own options of the master are named, if it has any."""
     job = _job(tmp_path, replace(QUICK, master=options))
     with pytest.raises(MasterError, match=expected):
-        run.run(job, Progress(io.StringIO()), lambda _: cast("Stage", Broken()))
+        run.run(job, Progress(io.StringIO()), lambda _: cast("Backend", Broken()))
 
 
 def _fleet(unknown: dict[str, str]) -> Any:  # noqa: ANN401 - a part of a fleet

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 NOW = Arrival("burst", burst=1)
 OURS = Clients("ours", "api", "test.ping", "*", NOW)
 OPS = Clients("ops", "api", "test.ping", "*", NOW, user="ops")
-GUESTS = Clients("guests", "runner", "jobs.active", "", NOW, user="guests")
-GROUPS = {"ops": Group("ops", 3, ("test.*",)), "guests": Group("guests", 2, ("@runner",), "request")}
+GUESTS = Clients("workers", "runner", "jobs.active", "", NOW, user="workers")
+GROUPS = {"ops": Group("ops", 3, ("test.*",)), "workers": Group("workers", 2, ("@runner",), "request")}
 
 
 class Api(ThreadingHTTPServer):
@@ -152,7 +152,7 @@ def test_log_in_for_each_request(apis: list[Api], noted: list[LoginSample]) -> N
     """Users who log in for each request have another token each time."""
     sessions = _sessions(apis, noted)
     tokens = [sessions.of(GUESTS, number).token for number in (0, 2, 4)]
-    assert tokens == ["guests-001 1", "guests-001 2", "guests-001 3"]
+    assert tokens == ["workers-001 1", "workers-001 2", "workers-001 3"]
     assert {sample.why for sample in noted} == {"request"}
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness.load import settling
+from harness.load.job import Job
 from harness.load.runners import RunnerJob
-from harness.load.stage import Job
 from harness.samples import AcceptedJob, ClientSample, FleetSample, RunnerSample, SampleFile
 from harness.scenarios import scenario
 from harness.scenarios.expected import Expected
@@ -125,9 +125,9 @@ def test_the_job_cache_is_read_when_the_queue_may_be_empty(job: Job) -> None:
         reads.append(functions)
         _accept(job, *held)
 
-    stage = SimpleNamespace(read_accepted=read, running=list)
+    backend = SimpleNamespace(read_accepted=read, running=list)
     fleet = SimpleNamespace(unseen=lambda jids: [jid for jid in jids if jid not in seen])
-    queue = settling.Queue(job, cast("Any", stage), cast("Any", fleet), {})
+    queue = settling.Queue(job, cast("Any", backend), cast("Any", fleet), {})
     assert not queue.empty()
     assert not queue.empty()
     assert len(reads) == 1
@@ -172,8 +172,8 @@ def test_runners_are_waited_for(job: Job, tmp_path: Path) -> None:
             file.write(RunnerSample(jid, 10, "", ""))
         file.close()
 
-    stage = SimpleNamespace(running=lambda: at_work, read_runners=read, read_accepted=lambda _: _accept(job))
-    queue = settling.Queue(job, cast("Any", stage), cast("Any", SimpleNamespace(unseen=list)), {"a": 10})
+    backend = SimpleNamespace(running=lambda: at_work, read_runners=read, read_accepted=lambda _: _accept(job))
+    queue = settling.Queue(job, cast("Any", backend), cast("Any", SimpleNamespace(unseen=list)), {"a": 10})
     assert not queue.empty()
     assert not asked
     at_work.clear()

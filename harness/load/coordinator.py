@@ -1,4 +1,4 @@
-"""Where workers of other hosts report, get their part of the load, and hand in their samples: `Desk`.
+"""Where workers of other hosts report, get their part of the load, and hand in their samples: `Coordinator`.
 
 Locust's own protocol connects the clients themselves: a worker of another host is one like any other to them. What it
 lacks there are the plan, which a local one has in its environment, and a disk in common for its samples.
@@ -35,7 +35,7 @@ LAST_S = 60.0
 FILES = ("requests", "logins", "clocks")
 
 
-class Guest:
+class RemoteWorker:
     """One worker of another host."""
 
     def __init__(self, line: Line, host: str) -> None:
@@ -55,13 +55,13 @@ class Guest:
         return f"worker {self.number} on {self.host}"
 
 
-class Desk:
+class Coordinator:
     """The place where the bed waits for workers of other hosts; a context manager."""
 
     def __init__(self, remote: Remote) -> None:
         """Take who is expected; nothing listens before the context is entered."""
         self.remote = remote
-        self._guests: list[Guest] = []
+        self._workers: list[RemoteWorker] = []
         self._lines: list[Line] = []
         self._lock = threading.Lock()
         self._closing = False
@@ -88,19 +88,19 @@ class Desk:
         self._server.close()
         for line in self._lines:
             line.close()
-        for guest in self._guests:
-            for file in guest.files.values():
+        for worker in self._workers:
+            for file in worker.files.values():
                 file.close()
 
     def gather(self, check: Callable[[], None], seconds: float = JOIN_S) -> None:
         """Wait until all workers are there; `check` is called meanwhile. Raises StartError if they don't come."""
         deadline = Deadline(seconds, time.monotonic)
-        while len(self._guests) < self.remote.workers:
+        while len(self._workers) < self.remote.workers:
             check()
             self._drop_gone()
             if deadline.passed():
                 raise StartError(
-                    f"Only {len(self._guests)} of {self.remote.workers} workers of other hosts joined within "
+                    f"Only {len(self._workers)} of {self.remote.workers} workers of other hosts joined within "
                     f"{seconds:g} s: {self.remote.told}"
                 )
             time.sleep(PAUSE_S * 5)
@@ -110,14 +110,14 @@ class Desk:
         self._samples = plan.samples
         scenario = plan.scenario_file.read_text(encoding="utf-8")
         first = plan.workers - self.remote.workers
-        for number, guest in enumerate(self._guests, start=first):
-            guest.number = number
+        for number, worker in enumerate(self._workers, start=first):
+            worker.number = number
             values = {**vars(dataclasses.replace(plan, worker=number)), "command_environment": {}}
             # what lies on this machine is of no use there
             values |= dict.fromkeys(("scenario_file", "samples"), "")
             part = _elsewhere(values, self.remote.address)
             try:
-                guest.line.send(
+                worker.line.send(
                     {
                         "plan": part,
                         "scenario": scenario,
@@ -126,29 +126,29 @@ class Desk:
                     }
                 )
             except OSError as error:
-                raise RunError(f"The {guest.name} has gone before the load began: {error}.") from error
-            guest.heard, guest.heard_at = Deadline(SILENT_S), time.time()
-            threading.Thread(target=self._listen, args=(guest, plan.samples), daemon=True).start()
+                raise RunError(f"The {worker.name} has gone before the load began: {error}.") from error
+            worker.heard, worker.heard_at = Deadline(SILENT_S), time.time()
+            threading.Thread(target=self._listen, args=(worker, plan.samples), daemon=True).start()
 
     def check(self) -> None:
         """Raise RunError if a worker has gone, failed, or is silent."""
-        for guest in self._guests:
-            since = time.strftime("%H:%M:%S", time.localtime(guest.heard_at))
-            if guest.code is None and guest.problem:
-                raise RunError(f"The {guest.name} has gone at {since}: {guest.problem}. Start the run again.")
-            if guest.code is None and guest.heard.passed():
-                raise RunError(f"The {guest.name} has been silent since {since}: start the run again.")
-            if guest.code:
-                raise RunError(f"The {guest.name} ended with exit code {guest.code} at {since}: {guest.problem}")
+        for worker in self._workers:
+            since = time.strftime("%H:%M:%S", time.localtime(worker.heard_at))
+            if worker.code is None and worker.problem:
+                raise RunError(f"The {worker.name} has gone at {since}: {worker.problem}. Start the run again.")
+            if worker.code is None and worker.heard.passed():
+                raise RunError(f"The {worker.name} has been silent since {since}: start the run again.")
+            if worker.code:
+                raise RunError(f"The {worker.name} ended with exit code {worker.code} at {since}: {worker.problem}")
 
     def done(self) -> bool:
         """Say whether every worker has handed in all of its samples."""
-        return all(guest.code == 0 for guest in self._guests)
+        return all(worker.code == 0 for worker in self._workers)
 
     def _drop_gone(self) -> None:
         """Forget workers that have hung up before they got their part."""
         with self._lock:
-            self._guests = [guest for guest in self._guests if not guest.line.gone()]
+            self._workers = [worker for worker in self._workers if not worker.line.gone()]
 
     def _welcome(self) -> None:
         while not self._closing:
@@ -169,11 +169,11 @@ class Desk:
                 line.send({"error": problem})
                 line.close()
                 return
-            guest = Guest(line, str(hello.get("host")))
+            worker = RemoteWorker(line, str(hello.get("host")))
             with self._lock:
-                full = len(self._guests) >= self.remote.workers or self._samples is not None
+                full = len(self._workers) >= self.remote.workers or self._samples is not None
                 if not full:
-                    self._guests.append(guest)
+                    self._workers.append(worker)
             if full:
                 line.send({"wait": f"this load has its {self.remote.workers} workers already"})
                 line.close()
@@ -187,29 +187,29 @@ class Desk:
             return f"the bed there has version {version()}, this one {hello.get('version')}: check out the same commit"
         return ""
 
-    def _listen(self, guest: Guest, samples: Path) -> None:
+    def _listen(self, worker: RemoteWorker, samples: Path) -> None:
         """Take what a worker sends, until its end."""
         try:
-            while guest.code is None:
-                message = guest.line.receive(LAST_S * 10)
-                guest.heard, guest.heard_at = Deadline(SILENT_S), time.time()
+            while worker.code is None:
+                message = worker.line.receive(LAST_S * 10)
+                worker.heard, worker.heard_at = Deadline(SILENT_S), time.time()
                 if message.get("name") in FILES:
-                    self._write(guest, samples / f"{message['name']}.{guest.number}.csv", message["rows"])
+                    self._write(worker, samples / f"{message['name']}.{worker.number}.csv", message["rows"])
                 elif "ended" in message:
-                    for file in guest.files.values():
+                    for file in worker.files.values():
                         file.close()
-                    guest.problem = str(message.get("tail", ""))
-                    guest.line.send({"taken": 1})
-                    guest.code = int(message["ended"])
+                    worker.problem = str(message.get("tail", ""))
+                    worker.line.send({"taken": 1})
+                    worker.code = int(message["ended"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            guest.problem = str(error) or type(error).__name__
+            worker.problem = str(error) or type(error).__name__
 
     @staticmethod
-    def _write(guest: Guest, path: Path, rows: list[str]) -> None:
-        if path.name not in guest.files:
-            guest.files[path.name] = path.open("w", newline="", encoding="utf-8")
-        guest.files[path.name].writelines(rows)
-        guest.files[path.name].flush()
+    def _write(worker: RemoteWorker, path: Path, rows: list[str]) -> None:
+        if path.name not in worker.files:
+            worker.files[path.name] = path.open("w", newline="", encoding="utf-8")
+        worker.files[path.name].writelines(rows)
+        worker.files[path.name].flush()
 
 
 def _elsewhere(values: dict[str, Any], address: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A load run in containers: the counterpart of `harness.load.stage.Local`."""
+"""The backend of containers; `harness.load.backend` says what each method has to do."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import os
 import secrets
 import socket
 import sys
-import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
@@ -17,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 from harness import clocks
 from harness.bed import api, master
 from harness.bed.settings import BedSettings
-from harness.containers import engine, files, fleet, image, roles
+from harness.containers import collect, engine, files, fleet, image, roles
 from harness.containers.channel import Channel
+from harness.containers.clients import RemoteClients
 from harness.containers.fleet import Fleets, Share
 from harness.errors import DockerError, HarnessError, MasterError, StartError
 from harness.paths import ROOT
@@ -35,8 +34,9 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
     from harness.clocks import Offset
+    from harness.containers.settings import ContainerSettings
+    from harness.load.job import Job
     from harness.load.runners import RunnerJob
-    from harness.load.stage import Job
 
 # a large fleet's pillars take minutes to write, and what starts within a container is waited for there, see
 # harness.processes.deadline
@@ -47,24 +47,10 @@ MASTER = "master"
 ID_FORMAT = "minion-{:05d}"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How the bed's containers are made.
-
-    `base` is the image that all are made on; `fleets` the number of fleet containers on each engine. `engines` are
-    further engines for fleets, by address; then `master_address` is where these reach the first engine's machine.
-    """
-
-    base: str = image.BASE
-    fleets: int = 1
-    engines: tuple[str, ...] = ()
-    master_address: str = ""
-
-
-class Containers:
+class ContainerBackend:
     """The bed in containers, for one job."""
 
-    def __init__(self, job: Job, settings: Settings, say: Callable[[str], None]) -> None:
+    def __init__(self, job: Job, settings: ContainerSettings, say: Callable[[str], None]) -> None:
         """Take the job; nothing is started before the context is entered. `say` takes lines for the user."""
         self._job = job
         self._settings = settings
@@ -286,18 +272,9 @@ class Containers:
     def collect(self) -> None:
         """Fetch the samples of all containers and put them together as those of one machine."""
         output = self._job.samples
-        with tempfile.TemporaryDirectory() as temporary:
-            folders = {
-                name: files.fetch(channel.container, str(roles.SAMPLES), Path(temporary, name))
-                for name, channel in self._channels.items()
-            }
-            ahead = {name: offset.correction for name, offset in self._offsets.items()}
-            files.merge_processes(((folder, ahead[name]) for name, folder in folders.items()), output / "processes.csv")
-            fleets = [name for name in folders if name.startswith("fleet-")]
-            files.merge_fleet(((folders[name] / "fleet", ahead[name]) for name in fleets), output / "fleet")
-            for path in folders["clients"].iterdir():
-                if path.is_file() and path.name != "processes.csv":
-                    files.set_back(path, output / path.name, ahead["clients"])
+        containers = {name: channel.container for name, channel in self._channels.items()}
+        ahead = {name: offset.correction for name, offset in self._offsets.items()}
+        collect.samples(containers, ahead, output)
         now = self._clocks()
         rows = SampleFile(output / "clocks.csv", ClockSample)
         for name, offset in self._offsets.items():
@@ -325,54 +302,10 @@ class Containers:
 
     def _fetch_logs(self) -> None:
         """Fetch the logs of all containers that are still there."""
-        from docker.errors import APIError  # noqa: PLC0415
-
         for name, channel in self._channels.items():
-            folder = self._job.folder / "logs" / name
-            with contextlib.suppress(APIError, OSError):
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / "container.log").write_bytes(channel.container.logs(stdout=False))
-            with contextlib.suppress(APIError, OSError), tempfile.TemporaryDirectory() as temporary:
-                for path in files.fetch(channel.container, str(roles.LOGS), Path(temporary)).iterdir():
-                    (folder / path.name).write_bytes(path.read_bytes())
+            collect.logs(channel.container, self._job.folder / "logs" / name)
 
     def _hang_up(self) -> None:
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
-
-
-@dataclass
-class RemoteClients:
-    """The clients' container, whose clock is so many seconds `ahead`."""
-
-    channel: Channel
-    ahead: float = 0.0
-    last: dict[str, Any] = field(default_factory=lambda: {"code": None, "zero": None, "answered": 0, "tail": ""})
-
-    def code(self) -> int | None:
-        """Return the exit code, None while they are at work; the other answers are of the same moment."""
-        self.last = self.channel.ask("state")
-        code: int | None = self.last["code"]
-        return code
-
-    def zero(self) -> float | None:
-        """Return the schedule's zero."""
-        zero: float | None = self.last["zero"] or self.channel.ask("state")["zero"]
-        return None if zero is None else zero - self.ahead
-
-    def answered(self) -> int:
-        """Return how many requests have been answered."""
-        return int(self.last["answered"])
-
-    def patience(self, seconds: float) -> Deadline:
-        """Return a deadline for what takes `seconds` on a quiet machine."""
-        return Deadline(seconds)
-
-    def late(self, what: str, deadline: Deadline) -> str:
-        """Return what is to be said of clients that did not do `what` in time."""
-        return f"The clients did not {what} after {deadline.waited()}: see the logs of their container."
-
-    def tail(self) -> str:
-        """Return the last lines that they printed."""
-        return str(self.last["tail"])

@@ -13,8 +13,8 @@ import pytest
 
 from harness import __main__ as cli
 from harness.errors import HarnessError, PortError, RunError, SettingsError, StartError
-from harness.load import clients, desk, worker
-from harness.load.desk import Desk
+from harness.load import clients, coordinator, worker
+from harness.load.coordinator import Coordinator
 from harness.load.plan import Plan
 from harness.load.remote import Remote
 from harness.load.wire import Line, address_of, version
@@ -59,29 +59,29 @@ def _plan(folder: Path, workers: int = 2) -> Plan:
     )
 
 
-GUESTS: list[Guest] = []
+GUESTS: list[RemoteWorker] = []
 
 
 @pytest.fixture(autouse=True)
 def _farewell() -> Iterator[None]:
-    """Let every guest hang up at the end."""
+    """Let every worker hang up at the end."""
     yield
     while GUESTS:
         GUESTS.pop().line.close()
 
 
-class Guest:
+class RemoteWorker:
     """A worker of another host."""
 
     def __init__(self, remote: Remote, **changes: object) -> None:
-        """Report at the desk."""
+        """Report at the coordinator."""
         self.line = Line(socket.create_connection((remote.address, remote.port), 10))
         hello = {"hello": 1, "key": "word", "version": version(), "host": "two"}
         self.line.send({**hello, **changes})
         GUESTS.append(self)
 
     def answer(self) -> dict[str, Any]:
-        """Return what the desk says."""
+        """Return what the coordinator says."""
         return self.line.receive(10)
 
     @contextmanager
@@ -94,8 +94,8 @@ class Guest:
         thread.join()
 
 
-def _wait(found: Desk, words: str) -> None:
-    """Wait until the desk complains in these words."""
+def _wait(found: Coordinator, words: str) -> None:
+    """Wait until the coordinator complains in these words."""
 
     def complains() -> bool:
         try:
@@ -109,24 +109,24 @@ def _wait(found: Desk, words: str) -> None:
 
 def test_a_worker_from_hello_to_the_end(remote: Remote, tmp_path: Path) -> None:
     """A worker gets its number and salt-api's address, and what it writes is in the run's samples."""
-    with Desk(remote) as found:
-        guest = Guest(remote)
-        with guest.answering() as messages:
+    with Coordinator(remote) as found:
+        joined = RemoteWorker(remote)
+        with joined.answering() as messages:
             found.gather(lambda: None)
             found.hand_out(_plan(tmp_path), 20_123)
         (message,) = messages
         assert (message["plan"]["worker"], message["plan"]["workers"], message["port"]) == (1, 2, 20_123)
         assert message["scenario"] == QUICK.read_text()
         assert (message["plan"]["scenario_file"], message["plan"]["samples"]) == ("", "")
-        guest.line.send({"alive": 1})
-        guest.line.send({"name": "requests", "rows": ["a,b\n", "1,2\n"]})
+        joined.line.send({"alive": 1})
+        joined.line.send({"name": "requests", "rows": ["a,b\n", "1,2\n"]})
         found.check()
         assert not found.done()
-        guest.line.send({"ended": 0, "tail": ""})
-        assert guest.line.receive(10) == {"taken": 1}
+        joined.line.send({"ended": 0, "tail": ""})
+        assert joined.line.receive(10) == {"taken": 1}
         until(found.done, Deadline(10), lambda: "not done")
         found.check()
-    guest.line.close()
+    joined.line.close()
     assert (tmp_path / "requests.1.csv").read_text() == "a,b\n1,2\n"
 
 
@@ -134,7 +134,7 @@ def test_api_is_elsewhere() -> None:
     """Where salt-api is told by the loopback interface, other hosts get the machine's address."""
     values = {"url": "http://127.0.0.1:8000", "urls": ["http://127.0.0.1:1"], "user": "127.0.0.1"}
     expected = {"url": "http://10.0.0.1:8000", "urls": ["http://10.0.0.1:1"], "user": "127.0.0.1"}
-    assert desk._elsewhere(values, "10.0.0.1") == expected
+    assert coordinator._elsewhere(values, "10.0.0.1") == expected
 
 
 @pytest.mark.parametrize(
@@ -146,35 +146,35 @@ def test_api_is_elsewhere() -> None:
 )
 def test_a_worker_that_is_refused(remote: Remote, changes: dict[str, object], expected: str) -> None:
     """A stranger, or a worker of another version, is told why it can't join."""
-    with Desk(remote):
-        assert Guest(remote, **changes).answer()["error"].startswith(expected)
+    with Coordinator(remote):
+        assert RemoteWorker(remote, **changes).answer()["error"].startswith(expected)
 
 
 def test_one_worker_too_many(remote: Remote, tmp_path: Path) -> None:
     """A worker that is not needed waits for the next load."""
-    with Desk(remote) as found:
-        with Guest(remote).answering():
+    with Coordinator(remote) as found:
+        with RemoteWorker(remote).answering():
             found.gather(lambda: None)
-            assert "wait" in Guest(remote).answer()
+            assert "wait" in RemoteWorker(remote).answer()
             found.hand_out(_plan(tmp_path), 1)
-        assert "wait" in Guest(remote).answer()
+        assert "wait" in RemoteWorker(remote).answer()
 
 
 def test_workers_that_never_join(remote: Remote) -> None:
     """Workers that don't come are an error that says what to type where."""
     expected = rf"^Only 0 of 1 workers of other hosts joined within 0 s: .* -m harness worker {HOST}:\d+ --key word$"
-    with Desk(remote) as found, pytest.raises(StartError, match=expected):
+    with Coordinator(remote) as found, pytest.raises(StartError, match=expected):
         found.gather(lambda: None, 0.0)
 
 
 def test_a_worker_that_hangs_up_before_the_load(remote: Remote) -> None:
     """A worker that has gone before the load began is not counted."""
-    with Desk(remote) as found:
-        guest = Guest(remote)
-        until(lambda: len(found._guests) == 1, Deadline(10), lambda: "not there")
-        guest.line.close()
+    with Coordinator(remote) as found:
+        joined = RemoteWorker(remote)
+        until(lambda: len(found._workers) == 1, Deadline(10), lambda: "not there")
+        joined.line.close()
         found._drop_gone()
-        assert found._guests == []
+        assert found._workers == []
 
 
 @pytest.mark.parametrize(
@@ -188,23 +188,23 @@ def test_a_worker_that_hangs_up_before_the_load(remote: Remote) -> None:
 )
 def test_a_worker_that_dies(remote: Remote, tmp_path: Path, last: dict[str, object] | None, words: str) -> None:
     """A worker that goes in the middle of a load is named, with when."""
-    with Desk(remote) as found:
-        guest = Guest(remote)
-        with guest.answering():
+    with Coordinator(remote) as found:
+        joined = RemoteWorker(remote)
+        with joined.answering():
             found.gather(lambda: None)
             found.hand_out(_plan(tmp_path), 1)
         if last:
-            guest.line.send(last)
+            joined.line.send(last)
         else:
-            guest.line.close()
+            joined.line.close()
         _wait(found, words)
 
 
 def test_a_worker_that_is_silent(remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker whose machine or network has vanished says nothing, not even farewell."""
-    monkeypatch.setattr(desk, "SILENT_S", 0.0)
-    with Desk(remote) as found:
-        with Guest(remote).answering():
+    monkeypatch.setattr(coordinator, "SILENT_S", 0.0)
+    with Coordinator(remote) as found:
+        with RemoteWorker(remote).answering():
             found.gather(lambda: None)
             found.hand_out(_plan(tmp_path), 1)
         _wait(found, "The worker 1 on two has been silent since ")
@@ -214,7 +214,7 @@ def test_an_address_that_is_none_of_this_machine() -> None:
     """An address of elsewhere is one sentence."""
     with (
         pytest.raises(PortError, match=r"can't join at 192\.0\.2\.1:4700 .*--workers-address"),
-        Desk(Remote(1, "192.0.2.1")),
+        Coordinator(Remote(1, "192.0.2.1")),
     ):
         pass
 
@@ -232,7 +232,7 @@ class Fake:
 
 
 class Desks:
-    """A desk that is done when told."""
+    """A coordinator that is done when told."""
 
     is_done = False
 
@@ -246,14 +246,14 @@ class Desks:
 
 def test_clients_end_when_all_samples_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The load is over when the workers of other hosts have handed in what they wrote, or an error if they don't."""
-    lead, desks = Fake(), Desks()
-    found = clients.Clients(cast("list[Process]", [lead]), Path(), cast("Desk", desks))
+    lead, coordinators = Fake(), Desks()
+    found = clients.Clients(cast("list[Process]", [lead]), Path(), cast("Coordinator", coordinators))
     assert found.code() is None
     lead.ended = 1
     assert found.code() is None
-    desks.is_done = True
+    coordinators.is_done = True
     assert found.code() == 1
-    desks.is_done = False
+    coordinators.is_done = False
     lead.ended = 3
     assert found.code() == 3
     monkeypatch.setattr(clients, "LAST_S", 0.0)
@@ -315,8 +315,11 @@ def test_orders_that_cannot_be(
 
 
 def test_a_worker_without_a_right(remote: Remote) -> None:
-    """A worker that the desk refuses says so and ends."""
-    with Desk(remote), pytest.raises(HarnessError, match=r"^The load refuses this worker: the key is another one"):
+    """A worker that the coordinator refuses says so and ends."""
+    with (
+        Coordinator(remote),
+        pytest.raises(HarnessError, match=r"^The load refuses this worker: the key is another one"),
+    ):
         worker.work(f"{HOST}:{remote.port}", "wrong", 1, lambda _: None)
 
 
