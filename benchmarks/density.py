@@ -115,7 +115,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             minions=options.minions,
             pillar="none",
             postgres="none",
-            api=False,
+            api=None,
             # room for both fleets
             master_options={"worker_threads": 3},
         )

@@ -51,7 +51,7 @@ def run(options: Options) -> dict[Figure, Samples]:
         folder = Path(name)
         tree = TREES["stock"]
         settings = BedSettings(
-            tree=tree, folder=folder, minions=options.minions, pillar="none", postgres="none", api=False
+            tree=tree, folder=folder, minions=options.minions, pillar="none", postgres="none", api=None
         )
         with Bed(settings) as bed:
             start = time.monotonic()

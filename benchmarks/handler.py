@@ -78,7 +78,7 @@ def _publications(keys: int, options: Options) -> Samples:
                 master_options=limits,
                 pillar="none",
                 postgres="none",
-                api=False,
+                api=None,
             )
             bed = stack.enter_context(Bed(settings))
             _accept(bed.master.pki_dir, keys)

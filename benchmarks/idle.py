@@ -45,7 +45,7 @@ def run(options: Options) -> dict[Figure, Samples]:
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
         beds = {
             side: stack.enter_context(
-                Bed(BedSettings(TREES[tree], Path(folder) / side, pillar="none", postgres="none", api=False))
+                Bed(BedSettings(TREES[tree], Path(folder) / side, pillar="none", postgres="none", api=None))
             )
             for side, tree in (("stock", "stock"), ("ours", "patched"))
         }

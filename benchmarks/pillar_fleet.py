@@ -154,7 +154,7 @@ def _bed(method: Method, options: Options, master: dict[str, Any]) -> Run:
             tree=TREES[method.tree],
             folder=folder / "bed",
             minions=options.minions,
-            api=False,
+            api=None,
             master_options={"worker_threads": 8, "timeout": 300, **method.options(files), **master},
         )
         with Bed(settings) as bed:

@@ -47,7 +47,7 @@ SHARE = {name: Figure(f"sixteen-to-{name}", f"16 fields of {{minions}} nodes / {
 def run(options: Options) -> dict[Figure, Samples]:
     """Measure all questions in turn, `options.rounds` times."""
     with TemporaryDirectory(prefix="saltbed-") as folder:
-        settings = BedSettings(tree=TREES["patched"], folder=Path(folder), pillar="none", postgres="none", api=False)
+        settings = BedSettings(tree=TREES["patched"], folder=Path(folder), pillar="none", postgres="none", api=None)
         with Bed(settings) as bed:
             fill(bed.master.cache_dir, bed.master.pki_dir, options.minions)
             config = {"config": str(bed.master.config_dir / "master")}

@@ -56,7 +56,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             master_options={"file_roots": {"base": [str(folder / "states")]}},
             pillar="none",
             postgres="none",
-            api=False,
+            api=None,
             minions=options.minions,
         )
         with Bed(settings) as bed:

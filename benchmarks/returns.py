@@ -68,7 +68,7 @@ class Master:
                 master_options=limits,
                 pillar="none",
                 postgres="none",
-                api=False,
+                api=None,
             )
         )
 

@@ -62,7 +62,7 @@ class Admission:
                 folder=Path(folder),
                 minions=self.options.minions,
                 master_options={"auto_accept": self.auto},
-                api=False,
+                api=None,
             )
             with Bed(settings) as bed:
                 if not self.options.profile or turn:

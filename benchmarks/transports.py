@@ -22,7 +22,7 @@ from harness.paths import TREES
 if TYPE_CHECKING:
     from benchmarks.options import Options
     from evil_minions.control import Status
-    from harness.bed.settings import Transport
+    from harness.choices import Transport
 
 RAMP_UP_LIMIT_S = 300
 PATIENCE_S = 30
@@ -46,7 +46,7 @@ def measure(transport: Transport, options: Options) -> dict[Figure, Samples]:
             transport=transport,
             pillar="none",
             postgres="none",
-            api=False,
+            api=None,
         )
         with Bed(settings) as bed:
             start = time.monotonic()

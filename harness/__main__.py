@@ -24,7 +24,8 @@ try:
     from evil_minions import pipe
     from harness import campaign, figures, serve
     from harness.bed import capacity
-    from harness.bed.settings import WITHOUT_API, BedSettings
+    from harness.bed.settings import ApiSettings, BedSettings
+    from harness.choices import TRANSPORT, TRANSPORTS, WITHOUT_API
     from harness.containers import options as containers
     from harness.errors import HarnessError, SettingsError
     from harness.load import remote
@@ -155,7 +156,11 @@ def up(options: argparse.Namespace) -> int:
     _, tree = campaign.find(options.tree)
     folder = options.folder / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     settings = BedSettings(
-        tree, folder, minions=options.minions, transport=options.transport, api=options.transport not in WITHOUT_API
+        tree,
+        folder,
+        minions=options.minions,
+        transport=options.transport,
+        api=None if options.transport in WITHOUT_API else ApiSettings(),
     )
     capacity.check(settings.minions, pillars=settings.pillar == "sql")
     serve.serve(settings, as_json=options.json)
@@ -225,7 +230,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how often each tree is run, in turn; from 5 on ranges alone tell trees apart (default: %(default)s)",
     )
-    entry.add_argument("--transport", choices=scenario.TRANSPORTS, help="another transport than the scenario's")
+    entry.add_argument("--transport", choices=TRANSPORTS, help="another transport than the scenario's")
     entry.add_argument("--minions", type=_count, help="another number of minions than the scenario's")
     entry.add_argument("--seed", type=_count, help="another seed than the scenario's")
     entry.add_argument(
@@ -264,7 +269,7 @@ def parser() -> argparse.ArgumentParser:
     )
     entry.add_argument("--tree", default="patched", help="which Salt, as for `load` (default: %(default)s)")
     entry.add_argument(
-        "--transport", choices=scenario.TRANSPORTS, default="zeromq", help="Salt's transport (default: %(default)s)"
+        "--transport", choices=TRANSPORTS, default=TRANSPORT, help="Salt's transport (default: %(default)s)"
     )
     entry.add_argument("--minions", type=_count, default=100, help="simulated minions (default: %(default)s)")
     entry = command(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness import interrupt
 from harness.bed import capacity
-from harness.bed.settings import BedSettings
 from harness.bed.tree import Tree
+from harness.choices import minion_ids
 from harness.containers.backend import ContainerBackend
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
@@ -126,7 +126,7 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     _check_files(order, scenario, file.parent)
     if order.remote:
         order.remote.check(scenario)
-    targets.check(scenario, BedSettings(Path(), Path(), minions=scenario.minions).minion_ids())
+    targets.check(scenario, minion_ids(scenario.minions))
     trees = labelled(order.trees)
     # of other machines nothing is known
     if not order.docker:

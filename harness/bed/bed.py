@@ -149,7 +149,7 @@ class Bed:
     def _check_room(self) -> None:
         """Raise DiskError if a disk that the bed writes to is full."""
         needed = {
-            self.settings.temporary_parent(): settings.needed_mb(self.settings),
+            settings.temporary_parent(self.settings.temporary): settings.needed_mb(self.settings),
             self.folder: settings.DISK_LOGS_MB,
         }
         for folder, megabytes in needed.items():
@@ -163,11 +163,13 @@ class Bed:
         settings.check_room(self.folder, settings.DISK_LOGS_MB)
         ports = self.ports = stack.enter_context(Ports(SystemRandom()))
         wanted = self.settings
-        request_port = ports.take("request", wanted.request_port)
-        publish_port = ports.take("publish", wanted.publish_port)
-        apis = wanted.apis if wanted.api else 0
-        api_ports = [ports.take("API", wanted.api_port if not number else None) for number in range(apis)]
-        self._processes = stack.enter_context(Processes(wanted.temporary_parent(), keep=wanted.keep))
+        request_port = ports.take("request", wanted.ports.request)
+        publish_port = ports.take("publish", wanted.ports.publish)
+        apis = wanted.api.processes if wanted.api else 0
+        api_ports = [ports.take("API", wanted.ports.api if not number else None) for number in range(apis)]
+        self._processes = stack.enter_context(
+            Processes(settings.temporary_parent(wanted.temporary), keep=wanted.temporary.keep)
+        )
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
         home, log = self.temporary / "master", self.logs / "master.log"
@@ -178,16 +180,15 @@ class Bed:
             home, log, request_port, publish_port, wanted.transport, options.get(master.EVENT_PORT)
         )
         if wanted.postgres != "none":
-            place = Place(self._processes, ports, self.logs, os.environ, wanted.postgres_port)
+            place = Place(self._processes, ports, self.logs, os.environ, wanted.ports.postgres)
             self.postgres = sources.start(place, wanted.postgres)
             if self.postgres.process:
                 self._watch.add(self.postgres.process, LOSSES["postgres"])
             options |= master.pillar_options(self.postgres.salt_options()) if wanted.pillar == "sql" else {}
         if wanted.api:
-            self.api = api.make(api_ports[0], self.master.home, self.logs / "api.log", wanted.users)
+            self.api = api.make(api_ports[0], self.master.home, self.logs / "api.log", wanted.api.users)
             self.apis = api.beside(self.api, api_ports[1:])
-            options |= self.api.options(wanted.api_options)
-        options |= master.acl_options(wanted.acl)
+            options |= self.api.options(wanted.api.options)
         if wanted.keys:
             options |= master.key_options(self.master, self.samples / FLEET)
         master.write(self.master, {**options, **wanted.master_options})
@@ -298,9 +299,9 @@ class Bed:
         settings.check_files(count)
         keys = [f"--keys={wanted.keys}"] if wanted.keys and name == FLEET else []
         extra = (f"--transport={wanted.transport}", *keys, *extra)
-        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, extra, name)
+        spec = fleet.FleetSpec(count, seed=wanted.seed, extra=extra, name=name)
         started = fleet.start(
-            order, self.master.request_port, self.samples, self.logs, self._own_environment(), self._processes
+            spec, self.master.request_port, self.samples, self.logs, self._own_environment(), self._processes
         )
         self._stack.callback(started.control.close)
         self._watch.add(started.process, LOSSES["fleet"])

@@ -17,6 +17,7 @@ import yaml
 
 from harness.bed import batches
 from harness.bed.ping import PINGS
+from harness.choices import TRANSPORT
 from harness.errors import DiskError, MasterError, StartError
 from harness.processes.deadline import until
 from harness.processes.ports import HOST, listens
@@ -50,7 +51,7 @@ class Master:
     log: Path
     request_port: int
     publish_port: int
-    transport: str = "zeromq"
+    transport: str = TRANSPORT
     event_port: int | None = None
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from harness.bed.master import LOGS
+from harness.choices import TRANSPORT
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
 from harness.processes.process import Command, Layer, Process
@@ -30,7 +31,7 @@ STOP_S = 1.0
 READY_LINE = "Minion is ready to receive requests!"
 
 
-def options(minion: str, home: Path, log: Path, request_port: int, transport: str = "zeromq") -> dict[str, Any]:
+def options(minion: str, home: Path, log: Path, request_port: int, transport: str = TRANSPORT) -> dict[str, Any]:
     """Return the minion's configuration; its timers and all else keep Salt's defaults."""
     return {
         "id": minion,

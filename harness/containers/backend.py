@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from harness import clocks
 from harness.bed import api, master
-from harness.bed.settings import BedSettings
+from harness.bed.settings import temporary_parent
+from harness.choices import ID_FORMAT
 from harness.containers import collect, engine, files, fleet, image, roles
 from harness.containers.channel import Channel
 from harness.containers.clients import RemoteClients
@@ -44,7 +45,6 @@ START_S = 1800.0
 JOB_CACHE_S = 330.0
 JANITOR_S = 60.0
 MASTER = "master"
-ID_FORMAT = "minion-{:05d}"
 
 
 class ContainerBackend:
@@ -94,7 +94,7 @@ class ContainerBackend:
         self.here = all(client.info().get("Name") == socket.gethostname() for client in self._engines)
         for client in self._engines:
             engine.sweep(client)
-        processes = stack.enter_context(Processes(BedSettings(Path(), Path()).temporary_parent()))
+        processes = stack.enter_context(Processes(temporary_parent()))
         self._start_janitor(stack, processes, addresses)
         stack.callback(self._hang_up)
         stack.callback(self._fetch_logs)

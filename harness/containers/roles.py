@@ -18,6 +18,7 @@ import yaml
 from evil_minions import control
 from harness.bed import Bed, BedSettings, api, fleet
 from harness.bed.bed import LOSSES
+from harness.bed.settings import PortSettings, TemporarySettings
 from harness.bed.tree import Tree
 from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
@@ -117,11 +118,10 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
         master_options={"interface": EVERYWHERE, **request["options"]},
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         transport=request["transport"],
-        request_port=request["request_port"],
-        publish_port=request["publish_port"],
-        temporary=SHARED,
+        ports=PortSettings(request=request["request_port"], publish=request["publish_port"]),
+        temporary=TemporarySettings(SHARED),
     )
     bed = stack.enter_context(Bed(settings))
 
@@ -180,7 +180,7 @@ def salt_api(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any],
 def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
     """Be a fleet, or a share of one."""
     place = workplace(stack)
-    order = fleet.Order(
+    spec = fleet.FleetSpec(
         minions=request["minions"],
         first=request["first"],
         id_format=request["id_format"],
@@ -190,7 +190,7 @@ def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], 
     )
     # simulated minions use Salt's own matchers and keys; there is one tree only in a container
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(TREE)))}
-    started = fleet.start(order, request["request_port"], SAMPLES, LOGS, environment, place.processes)
+    started = fleet.start(spec, request["request_port"], SAMPLES, LOGS, environment, place.processes)
     place.watch.add(started.process, LOSSES["fleet"])
 
     def forward(asked: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from evil_minions import control
-from harness.bed import Bed, BedSettings
+from harness.bed import Bed, BedSettings, master
+from harness.bed.settings import ApiSettings, check_acl
 from harness.load import clients, programs
 from harness.load.coordinator import Coordinator
 from harness.load.plan import COMMANDS, Plan
@@ -71,26 +72,29 @@ class LocalBackend:
     def __init__(self, job: Job) -> None:
         """Take the job; nothing is started before the context is entered."""
         scenario = job.scenario
+        acl = scenario.permissions({CLI})
+        check_acl(acl)
         self._job = job
         self._bed = Bed(
             BedSettings(
                 tree=job.tree,
                 folder=job.folder,
-                master_options=job.master_options,
+                master_options={**master.acl_options(acl), **job.master_options},
                 pillar=scenario.pillar,
                 transport=scenario.transport,
                 minions=scenario.largest,
                 seed=scenario.seed,
-                api=scenario.asks_api,
-                apis=scenario.salt_api,
-                users=scenario.permissions(OVER_API),
-                acl=scenario.permissions({CLI}),
-                # workers of other hosts call it too
-                api_options={"host": EVERYWHERE} if job.remote else {},
+                api=self._api_settings() if scenario.asks_api else None,
             )
         )
         self._coordinator = Coordinator(job.remote) if job.remote else None
         self._stack = ExitStack()
+
+    def _api_settings(self) -> ApiSettings:
+        scenario = self._job.scenario
+        # workers of other hosts call it too
+        options = {"host": EVERYWHERE} if self._job.remote else {}
+        return ApiSettings(scenario.salt_api, scenario.permissions(OVER_API), options)
 
     @property
     def postgresql(self) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TRANSPORTS = ("zeromq", "tcp", "ws")
 # salt-api does not work over ws
+from harness.choices import TRANSPORTS
+
 KINDS = {"zeromq": ("api", "api", "api", "cli"), "tcp": ("api", "api", "api", "cli"), "ws": ("cli",)}
 # name, arguments: what fleets are asked, quick and slow
 FUNCTIONS: tuple[tuple[str, list[int | str]], ...] = (

@@ -29,6 +29,7 @@ HARNESS = """
 import json, logging, sys
 from pathlib import Path
 from harness.bed import bed
+from harness.bed.settings import TemporarySettings
 from harness import serve
 
 def describe(found):
@@ -38,7 +39,7 @@ def describe(found):
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
 serve.describe = describe
 tree, folder, temporary = map(Path, sys.argv[1:])
-serve.serve(bed.BedSettings(tree=tree, folder=folder, minions=20, temporary=temporary))
+serve.serve(bed.BedSettings(tree=tree, folder=folder, minions=20, temporary=TemporarySettings(temporary)))
 """
 UP = "Ctrl-C ends it."
 

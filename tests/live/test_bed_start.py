@@ -137,7 +137,7 @@ def test_monitor_knows_the_roles(bed: Bed) -> None:
 
 def test_two_beds_at_once(bed: Bed, stock: Path, tmp_path: Path) -> None:
     """A second bed has ports, processes and keys of its own, and its end leaves the first one undisturbed."""
-    with Bed(BedSettings(tree=stock, folder=tmp_path, pillar="none", postgres="none", api=False)) as other:
+    with Bed(BedSettings(tree=stock, folder=tmp_path, pillar="none", postgres="none", api=None)) as other:
         ports = {one.master.request_port for one in (bed, other)} | {one.master.publish_port for one in (bed, other)}
         assert len(ports) == 4
         assert other.temporary != bed.temporary
@@ -153,7 +153,7 @@ def test_master_options_take_precedence(stock: Path, tmp_path: Path) -> None:
         folder=tmp_path,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         master_options={"worker_threads": 2, "log_level_logfile": "info"},
     )
     with Bed(settings) as other:

@@ -74,7 +74,7 @@ def bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         minions=COUNT,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         master_options={"module_dirs": [str(modules)]},
     )
     with Bed(settings) as found:
@@ -117,7 +117,7 @@ def test_query_command(bed: Bed) -> None:
 @pytest.fixture(scope="module")
 def pillar_bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Yield an unpatched master with the extensions, and pillars of minions in PostgreSQL."""
-    settings = BedSettings(tree=environment, folder=tmp_path_factory.mktemp("pillar"), minions=COUNT, api=False)
+    settings = BedSettings(tree=environment, folder=tmp_path_factory.mktemp("pillar"), minions=COUNT, api=None)
     with Bed(settings) as found:
         forms.install(found.postgres.dsn, forms.FORMS["improved"])
         yield found

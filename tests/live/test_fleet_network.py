@@ -40,7 +40,7 @@ def bed(request: pytest.FixtureRequest, stock: Path, tmp_path_factory: pytest.Te
         minions=MINIONS,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
     )
     with Bed(wanted) as found:
         yield found

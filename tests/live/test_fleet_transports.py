@@ -38,7 +38,7 @@ def bed(request: pytest.FixtureRequest, stock: Path, tmp_path_factory: pytest.Te
         minions=MINIONS,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         # seconds until the master notices that it has to change the key of publications
         master_options={"loop_interval": 1},
     )

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from harness.bed import api
+from harness.bed.settings import ApiSettings
 from harness.errors import StartError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
@@ -41,7 +42,7 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
     """Yield a patched master with a small queue that refuses when the handler is away, a salt-api, and a fleet."""
     limits = {"criteria": "capacity", "max_master_jobs": 20, "max_queue_size": QUEUE, "fail_mode": "closed"}
     limits |= {"long_running": 3, "reconcile_interval": 2}
-    with handler_bed(root, tmp_path_factory.mktemp("handler"), MINIONS, limits, api=True) as found:
+    with handler_bed(root, tmp_path_factory.mktemp("handler"), MINIONS, limits, api=ApiSettings()) as found:
         yield found
 
 

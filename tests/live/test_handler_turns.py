@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.bed import api
+from harness.bed.settings import ApiSettings
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
 from tests.live.handler_bed import HandlerBed, RaisedError, handler_bed
@@ -29,7 +30,7 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
     """Yield a patched master on which a minion runs one job at a time and jobs wait for it, and a salt-api."""
     limits = {"criteria": "capacity", "max_master_jobs": 4, "max_minion_jobs": 1, "minion_full": "wait", "reserve": 0}
     limits |= {"max_queue_bytes": 100_000}
-    with handler_bed(root, tmp_path_factory.mktemp("turns"), MINIONS, limits, api=True) as found:
+    with handler_bed(root, tmp_path_factory.mktemp("turns"), MINIONS, limits, api=ApiSettings()) as found:
         yield found
 
 

@@ -45,7 +45,7 @@ def test_workers_are_killed_while_they_keep_returns(root: Path, tmp_path: Path, 
     """What is acknowledged is in the job cache, whole, whichever worker died while he kept it."""
     options = {"worker_threads": WORKERS, "log_level_logfile": "warning"}
     settings = BedSettings(
-        root / "salt", tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=False
+        root / "salt", tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=None
     )
     killed = 0
     done = threading.Event()

@@ -55,7 +55,7 @@ def bed(request: pytest.FixtureRequest, tree: Path, tmp_path: Path) -> Iterator[
     """Yield a bed whose master logs everything that it says of returns."""
     options = {"log_level_logfile": "debug", "worker_threads": 2, **OPTIONS[request.param]}
     settings = BedSettings(
-        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=False
+        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=None
     )
     with Bed(settings) as found:
         yield found
@@ -128,7 +128,7 @@ def test_jobs_are_cleaned_meanwhile(root: Path, tmp_path: Path) -> None:
 
     Stock acknowledges them too, but keeps one for each worker: the job has a load without a list of minions then.
     """
-    settings = BedSettings(tree=root / "salt", folder=tmp_path / "bed", pillar="none", postgres="none", api=False)
+    settings = BedSettings(tree=root / "salt", folder=tmp_path / "bed", pillar="none", postgres="none", api=None)
     with Bed(settings) as bed, Pump(bed, 100, tmp_path / "pump") as pump:
         jid, stop = publish(bed), threading.Event()
 
@@ -156,7 +156,7 @@ def test_second_try_after_a_worker_was_killed(tree: Path, stock: Path, tmp_path:
 
     Stock takes it for a duplicate and keeps nothing: acknowledged on its second attempt, and not in the job cache.
     """
-    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=False)
+    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=None)
     with Bed(settings) as bed, Pump(bed, 1, tmp_path / "pump") as pump:
         jid = publish(bed)
         (folder(bed, jid) / name(0)).mkdir()
@@ -174,7 +174,7 @@ def test_other_job_caches(tree: Path, tmp_path: Path, option: str) -> None:
     shutil.copy(RETURNER, modules / "noted.py")
     options = {option: "noted", "returner_dirs": [str(modules)], "job_cache_store_endtime": True}
     settings = BedSettings(
-        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=False
+        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=None
     )
     with Bed(settings) as bed, Pump(bed, MINIONS, tmp_path / "pump") as pump:
         assert publish(bed, JID) == JID
@@ -206,7 +206,7 @@ def test_a_thousand_returns_leave_the_same_files(root: Path, stock: Path, tmp_pa
     """The folder of a job holds the same names with the same content as on stock, with five workers at it."""
     found = []
     for number, tree in enumerate((stock, root / "salt")):
-        settings = BedSettings(tree, tmp_path / f"bed-{number}", pillar="none", postgres="none", api=False)
+        settings = BedSettings(tree, tmp_path / f"bed-{number}", pillar="none", postgres="none", api=None)
         with Bed(settings) as bed, Pump(bed, MANY, tmp_path / "pump") as pump:
             assert publish(bed, JID) == JID
             pump.returns(JID)
@@ -217,7 +217,7 @@ def test_a_thousand_returns_leave_the_same_files(root: Path, stock: Path, tmp_pa
 
 def test_readers_meanwhile(tree: Path, tmp_path: Path) -> None:
     """While returns come, `lookup_jid`, `list_job` and `active` tell whole answers, never fewer than before."""
-    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=False)
+    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=None)
     with Bed(settings) as bed, Pump(bed, MANY, tmp_path / "pump") as pump:
         jid, done = publish(bed), threading.Event()
 
@@ -263,7 +263,7 @@ def test_other_transports(tree: Path, tmp_path: Path, transport: Literal["tcp", 
         minions=MINIONS,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
     )
     with Bed(settings) as bed:
         fleet = bed.start_fleet()

@@ -88,7 +88,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
             },
             pillar="none",
             postgres="none",
-            api=False,
+            api=None,
         )
         with Bed(settings) as bed:
             # a list: stock can't take the configuration of a beacon as a dictionary

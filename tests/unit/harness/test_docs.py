@@ -6,8 +6,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+from evil_minions import Table
 from harness.scenarios import fleet, scenario, timeline
-from harness.scenarios.table import Table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -40,7 +40,7 @@ def test_wrong_scenario_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     path = tmp_path / "mine.toml"
     path.write_text('description = "x"\nminoins = 3\n')
     assert cli.main(["load", "--scenario", str(path), "--folder", str(tmp_path / "runs")]) == 2
-    expected = "mine.toml: unknown key `minoins`; the nearest valid one is `minions`.\n"
+    expected = "mine.toml: `minoins` is no key here; the nearest one is `minions`.\n"
     assert capsys.readouterr().err == expected
     assert not (tmp_path / "runs").exists()
 

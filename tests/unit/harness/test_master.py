@@ -9,7 +9,7 @@ import yaml
 
 from harness.bed import master, minion
 from harness.bed.api import Api
-from harness.bed.fleet import Order
+from harness.bed.fleet import FleetSpec
 from harness.bed.master import Master
 from harness.bed.tree import Tree
 
@@ -59,7 +59,7 @@ def test_minion_keeps_to_its_folder() -> None:
 
 def test_fleet_arguments() -> None:
     """The fleet's command gets the order, and the user's options last."""
-    order = Order(10, 5, "m{}", 7, ("--auth-rate=9",))
+    order = FleetSpec(10, 5, "m{}", 7, ("--auth-rate=9",))
     assert order.arguments(Path("/t/fleet"), 20001) == [
         "run",
         "--master=127.0.0.1",

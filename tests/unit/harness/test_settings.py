@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.bed import settings
-from harness.bed.settings import BedSettings
+from harness.bed.ping import PINGS
+from harness.bed.settings import ApiSettings, BedSettings, TemporarySettings
+from harness.choices import TRANSPORTS
 from harness.errors import DiskError, LimitError, SettingsError
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def test_good_settings_pass(good: BedSettings) -> None:
             {"master_options": {"transport": "tcp"}},
             r"^The fleet has to know the transport too: set `transport` itself, ",
         ),
-        ({"transport": "ws"}, r"^salt-api does not work over ws: set `api` to False, or take another\.$"),
+        ({"transport": "ws"}, r"^salt-api does not work over ws: set `api` to None, or take another\.$"),
         ({"tree": Path("/nowhere")}, r"^/nowhere holds no Salt: make the trees first with `nox -s apply`\.$"),
         ({"pillar": "files"}, r"^'files' is no choice for pillar: take one of sql, none\.$"),
         (
@@ -45,10 +47,16 @@ def test_good_settings_pass(good: BedSettings) -> None:
             r"^'mysql' is no choice for postgres: take one of auto, dsn, docker, local, wheel, none\.$",
         ),
         ({"postgres": "none"}, r"^Pillars from SQL need a PostgreSQL: "),
-        ({"minions": -1}, r"^The number of minions, and that of the first one, can't be negative\.$"),
-        ({"id_format": "minion-{name}"}, r"^'minion-\{name\}' is no format for minion ids, minion-\{:05d\} is one\.$"),
-        ({"temporary": Path("/no/such/place")}, r"^The temporary folder's place /no/such/place does not exist: "),
-        ({"temporary": Path("/" + "/".join(["sys"] + ["kernel", ".."] * 9))}, r" is too long a path "),
+        ({"minions": -1}, r"^The number of minions can't be negative\.$"),
+        ({"api": ApiSettings(processes=0)}, r"^salt-api needs at least one process: "),
+        (
+            {"temporary": TemporarySettings(Path("/no/such/place"))},
+            r"^The temporary folder's place /no/such/place does not exist: ",
+        ),
+        (
+            {"temporary": TemporarySettings(Path("/" + "/".join(["sys"] + ["kernel", ".."] * 9)))},
+            r" is too long a path ",
+        ),
     ],
 )
 def test_wrong_setting_is_one_sentence(good: BedSettings, change: Mapping[str, Any], sentence: str) -> None:
@@ -87,13 +95,17 @@ def test_nearly_full_disk() -> None:
     )
 
 
-def test_long_tmpdir_is_not_used(good: BedSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_tmpdir_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """A TMPDIR too long for sockets is replaced by /tmp."""
     monkeypatch.setattr("tempfile.tempdir", "/var" + "/long" * 10)
-    assert good.temporary_parent() == Path("/tmp")  # noqa: S108 - the name alone
+    assert settings.temporary_parent() == Path("/tmp")  # noqa: S108 - the name alone
 
 
 def test_minion_ids(good: BedSettings) -> None:
-    """The bed's minions are numbered from the first on."""
-    changed = dataclasses.replace(good, minions=2, first=9, id_format="m{:03d}")
-    assert changed.minion_ids() == ["m009", "m010"]
+    """The bed's minions are numbered from 0 on."""
+    assert dataclasses.replace(good, minions=2).minion_ids() == ["minion-00000", "minion-00001"]
+
+
+def test_every_transport_can_be_asked() -> None:
+    """The list of transports is the one for which the bed knows how to ask a master."""
+    assert tuple(PINGS) == TRANSPORTS

@@ -94,11 +94,11 @@ def test_requests_to_the_fleet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('at_s = 1\ndo = "explode"', "`timeline[1].do` is 'explode', but has to be 'scale', 'kill', "),
+        ('at_s = 1\ndo = "explode"', "`timeline[1].do` is 'explode', but has to be one of scale, kill, "),
         ('do = "kill"', "`timeline[1].at_s` is missing: give it a number."),
         ('at_s = 1\ndo = "scale"', "`timeline[1].minions` is missing: `do = 'scale'` needs it."),
         ('at_s = 1\ndo = "behaviour"', "`timeline[1].behaviour` is missing: `do = 'behaviour'` needs it."),
-        ('at_s = 1\ndo = "kill"\nfor_s = 3', "unknown key `timeline[1].for_s`"),
+        ('at_s = 1\ndo = "kill"\nfor_s = 3', "`timeline[1].for_s` is no key here"),
         ('at_s = 1\ndo = "kill"\nshare = 1.5', "`timeline[1].share` is 1.5, but has to be from 0 to 1."),
         ('at_s = 1\ndo = "kill"\nshare = 0.5\ntgt = "*"', "`timeline[1].share` can't stand beside `tgt`"),
         ('at_s = 1\ndo = "kill"\ntgt_type = "pcre"', "`timeline[1].tgt_type` needs a `tgt` beside it."),
@@ -130,7 +130,7 @@ slowdown = 2
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('behaviors = "x"', "unknown key `fleet.behaviors`; the nearest valid one is `behaviours`."),
+        ('behaviors = "x"', "`fleet.behaviors` is no key here; the nearest one is `behaviours`."),
         (
             "key_states = { pending = 0.1 }",
             (
