@@ -24,7 +24,7 @@ from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
 from harness.load import clients, programs
-from harness.load.plan import COMMANDS, Plan
+from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
 from harness.paths import ROOT
 from harness.processes import monitor
 from harness.processes.ports import Ports
@@ -213,13 +213,10 @@ def load(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dic
         seed=request["seed"],
         expected=request["expected"],
         samples=SAMPLES,
-        urls=tuple(request["urls"]),
-        user=request["user"],
-        password=request["password"],
-        eauth=request["eauth"],
+        api=ApiAccess(tuple(request["urls"]), request["user"], request["password"], request["eauth"]),
         commands={kind: tuple(tree.command(name, Path(request["config"]))) for kind, name in COMMANDS.items()},
         command_environment=tree.environment(os.environ),
-        workers=request["workers"],
+        share=Share(request["workers"]),
     )
 
     def spawn(locust: Locust) -> Process:

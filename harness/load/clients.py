@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,16 +108,16 @@ def commands(plan: Plan, port: int) -> list[Locust]:
     """Return the processes of locust that a plan needs, the leading one first."""
     base = [sys.executable, "-m", "locust", "--headless", "-f", str(LOCUST)]
     statistics = str(plan.samples / "locust")
-    lead = [*base, "--users", str(plan.workers), "--spawn-rate", str(plan.workers), "--stop-timeout", "1"]
+    lead = [*base, "--users", str(plan.share.workers), "--spawn-rate", str(plan.share.workers), "--stop-timeout", "1"]
     lead += ["--only-summary", "--csv", statistics, "--csv-full-history", "--html", f"{statistics}.html"]
     lead += ["--json-file", statistics]
-    if plan.workers == 1:
+    if plan.share.workers == 1:
         return [Locust("locust", lead, plans.to_environment(plan))]
-    lead += ["--master", "--expect-workers", str(plan.workers)]
-    lead += ["--master-bind-host", plan.address, "--master-bind-port", str(port)]
+    lead += ["--master", "--expect-workers", str(plan.share.workers)]
+    lead += ["--master-bind-host", plan.share.address, "--master-bind-port", str(port)]
     found = [Locust("locust", lead, plans.to_environment(plan))]
-    worker = [*base, "--worker", "--master-host", plan.address, "--master-port", str(port)]
-    for number in range(plan.workers - plan.remote):
-        part = dataclasses.replace(plan, worker=number)
+    worker = [*base, "--worker", "--master-host", plan.share.address, "--master-port", str(port)]
+    for number in range(plan.share.workers - plan.share.remote):
+        part = replace(plan, share=replace(plan.share, worker=number))
         found.append(Locust(f"locust-{number}", worker, plans.to_environment(part)))
     return found

@@ -12,15 +12,16 @@ import secrets
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from harness.errors import PortError, RunError, StartError
+from harness.load.plan import to_values
 from harness.load.wire import Line, version
 from harness.processes.deadline import PAUSE_S, Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from harness.load.plan import Plan
     from harness.load.remote import Remote
@@ -109,17 +110,22 @@ class Coordinator:
         """Give each worker its part of the load; locust's master listens on `port`."""
         self._samples = plan.samples
         scenario = plan.scenario_file.read_text(encoding="utf-8")
-        first = plan.workers - self.remote.workers
+        first = plan.share.workers - self.remote.workers
         for number, worker in enumerate(self._workers, start=first):
             worker.number = number
-            values = {**vars(dataclasses.replace(plan, worker=number)), "command_environment": {}}
             # what lies on this machine is of no use there
-            values |= dict.fromkeys(("scenario_file", "samples"), "")
-            part = _elsewhere(values, self.remote.address)
+            part = dataclasses.replace(
+                plan,
+                scenario_file=Path(),
+                samples=Path(),
+                command_environment={},
+                api=plan.api.seen_from_afar(self.remote.address),
+                share=dataclasses.replace(plan.share, worker=number),
+            )
             try:
                 worker.line.send(
                     {
-                        "plan": part,
+                        "plan": to_values(part),
                         "scenario": scenario,
                         "host": self.remote.address,
                         "port": port,
@@ -210,14 +216,3 @@ class Coordinator:
             worker.files[path.name] = path.open("w", newline="", encoding="utf-8")
         worker.files[path.name].writelines(rows)
         worker.files[path.name].flush()
-
-
-def _elsewhere(values: dict[str, Any], address: str) -> dict[str, Any]:
-    """Return a plan's values in which salt-api is where other hosts find it."""
-
-    def moved(value: object) -> object:
-        if isinstance(value, str):
-            return value.replace("//127.0.0.1:", f"//{address}:")
-        return [moved(one) for one in value] if isinstance(value, list | tuple) else value
-
-    return {name: moved(value) if name.startswith("url") else value for name, value in values.items()}

@@ -10,8 +10,7 @@ from harness.bed import Bed, BedSettings, master
 from harness.bed.settings import ApiSettings, check_acl
 from harness.load import clients, programs
 from harness.load.coordinator import Coordinator
-from harness.load.plan import COMMANDS, Plan
-from harness.processes.ports import HOST
+from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
 from harness.scenarios.clients import CLI, OVER_API
 
 if TYPE_CHECKING:
@@ -137,15 +136,12 @@ class LocalBackend:
             seed=job.scenario.seed,
             expected=dict(expected),
             samples=job.samples.resolve(),
-            urls=tuple(one.url for one in bed.apis),
-            user=bed.api.user if bed.apis else "",
-            password=bed.api.password if bed.apis else "",
-            eauth=bed.api.eauth if bed.apis else "",
+            api=self._api_access(),
             commands={kind: tuple(bed.command(name)) for kind, name in COMMANDS.items()},
             command_environment=dict(bed.environment),
-            workers=job.workers + (remote.workers if remote else 0),
-            remote=remote.workers if remote else 0,
-            address=remote.address if remote else HOST,
+            share=Share(job.workers + remote.workers, remote=remote.workers, address=remote.address)
+            if remote
+            else Share(job.workers),
         )
 
         def spawn(locust: Locust) -> Process:
@@ -155,6 +151,12 @@ class LocalBackend:
             return process
 
         return clients.start(plan, bed.ports.take("locust"), spawn, self._coordinator)
+
+    def _api_access(self) -> ApiAccess:
+        bed = self._bed
+        if not bed.apis:
+            return ApiAccess()
+        return ApiAccess(tuple(one.url for one in bed.apis), bed.api.user, bed.api.password, bed.api.eauth)
 
     def check(self) -> None:
         """Look after the bed's processes."""

@@ -69,7 +69,8 @@ class Load:
         self.logins: SampleFile | None = None
         # ids of the jobs that were answered: a list of jobs has to have them
         self.over: set[str] = set()
-        self.sessions = Sessions(PLAN.urls, PLAN.user, PLAN.password, PLAN.eauth, SCENARIO.users, self.note)
+        api = PLAN.api
+        self.sessions = Sessions(api.urls, api.user, api.password, api.eauth, SCENARIO.users, self.note)
         over_api = ApiCaller(self.sessions, self.over)
         typed = CliCaller(PLAN.commands, PLAN.command_environment, self.sessions.user, self.over)
         self.callers: dict[str, Caller] = {API: over_api, RUNNER: over_api, CLI: typed, SALT_RUN: typed}
@@ -119,9 +120,9 @@ class Load:
 
     def note_clock(self) -> None:
         """Write down what was measured of our clock, if it is another one."""
-        row = self.offset.sample(f"locust-{PLAN.worker}", self.measure())
+        row = self.offset.sample(f"locust-{PLAN.share.worker}", self.measure())
         if row.offset_s or row.drift_s:
-            file = SampleFile(PLAN.samples / f"clocks.{PLAN.worker}.csv", ClockSample)
+            file = SampleFile(PLAN.samples / f"clocks.{PLAN.share.worker}.csv", ClockSample)
             file.write(row)
             file.close()
 
@@ -210,14 +211,14 @@ class Load:
         self.environment.events.worker_report.fire(client_id=worker, data=report)
         self.errors += errors
         self.workers_done += 1
-        if self.workers_done == PLAN.workers:
+        if self.workers_done == PLAN.share.workers:
             gevent.spawn(self.environment.runner.quit)
 
 
 def mine(clients: Clients) -> list[Request]:
     """Return the requests of a block that this process sends."""
     every = schedule.requests_of(clients, SCENARIO.seed)
-    return [request for request in every if request.number % PLAN.workers == PLAN.worker]
+    return [request for request in every if request.number % PLAN.share.workers == PLAN.share.worker]
 
 
 class Idle(User):  # type: ignore[misc]

@@ -69,8 +69,8 @@ def _join(line: Line, key: str, say: Callable[[str], None]) -> bool:
     if "wait" in message:
         time.sleep(AGAIN_S)
         return False
-    plan = message["plan"]
-    say(f"A load begins: this is worker {plan['worker']} of {plan['workers']}.")
+    share = message["plan"]["share"]
+    say(f"A load begins: this is worker {share['worker']} of {share['workers']}.")
     with tempfile.TemporaryDirectory(prefix="saltbed-worker-") as folder:
         code, last = _load(line, message, Path(folder))
         line.send({"ended": code, "tail": last})
@@ -94,7 +94,7 @@ def _load(line: Line, message: dict[str, Any], folder: Path) -> tuple[int, str]:
     with Processes(Path(tempfile.gettempdir())) as processes:
         command = Command("locust", argv, environment, folder / "locust.out", cwd=folder)
         process = processes.start("locust", command)
-        code = _watch(line, process, folder, int(plan["worker"]))
+        code = _watch(line, process, folder, int(plan["share"]["worker"]))
         return code, process.tail()
 
 

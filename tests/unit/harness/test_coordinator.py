@@ -15,7 +15,7 @@ from harness import __main__ as cli
 from harness.errors import HarnessError, PortError, RunError, SettingsError, StartError
 from harness.load import clients, coordinator, worker
 from harness.load.coordinator import Coordinator
-from harness.load.plan import Plan
+from harness.load.plan import ApiAccess, Plan, Share
 from harness.load.remote import Remote
 from harness.load.wire import Line, address_of, version
 from harness.processes.deadline import Deadline, until
@@ -48,26 +48,22 @@ def _plan(folder: Path, workers: int = 2) -> Plan:
         seed=1,
         expected={"x": 3},
         samples=folder,
-        urls=(f"http://{HOST}:8000",),
-        user="me",
-        password="",
-        eauth="x",
+        api=ApiAccess((f"http://{HOST}:8000",), "me", "", "x"),
         commands={},
         command_environment={"PATH": "/"},
-        workers=workers,
-        remote=1,
+        share=Share(workers, remote=1),
     )
 
 
-GUESTS: list[RemoteWorker] = []
+JOINED: list[RemoteWorker] = []
 
 
 @pytest.fixture(autouse=True)
 def _farewell() -> Iterator[None]:
     """Let every worker hang up at the end."""
     yield
-    while GUESTS:
-        GUESTS.pop().line.close()
+    while JOINED:
+        JOINED.pop().line.close()
 
 
 class RemoteWorker:
@@ -78,7 +74,7 @@ class RemoteWorker:
         self.line = Line(socket.create_connection((remote.address, remote.port), 10))
         hello = {"hello": 1, "key": "word", "version": version(), "host": "two"}
         self.line.send({**hello, **changes})
-        GUESTS.append(self)
+        JOINED.append(self)
 
     def answer(self) -> dict[str, Any]:
         """Return what the coordinator says."""
@@ -115,9 +111,13 @@ def test_a_worker_from_hello_to_the_end(remote: Remote, tmp_path: Path) -> None:
             found.gather(lambda: None)
             found.hand_out(_plan(tmp_path), 20_123)
         (message,) = messages
-        assert (message["plan"]["worker"], message["plan"]["workers"], message["port"]) == (1, 2, 20_123)
+        assert (message["plan"]["share"]["worker"], message["plan"]["share"]["workers"], message["port"]) == (
+            1,
+            2,
+            20_123,
+        )
         assert message["scenario"] == QUICK.read_text()
-        assert (message["plan"]["scenario_file"], message["plan"]["samples"]) == ("", "")
+        assert (message["plan"]["scenario_file"], message["plan"]["samples"]) == (".", ".")
         joined.line.send({"alive": 1})
         joined.line.send({"name": "requests", "rows": ["a,b\n", "1,2\n"]})
         found.check()
@@ -132,9 +132,8 @@ def test_a_worker_from_hello_to_the_end(remote: Remote, tmp_path: Path) -> None:
 
 def test_api_is_elsewhere() -> None:
     """Where salt-api is told by the loopback interface, other hosts get the machine's address."""
-    values = {"url": "http://127.0.0.1:8000", "urls": ["http://127.0.0.1:1"], "user": "127.0.0.1"}
-    expected = {"url": "http://10.0.0.1:8000", "urls": ["http://10.0.0.1:1"], "user": "127.0.0.1"}
-    assert coordinator._elsewhere(values, "10.0.0.1") == expected
+    found = ApiAccess(("http://127.0.0.1:8000", "http://127.0.0.1:1"), user="127.0.0.1").seen_from_afar("10.0.0.1")
+    assert found == ApiAccess(("http://10.0.0.1:8000", "http://10.0.0.1:1"), user="127.0.0.1")
 
 
 @pytest.mark.parametrize(

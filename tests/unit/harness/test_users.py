@@ -14,7 +14,7 @@ import pytest
 
 from harness import samples
 from harness.load import plan as plans
-from harness.load.plan import Plan
+from harness.load.plan import ApiAccess, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,10 +109,7 @@ def _locust(root: Path, folder: Path, api: Api) -> subprocess.CompletedProcess[s
         seed=1,
         expected={"api": 2, "cli": 1},
         samples=folder,
-        urls=(f"http://127.0.0.1:{api.server_port}",),
-        user="me",
-        password="secret",
-        eauth="sharedsecret",
+        api=ApiAccess((f"http://127.0.0.1:{api.server_port}",), "me", "secret", "sharedsecret"),
         commands={"cli": (sys.executable, "-c", f'print("jid: {JID}"); print("{{\\"m1\\": true}}")')},
         command_environment={"PATH": os.environ["PATH"]},
     )

@@ -18,7 +18,7 @@ import pytest
 from harness import samples
 from harness.errors import StartError
 from harness.load import clients, plan
-from harness.load.plan import Plan
+from harness.load.plan import ApiAccess, Plan, Share
 from harness.processes.ports import Ports
 from harness.scenarios import scenario, schedule
 
@@ -124,13 +124,10 @@ def _run(root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0) -
         seed=11,
         expected={"many": 2, "one": 2, "cli": 1},
         samples=folder,
-        urls=(f"http://127.0.0.1:{api.server_port}",),
-        user="me",
-        password="secret",
-        eauth="sharedsecret",
+        api=ApiAccess((f"http://127.0.0.1:{api.server_port}",), "me", "secret", "sharedsecret"),
         commands={"cli": (sys.executable, "-c", f'print("jid: {JID}"); print("{{\\"m1\\": true}}")')},
         command_environment={"PATH": os.environ["PATH"]},
-        workers=workers,
+        share=Share(workers),
     )
     with Ports(SystemRandom()) as ports, (folder / "log").open("w") as log:
         started = []
