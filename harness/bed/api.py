@@ -17,16 +17,17 @@ import yaml
 
 from harness.bed.master import LOGS
 from harness.processes import pressure
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
-from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from harness.bed.tree import Tree
-    from harness.processes.process import Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 READY_S = 60.0
 ANSWER_S = 10.0

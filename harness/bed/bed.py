@@ -33,8 +33,9 @@ from harness.database.postgres import Place, first_line
 from harness.errors import DiskError, ProcessError, StartError, disk_error, is_full
 from harness.paths import ROOT
 from harness.processes import monitor
+from harness.processes.command import Command
 from harness.processes.ports import Ports
-from harness.processes.process import Command, Process, Processes
+from harness.processes.processes import Processes
 from harness.processes.watch import Watch
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from harness.bed.fleet import Fleet
     from harness.bed.master import Master
     from harness.database.postgres import Postgres
+    from harness.processes.process import Process
 
 __all__ = ["Bed", "BedSettings", "Monitor"]
 

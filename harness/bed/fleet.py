@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 from evil_minions import control
 from harness.choices import ID_FORMAT
 from harness.errors import StartError
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import PAUSE_S, Deadline, Patience, until
 from harness.processes.ports import HOST, listens
-from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from evil_minions.control import Status
-    from harness.processes.process import Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 START_S = 60.0
 STOP_S = 20.0

@@ -19,15 +19,16 @@ from harness.bed import batches
 from harness.bed.ping import PINGS
 from harness.choices import TRANSPORT
 from harness.errors import DiskError, MasterError, StartError
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST, listens
-from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.bed.tree import Tree
-    from harness.processes.process import Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 STATES = Path(__file__).resolve().parent / "states"
 READY_S = 60.0

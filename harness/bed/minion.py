@@ -13,9 +13,9 @@ import yaml
 
 from harness.bed.master import LOGS
 from harness.choices import TRANSPORT
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
-from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from harness.bed.master import Master
     from harness.bed.tree import Tree
-    from harness.processes.process import Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 READY_S = 90.0
 # it takes ten seconds to stop when asked to, and has nothing to lose

@@ -22,9 +22,10 @@ from harness.containers.clients import RemoteClients
 from harness.containers.fleet import Fleets, Share
 from harness.errors import DockerError, HarnessError, MasterError, StartError
 from harness.paths import ROOT
+from harness.processes.command import Command, Layer, tail
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import FIRST, LAST
-from harness.processes.process import Command, Layer, Processes, tail
+from harness.processes.processes import Processes
 from harness.samples import ClockSample, SampleFile
 from harness.scenarios.clients import CLI, OVER_API
 

@@ -27,8 +27,9 @@ from harness.load import clients, programs
 from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
 from harness.paths import ROOT
 from harness.processes import monitor
+from harness.processes.command import Command
 from harness.processes.ports import Ports
-from harness.processes.process import Command, Process, Processes
+from harness.processes.processes import Processes
 from harness.processes.watch import Watch
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from harness.load.clients import Locust
+    from harness.processes.process import Process
 
 FOLDER = Path("/bed")
 LOGS, SAMPLES, FILES = FOLDER / "logs", FOLDER / "samples", FOLDER / "files"

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import PostgresError, StartError, end_error
+from harness.processes.command import Command, Layer, User
 from harness.processes.ports import HOST
-from harness.processes.process import Command, Layer, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -19,8 +19,8 @@ from harness.database.postgres import NAME, Place, Postgres, UnavailableError, w
 from harness.errors import StartError
 from harness.paths import ROOT
 from harness.processes import pressure
+from harness.processes.command import Command, Layer
 from harness.processes.ports import HOST, listens
-from harness.processes.process import Command, Layer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,7 +22,7 @@ from harness.database.postgres import NAME, Place, Postgres, UnavailableError, f
 from harness.errors import PostgresError
 from harness.paths import ROOT
 from harness.processes import pressure
-from harness.processes.process import Command, Layer
+from harness.processes.command import Command, Layer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.processes.ports import Ports
-    from harness.processes.process import Process, Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 NAME = "saltbed"
 ANSWER_S = 2.0

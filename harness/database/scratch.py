@@ -15,7 +15,7 @@ from psycopg2 import sql
 from harness.database import forms, schema, sources
 from harness.database.postgres import Place
 from harness.processes.ports import Ports
-from harness.processes.process import Processes
+from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,10 +22,13 @@ from harness.load.clients import LOCUST
 from harness.load.coordinator import FILES, HELLO_S
 from harness.load.wire import Line, address_of, version
 from harness.paths import ROOT
-from harness.processes.process import Command, Process, Processes
+from harness.processes.command import Command
+from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from harness.processes.process import Process
 
 BEAT_S = 1.0
 # between two tries to find a bed

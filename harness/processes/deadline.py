@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 PAUSE_S = 0.05
+# how long a wait in the kernel lasts before its deadline is looked at
+SLICE_S = 0.5
 # for those who know better: what every deadline is multiplied by
 PATIENCE = float(os.environ.get("SALTBED_PATIENCE", "1"))
 # no wait lasts longer than so many times its seconds, whatever the machine does

@@ -34,7 +34,7 @@ from harness import serve
 
 def describe(found):
     ports = [found.master.request_port, found.master.publish_port, found.api.port, found.postgres.port]
-    yield json.dumps([str(found.temporary), ports, found._processes.keeper, found._processes.warden])
+    yield json.dumps([str(found.temporary), ports, found._processes.reaper, found._processes.warden])
 
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
 serve.describe = describe
@@ -46,7 +46,7 @@ UP = "Ctrl-C ends it."
 
 @dataclass(frozen=True)
 class Running:
-    """A harness whose bed is up; `everything` are the bed's processes, the keeper and the warden first."""
+    """A harness whose bed is up; `everything` are the bed's processes, the reaper and the warden first."""
 
     harness: subprocess.Popen[str]
     folder: Path
@@ -109,8 +109,8 @@ def running(harness: subprocess.Popen[str], tmp_path: Path) -> Running:
     """Return a harness whose bed is up."""
     lines = read_until(harness.stdout, UP)
     (facts,) = [line for line in lines if line.startswith("[")]
-    temporary, ports, keeper, warden = json.loads(facts)
-    everything = [psutil.Process(keeper), psutil.Process(warden)]
+    temporary, ports, reaper, warden = json.loads(facts)
+    everything = [psutil.Process(reaper), psutil.Process(warden)]
     everything += psutil.Process(warden).children(recursive=True)
     # the master with its ten processes, salt-api with two, PostgreSQL with six, the fleet with two, the monitor
     assert len(everything) > 18

@@ -14,9 +14,10 @@ import pytest
 
 from harness.paths import ROOT
 from harness.processes import vitals
+from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
 from harness.processes.monitor import Accounts, Reading, title_role, written
-from harness.processes.process import Command, Processes
+from harness.processes.processes import Processes
 from harness.samples import read_processes
 
 if TYPE_CHECKING:

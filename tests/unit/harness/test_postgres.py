@@ -18,9 +18,10 @@ from harness.database import cluster, sources
 from harness.database.postgres import Place, Postgres
 from harness.errors import PostgresError
 from harness.paths import ROOT
+from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import Ports
-from harness.processes.process import Command, Processes
+from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.processes import vitals
+from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
-from harness.processes.process import Command, Processes, calls
+from harness.processes.process import calls
+from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

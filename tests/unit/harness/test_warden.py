@@ -15,8 +15,9 @@ import pytest
 
 from harness.errors import DiskError, HarnessError, ProcessError, StartError, WardenError
 from harness.paths import ROOT
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import Deadline, until
-from harness.processes.process import Command, Layer, Processes
+from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +31,13 @@ STUBBORN = "trap '' TERM INT HUP; while true; do sleep 1004; done"
 HARNESS = """
 import json, os, sys
 from pathlib import Path
-from harness.processes.process import Command, Processes
+from harness.processes.command import Command
+from harness.processes.processes import Processes
 
 with Processes(Path(sys.argv[1])) as processes:
     command = Command("family", ["bash", "-c", sys.argv[2]], dict(os.environ), processes.folder / "out")
     leader = processes.start("family", command).pid
-    print(json.dumps([str(processes.folder), processes.keeper, processes.warden, leader]), flush=True)
+    print(json.dumps([str(processes.folder), processes.reaper, processes.warden, leader]), flush=True)
     sys.stdin.read()
 """
 
@@ -91,8 +93,8 @@ def harness(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path, list[
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
     ) as process:
         assert process.stdout is not None
-        folder, keeper, _, _ = json.loads(process.stdout.readline())
-        everything = [psutil.Process(keeper), *family(keeper, 5)]
+        folder, reaper, _, _ = json.loads(process.stdout.readline())
+        everything = [psutil.Process(reaper), *family(reaper, 5)]
         yield process, tmp_path / folder, everything
         process.kill()
         # a shell does not take its children along, unlike Salt and PostgreSQL
@@ -205,7 +207,7 @@ def test_nothing_is_left_at_the_end(tmp_path: Path) -> None:
     """Leaving the context ends every process and removes the temporary folder."""
     with Processes(tmp_path) as processes:
         processes.start("x", command(processes.folder, FAMILY))
-        everything = [psutil.Process(processes.keeper), *family(processes.keeper, 5)]
+        everything = [psutil.Process(processes.reaper), *family(processes.reaper, 5)]
     assert [process for process in everything if process.is_running()] == []
     assert list(tmp_path.iterdir()) == []
 
@@ -224,11 +226,11 @@ def test_killed_harness_leaves_nothing(harness: tuple[subprocess.Popen[str], Pat
     gone(everything, folder)
 
 
-@pytest.mark.parametrize("victims", [[0], [1], [0, 1]], ids=["keeper", "warden", "both"])
+@pytest.mark.parametrize("victims", [[0], [1], [0, 1]], ids=["reaper", "warden", "both"])
 def test_killed_warden_leaves_no_process(
     harness: tuple[subprocess.Popen[str], Path, list[psutil.Process]], victims: list[int]
 ) -> None:
-    """After kill -9 of the warden, of its keeper, or of both, the processes that it started go."""
+    """After kill -9 of the warden, of its reaper, or of both, the processes that it started go."""
     _, _, everything = harness
     leader = everything[1].children()[0]
     for number in victims:
@@ -237,7 +239,7 @@ def test_killed_warden_leaves_no_process(
 
 
 def test_killed_warden_leaves_no_orphan(harness: tuple[subprocess.Popen[str], Path, list[psutil.Process]]) -> None:
-    """After kill -9 of the warden its keeper ends even processes that left their parent and their session."""
+    """After kill -9 of the warden its reaper ends even processes that left their parent and their session."""
     _, folder, everything = harness
     everything[1].kill()
     gone(everything, folder)
@@ -263,10 +265,10 @@ def test_ended_harness_with_a_child_of_its_own(tmp_path: Path) -> None:
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
     ) as process:
         assert process.stdout is not None
-        folder, keeper, _, _ = json.loads(process.stdout.readline())
-        everything = [psutil.Process(keeper), *family(keeper, 5)]
+        folder, reaper, _, _ = json.loads(process.stdout.readline())
+        everything = [psutil.Process(reaper), *family(reaper, 5)]
         (child,) = until(
-            lambda: [one for one in psutil.Process(process.pid).children() if one.pid != keeper],
+            lambda: [one for one in psutil.Process(process.pid).children() if one.pid != reaper],
             Deadline(10),
             lambda: "no child",
         )

@@ -13,9 +13,11 @@ import pytest
 
 from harness.errors import ProcessError, StartError, WardenError
 from harness.load.timeline import Player
-from harness.processes import process, vitals, warden
+from harness.processes import kernel, vitals
+from harness.processes import processes as owned
+from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
-from harness.processes.process import Command, Process, Processes
+from harness.processes.processes import Processes
 from harness.processes.watch import SILENT_S, Watch
 from harness.results import gaps, result
 from harness.samples import APART, Timeline
@@ -23,6 +25,7 @@ from harness.samples import APART, Timeline
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.processes.process import Process
     from harness.scenarios.timeline import Moment
 
 RUN = Path(__file__).parent / "data" / "run"
@@ -133,9 +136,9 @@ def test_a_warden_that_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found.__enter__()
     command = Command("x", ["sleep", "1000"], {"PATH": os.environ["PATH"]}, found.folder / "out")
     started = found.start("sleeper", command)
-    monkeypatch.setattr(process, "ANSWER_S", 0.2)
-    monkeypatch.setattr(process, "CLOSE_S", 0.2)
-    monkeypatch.setattr(warden, "KILL_S", 0.2)
+    monkeypatch.setattr(owned, "ANSWER_S", 0.2)
+    monkeypatch.setattr(owned, "CLOSE_S", 0.2)
+    monkeypatch.setattr(kernel, "KILL_S", 0.2)
     os.kill(found.warden, signal.SIGSTOP)
     with pytest.raises(WardenError, match=r"does not answer: end it\.$"):
         started.check()
