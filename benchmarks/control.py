@@ -2,7 +2,7 @@
 
 One load run of `stock,stock` with as many repeats as there are rounds gives pairs that took turns. Each pair is judged
 as a report of one run would judge it, then groups of pairs as a report of repeats would, and all repeats at once. The
-run stays beside the outcome, so that its figures can be looked at.
+run stays beside the measurement, so that its figures can be looked at.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ LATENCY = Figure("latency", "median client latency of the same tree, larger / sm
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Run the same tree twice, `options.rounds` times in turn, and count what is called different."""
-    order = campaign.Order(
+    request = campaign.RunRequest(
         SCENARIO, TREES, options.output / "control", "benchmarks control", options.minions, repeats=options.rounds
     )
-    outcome = campaign.run(order, Progress(io.StringIO()), datetime.now(UTC))
-    return count(results.load(outcome.folder)["repeats"], machine.cores(outcome.folder))
+    finished = campaign.run(request, Progress(io.StringIO()), datetime.now(UTC))
+    return count(results.load(finished.folder)["repeats"], machine.cores(finished.folder))
 
 
 def count(each: Sequence[Mapping[str, Mapping[str, Any]]], cores: int) -> dict[Figure, Samples]:

@@ -69,7 +69,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             if done.returncode:
                 raise BenchmarkError(f"The waves ended too soon; what they said last: {done.stderr[-2000:].strip()}")
             replayed: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
-            return _outcome(options, recorded, replayed, _wire(fleet))
+            return _replayed(options, recorded, replayed, _wire(fleet))
 
 
 def _tree(folder: Path) -> None:
@@ -115,7 +115,7 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"p10": cuts[0], "p50": cuts[4], "p90": cuts[8]}
 
 
-def _outcome(
+def _replayed(
     options: Options, recorded: list[dict[str, Any]], replayed: dict[str, list[float]], wire: list[float]
 ) -> dict[Figure, Samples]:
     """Return the samples: percentiles of the replayed against those of the recorded."""

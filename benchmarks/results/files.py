@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import DamagedFile
-from benchmarks.outcome import FORMAT
+from benchmarks.measurement import FORMAT
 from benchmarks.results.row import Row, Section, read_source
 
 if TYPE_CHECKING:

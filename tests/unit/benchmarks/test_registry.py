@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import FORMAT, Outcome
+from benchmarks.measurement import FORMAT, Measurement
 from benchmarks.registry import ALL, BENCHMARKS
-from tests.unit.benchmarks.conftest import outcome
+from tests.unit.benchmarks.conftest import measurement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def test_every_module_that_makes_one_is_registered(root: Path) -> None:
 @pytest.mark.parametrize("benchmark", ALL, ids=lambda one: one.name)
 def test_every_benchmark_writes_the_format(benchmark: Benchmark, tmp_path: Path) -> None:
     """Its file has each of its figures with value, spread, aim and verdict, and says how, when and where."""
-    path = outcome(benchmark).write(tmp_path)
+    path = measurement(benchmark).write(tmp_path)
     found = json.loads(path.read_text())
     assert path.name == f"{benchmark.name}.json"
     assert (found["format"], found["name"], found["date"]) == (FORMAT, benchmark.name, "2026-11-22T10:00:00+00:00")
@@ -78,8 +78,8 @@ def test_what_was_asked_for_is_in_the_command() -> None:
 
 def test_a_figure_that_was_not_measured_is_an_error(tmp_path: Path) -> None:
     """A benchmark that leaves out what it promises writes nothing."""
-    whole = outcome(BENCHMARKS["pillar"])
+    whole = measurement(BENCHMARKS["pillar"])
     some = dict(list(whole.samples.items())[1:])
     with pytest.raises(BenchmarkError, match="disagree about fetch-rfc"):
-        Outcome(whole.benchmark, whole.options, some, whole.date, whole.machine).write(tmp_path)
+        Measurement(whole.benchmark, whole.options, some, whole.date, whole.machine).write(tmp_path)
     assert list(tmp_path.iterdir()) == []

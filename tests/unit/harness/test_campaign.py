@@ -30,9 +30,9 @@ def test_no_environment_in_a_container(tmp_path: Path) -> None:
     (tmp_path / "made" / "bin").mkdir(parents=True)
     (tmp_path / "made" / "bin" / "salt-master").touch()
     wanted = ContainerSettings(base="debian-python:bookworm")
-    order = campaign.Order("quick", (str(tmp_path / "made"),), tmp_path / "runs", "x", docker=wanted)
+    request = campaign.RunRequest("quick", (str(tmp_path / "made"),), tmp_path / "runs", "x", docker=wanted)
     with pytest.raises(SettingsError, match="has a Python of its own, which can't go into a container: give stock"):
-        campaign.run(order, Progress(io.StringIO()), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+        campaign.run(request, Progress(io.StringIO()), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     assert not (tmp_path / "runs").exists()
 
 
@@ -48,9 +48,9 @@ def test_facts_of_a_run_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise RunError("no luck")
 
     monkeypatch.setattr(load, "run", failing)
-    order = campaign.Order("quick", (str(tree),), tmp_path / "runs", "python -m harness load")
+    request = campaign.RunRequest("quick", (str(tree),), tmp_path / "runs", "python -m harness load")
     with pytest.raises(RunError):
-        campaign.run(order, Progress(io.StringIO()), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+        campaign.run(request, Progress(io.StringIO()), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     folder = tmp_path / "runs" / "20260102T030405Z-quick"
     facts = json.loads((folder / "environment.json").read_text())
     assert facts["bed"] == {"made_of": "processes", "postgresql": {"other": "binaries of this machine"}}
@@ -82,9 +82,9 @@ def test_repeats_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(load, "run", finished)
     monkeypatch.setattr(campaign, "find", lambda tree: (tree, tmp_path))
     output = io.StringIO()
-    order = campaign.Order("quick", ("stock", "stock"), tmp_path / "runs", "load", repeats=2)
-    outcome = campaign.run(order, Progress(output), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
-    places = [(job.name, str(job.folder.relative_to(outcome.folder))) for job in jobs]
+    request = campaign.RunRequest("quick", ("stock", "stock"), tmp_path / "runs", "load", repeats=2)
+    made = campaign.run(request, Progress(output), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    places = [(job.name, str(job.folder.relative_to(made.folder))) for job in jobs]
     assert places == [
         ("stock", "stock"),
         ("stock-2", "stock-2"),
@@ -92,9 +92,9 @@ def test_repeats_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("stock", "repeat-2/stock"),
     ]
     assert "stock-2: repeat 2 of 2" in output.getvalue()
-    assert runs.find(None, tmp_path / "runs") == outcome.folder
-    assert (outcome.folder / "report.html").is_file()
-    (pair,) = outcome.result.differences
+    assert runs.find(None, tmp_path / "runs") == made.folder
+    assert (made.folder / "report.html").is_file()
+    (pair,) = made.result.differences
     assert (pair.control, pair.runs, pair.different) == (True, (2, 2), ())
 
 

@@ -98,8 +98,8 @@ def test_signals_that_wait() -> None:
     assert done == ["together"]
 
 
-def _order(tmp_path: Path) -> campaign.Order:
-    return campaign.Order("quick", ("stock",), tmp_path / "runs", "python -m harness load")
+def _request(tmp_path: Path) -> campaign.RunRequest:
+    return campaign.RunRequest("quick", ("stock",), tmp_path / "runs", "python -m harness load")
 
 
 @pytest.mark.parametrize("where", ["facts", "create", "load"])
@@ -128,7 +128,7 @@ def test_ctrl_c_around_the_start_of_a_run(
 
         monkeypatch.setattr(runs, "create", create)
     with interrupt.during(), pytest.raises(KeyboardInterrupt):
-        campaign.run(_order(tmp_path), Progress(io.StringIO()), WHEN)
+        campaign.run(_request(tmp_path), Progress(io.StringIO()), WHEN)
     (folder,) = (tmp_path / "runs").iterdir()
     assert runs.read(folder).status == "interrupted"
 

@@ -11,6 +11,7 @@ import pytest
 
 from harness import __main__ as cli
 from harness import campaign, serve
+from harness.commandline import parser
 from harness.errors import HarnessError, SettingsError
 from harness.results import result as results
 from harness.scenarios import scenario
@@ -59,10 +60,10 @@ def test_trees(text: str, expected: tuple[str, ...], tmp_path: Path, monkeypatch
     """Several trees have commas between them, and a folder may have one in its name."""
     (tmp_path / "a,b").mkdir()
     monkeypatch.chdir(tmp_path)
-    seen: list[campaign.Order] = []
+    seen: list[campaign.RunRequest] = []
 
-    def refuse(order: campaign.Order, *_: object) -> NoReturn:
-        seen.append(order)
+    def refuse(request: campaign.RunRequest, *_: object) -> NoReturn:
+        seen.append(request)
         raise SettingsError("no.")
 
     monkeypatch.setattr(campaign, "run", refuse)
@@ -113,7 +114,7 @@ def test_no_minions(capsys: pytest.CaptureFixture[str]) -> None:
 def test_number_that_is_none_is_told(number: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The error names what was typed and what is wanted, not a function of ours."""
     with pytest.raises(SystemExit):
-        cli.parser().parse_args(["load", f"--minions={number}"])
+        parser().parse_args(["load", f"--minions={number}"])
     assert (
         f"argument --minions: '{number}' has to be a whole number, and has to be at least 1" in capsys.readouterr().err
     )
@@ -123,7 +124,7 @@ def test_number_that_is_none_is_told(number: str, capsys: pytest.CaptureFixture[
 def test_share_that_is_none_is_told(share: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The error names what was typed and two ways to write a share."""
     with pytest.raises(SystemExit):
-        cli.parser().parse_args(["report", "--against", "x", f"--fail-if-worse={share}"])
+        parser().parse_args(["report", "--against", "x", f"--fail-if-worse={share}"])
     assert f"'{share}' is no share: give it as 20% or 0.2" in capsys.readouterr().err
 
 

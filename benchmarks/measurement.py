@@ -29,7 +29,7 @@ FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Measurement:
     """The samples of one run of a benchmark, when and where they were taken."""
 
     benchmark: Benchmark
@@ -39,7 +39,7 @@ class Outcome:
     machine: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """Return the outcome as it is written; raises BenchmarkError if the figures are not those of the benchmark."""
+        """Return it as it is written; raises BenchmarkError if the figures are not those of the benchmark."""
         wrong = set(self.benchmark.figures) ^ set(self.samples)
         if wrong:
             keys = ", ".join(sorted(figure.key for figure in wrong))
