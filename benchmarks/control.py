@@ -16,7 +16,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from harness import campaign, figures
 from harness.progress import Progress
-from harness.report import page, theme
+from harness.report import cpu, theme
 from harness.results import comparison, differences, machine
 from harness.results import result as results
 
@@ -74,7 +74,7 @@ def called(each: Sequence[Mapping[str, Mapping[str, Any]]], cores: int) -> tuple
     shown = [theme.group(role) for one in each for values in one.values() for role in values["cpu_s"]]
     roles = sorted(set(shown), key=theme.order)
     changes = [comparison.change(line) for line in pair.lines]
-    changes += [change for _, _, change in page.cpu_rows(each, roles, [pair])]
+    changes += [change for _, _, change in cpu.cpu_rows(each, roles, [pair])]
     compared = [change for change in changes if change is not None]
     return len(compared), sum(change not in {comparison.ALIKE, comparison.UNTOLD} for change in compared)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import figures
-from harness.report import page
+from harness.report import page, rows, sentences
 from harness.report import verdict as verdicts
 from harness.results import repeats
 from harness.results import result as results
@@ -13,7 +14,6 @@ from harness.scenarios import thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
@@ -33,14 +33,14 @@ def tell(folder: Path, found: Result, *, as_json: bool) -> int:
     for name, tree in found.trees.items():
         print(f"{name}:")
         for figure in (figure for figure in figures.FIGURES if figure.name not in figures.BY_ROLE):
-            shown = page.shown(figure, thresholds.lookup(tree, figure.name)) + page.of_how_many(figure, tree)
+            shown = rows.shown(figure, thresholds.lookup(tree, figure.name)) + rows.of_how_many(figure, tree)
             print(f"  {figure.label:{width}} {shown}{_range(figure, [one[name] for one in found.each])}")
     for verdict in found.verdicts:
         print(f"{'met' if verdict.passed else 'MISSED'}: {verdict.tree} {verdict.text}")
     for name, tree in found.trees.items():
         for gap in tree["gaps"]:
             print(f"{name}: {gap}; what needs it is not measured.")
-    for name, remark in page.remarks(found.each[0]):
+    for name, remark in sentences.remarks(found.each[0]):
         print(f"{name}: {remark}")
     for pair in found.differences:
         print(verdicts.compared(pair))
@@ -57,7 +57,7 @@ def _range(figure: figures.Figure, results: Sequence[Mapping[str, object]]) -> s
     found = repeats.values(results, figure.name)
     if len(found) < 2:  # noqa: PLR2004
         return ""
-    return f"  ({page.shown(figure, min(found))} to {page.shown(figure, max(found))} in {len(found)} runs)"
+    return f"  ({rows.shown(figure, min(found))} to {rows.shown(figure, max(found))} in {len(found)} runs)"
 
 
 def described(entry: Scenario) -> str:

@@ -26,7 +26,8 @@ from harness.processes.command import Command, Layer, tail
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import FIRST, LAST
 from harness.processes.processes import Processes
-from harness.samples import ClockSample, SampleFile
+from harness.samplerows import ClockSample
+from harness.samples import SampleFile
 from harness.scenarios.clients import CLI, OVER_API
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
-from harness import samples
+from harness import samplerows, samples
 from harness.errors import RunError
 from harness.load import plan as plans
-from harness.samples import ProcessSample, SampleFile
+from harness.samplerows import ProcessSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -75,7 +76,7 @@ def merge_processes(folders: Iterable[tuple[Path, float]], output: Path) -> None
         if (folder / "processes.csv").exists():
             latest = {(round(row.time - ahead), row.pid): row for row in samples.read_processes(folder)}
             rows += [
-                ProcessSample(float(time), row.role, number * samples.APART + pid, row.cpu_s, row.rss_kb)
+                ProcessSample(float(time), row.role, number * samplerows.APART + pid, row.cpu_s, row.rss_kb)
                 for (time, pid), row in latest.items()
             ]
     file = SampleFile(output, ProcessSample)

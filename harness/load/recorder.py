@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from harness.processes import machine
-from harness.samples import FleetSample, MachineSample, SampleFile
+from harness.samplerows import FleetSample, MachineSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

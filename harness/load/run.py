@@ -17,7 +17,7 @@ from harness.load.recorder import Recorder
 from harness.load.settling import SAMPLE_S, Queue, accepted, runners, settle
 from harness.load.timeline import Player
 from harness.processes.deadline import Deadline, Patience
-from harness.samples import Timeline
+from harness.samplerows import Timeline
 from harness.scenarios.fleet import network_targets
 from harness.verify import manifest
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.load.backend import Backend, Fleet
     from harness.load.job import Job
     from harness.load.recorder import Recorder
-    from harness.samples import ClientSample, FleetSample
+    from harness.samplerows import ClientSample, FleetSample
 
 SAMPLE_S = 1.0
 """Seconds between two samples of the fleet."""

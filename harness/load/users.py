@@ -27,7 +27,8 @@ from harness.load import plan as plans
 from harness.load.calls import ApiCaller, CliCaller
 from harness.load.sessions import LoginError, Sessions
 from harness.processes import pressure
-from harness.samples import ClientSample, ClockSample, LoginSample, SampleFile
+from harness.samplerows import ClientSample, ClockSample, LoginSample
+from harness.samples import SampleFile
 from harness.scenarios import schedule
 from harness.scenarios.clients import API, CLI, OVER_API, RUNNER, RUNNERS, SALT_RUN
 

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from harness.processes.warden import ROSTER
-from harness.samples import ProcessSample, SampleFile
+from harness.samplerows import ProcessSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -17,9 +17,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from evil_minions.samples import JobRow, ReturnRow, StartRow, TallyRow
-from harness import samples as kinds
+from harness import samplerows as kinds
+from harness import samples
 from harness.results import result, runs
-from harness.samples import Timeline
+from harness.samplerows import Timeline
 from harness.scenarios import schedule
 from harness.scenarios.scenario import load
 from harness.verify import manifest
@@ -117,7 +118,7 @@ def _samples(folder: Path, scenario: Path, shape: Shape) -> None:
         finished.append(over + 0.02)
     done = max(finished)
     settled = float(int(done + SETTLE_S)) + 0.5
-    kinds.write_timeline(folder, Timeline(FLEET_START, READY + 0.1, ZERO, round(done, 6), settled, True))
+    samples.write_timeline(folder, Timeline(FLEET_START, READY + 0.1, ZERO, round(done, 6), settled, True))
     (folder / "zero").write_text(f"{ZERO:.6f}\n", encoding="utf-8")
     _requests(folder, jids, due, finished, shape)
     _fleet(folder, jids, due, returns, shape)

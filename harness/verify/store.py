@@ -14,7 +14,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
 from evil_minions.samples import JobRow, ReturnRow, StartRow, TallyRow
-from harness import samples as kinds
+from harness import samplerows as kinds
 from harness.errors import RunError
 from harness.verify.finding import WRONG, Finding, some
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.results.evidence import Evidence
-    from harness.samples import ClientSample
+    from harness.samplerows import ClientSample
 
 pytestmark = pytest.mark.live
 

@@ -14,7 +14,7 @@ from harness.load import run
 from harness.load.job import Job
 from harness.load.local import LocalBackend
 from harness.progress import Progress
-from harness.results import evidence, result
+from harness.results import evidence, figures
 from harness.scenarios import scenario as scenarios
 from tests.live import job_oracle, random_scenarios
 
@@ -51,7 +51,7 @@ def check(seed: int, tree: str, folder: Path) -> None:
     log = job.folder / "logs" / "master.log"
     settled = samples.timeline.settled
     expected = job_oracle.of_run(job.folder / CACHE, log, job.samples / "fleet", scenario.functions, settled)
-    found = asdict(result.of_tree(samples, scenario))
+    found = asdict(figures.of_tree(samples, scenario))
     assert {key: found[key] for key in asdict(expected)} == asdict(expected), file.read_text()
 
 

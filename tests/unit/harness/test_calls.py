@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.load import calls
+from harness.load import asking, reading
 from harness.load.answer import Answer
 from harness.load.calls import ApiCaller, CliCaller
 from harness.load.sessions import LoginError, Sessions
@@ -140,20 +140,20 @@ def test_arguments() -> None:
     """The command gets the target's option, the arguments, and output that can be counted."""
     clients = Clients("c", "cli", "state.apply", "os:SUSE", NOW, "grain", args=("web",), kwarg={"test": True})
     options = ["--out=json", "--out-indent=-1", "--show-jid", "-t", "5"]
-    assert calls.arguments(clients) == [*options, "-G", "os:SUSE", "state.apply", "web", "test=true"]
+    assert asking.arguments(clients) == [*options, "-G", "os:SUSE", "state.apply", "web", "test=true"]
 
 
 def test_read_cli() -> None:
     """A minion counts unless Salt says that it did not return."""
     output = f'jid: {JID}\n{{"m1": true}}\n{{"m2": "Minion did not return. [No response]"}}\n{{"m3": true}}\n'
-    assert calls.read_cli(output) == Answer(2, (JID,), len(output))
+    assert reading.read_cli(output) == Answer(2, (JID,), len(output))
 
 
 def test_read_cli_async() -> None:
     """An async command is complete with its job's id, and not without."""
     output = f"Executed command with job ID: {JID}\n"
-    assert calls.read_cli(output, 5) == Answer(5, (JID,), len(output))
-    assert calls.read_cli("", 5) == Answer()
+    assert reading.read_cli(output, 5) == Answer(5, (JID,), len(output))
+    assert reading.read_cli("", 5) == Answer()
 
 
 def _cli(program: str) -> CliCaller:
@@ -222,7 +222,7 @@ def test_batch_of_a_command() -> None:
         "Minion m4 did not respond. No job will be sent.",
     ]
     output = "\n".join(lines)
-    assert calls.read_batch(output) == Answer(1, (JID,), len(output), "1 of 2 minions that answered failed")
+    assert reading.read_batch(output) == Answer(1, (JID,), len(output), "1 of 2 minions that answered failed")
     found = _call(_cli(f"print({output!r}); raise SystemExit(1)"), Clients("c", "cli", "x.y", "*", NOW, batch="2"), 4)
     assert (found.answered, found.error) == (1, "1 of 2 minions that answered failed")
 
@@ -230,9 +230,9 @@ def test_batch_of_a_command() -> None:
 def test_arguments_of_a_batch() -> None:
     """The command gets the size of the batch and the wait, in sync and async."""
     clients = Clients("c", "cli", "test.ping", "*", NOW, batch="10%", batch_wait=3)
-    assert calls.arguments(clients)[3:] == ["--batch-size", "10%", "--batch-wait", "3", "-t", "5", "*", "test.ping"]
+    assert asking.arguments(clients)[3:] == ["--batch-size", "10%", "--batch-wait", "3", "-t", "5", "*", "test.ping"]
     clients = Clients("c", "cli", "test.ping", "*", NOW, mode="async", batch="7")
-    assert calls.arguments(clients) == ["--async", "--batch-size", "7", "-t", "5", "*", "test.ping"]
+    assert asking.arguments(clients) == ["--async", "--batch-size", "7", "-t", "5", "*", "test.ping"]
 
 
 def _runner(function: str, kind: str = "runner", tgt: str = "", **more: Any) -> Clients:  # noqa: ANN401 - of all fields
@@ -273,7 +273,7 @@ def test_no_answer_of_a_runner(api: str, body: object) -> None:
 def test_salt_run() -> None:
     """`salt-run` prints JSON; a text in it says why there is no answer, and its exit code counts."""
     clients = _runner("manage.up", "salt-run", tgt="*", timeout_s=9)
-    assert calls.arguments(clients) == [
+    assert asking.arguments(clients) == [
         "--out=json", "--out-indent=-1", "manage.up", 'tgt="*"', 'tgt_type="glob"', "timeout=9",
     ]  # fmt: skip
     assert _call(_cli('print(\'["m1", "m2"]\')'), clients, 2) == Answer(2, (), 13)
@@ -287,7 +287,7 @@ def test_salt_run() -> None:
 def test_asynchronous_salt_run() -> None:
     """The job id of `salt-run --async` stands in a warning only; without one nothing was started."""
     clients = _runner("state.orchestrate", "salt-run", tgt="*", mode="async", args=("rollout",), kwarg={"pillar": {}})
-    assert calls.arguments(clients) == [
+    assert asking.arguments(clients) == [
         "--async", "--log-level=warning", "state.orchestrate", "rollout", "pillar={}",
     ]  # fmt: skip
     program = f"import sys; sys.stderr.write('[WARNING ] running under tag salt/run/{JID}\\n')"

@@ -8,7 +8,8 @@ import pytest
 
 from harness import clocks, samples
 from harness.clocks import Offset
-from harness.samples import ClockSample, SampleFile
+from harness.samplerows import ClockSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from pathlib import Path

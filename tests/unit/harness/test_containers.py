@@ -23,7 +23,8 @@ from harness.containers.fleet import Fleets, Share
 from harness.errors import RunError
 from harness.load import plan
 from harness.processes.owner import Place
-from harness.samples import ProcessSample, SampleFile
+from harness.samplerows import ProcessSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from contextlib import ExitStack

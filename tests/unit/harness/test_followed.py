@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from evil_minions.samples import JobRow, ReturnRow, TallyRow
-from harness.results import result
+from harness.results import figures
 from harness.results.evidence import Evidence
 from harness.results.followed import Followed, follow
-from harness.samples import AcceptedJob, ClientSample, FleetSample, KeptReturn, Timeline
+from harness.samplerows import AcceptedJob, ClientSample, FleetSample, KeptReturn, Timeline
 from harness.scenarios.clients import Arrival, Clients
 from harness.scenarios.scenario import Scenario
 
@@ -56,7 +56,7 @@ def test_jobs_in_the_masters_queue_are_expected() -> None:
         returns=[row for jid in jids[:2] for row in _sent(jid, range(20))],
         kept=[entry for jid in jids[:2] for entry in _kept(jid, range(20))],
     )
-    found = result.of_tree(samples, SCENARIO)
+    found = figures.of_tree(samples, SCENARIO)
     assert (found.jobs_requested, found.jobs_accepted, found.publications, found.jobs_unpublished) == (10, 10, 2, 8)
     assert found.publications_per_job == 0.2
     assert (found.returns_expected, found.returns_kept, found.never_reached) == (200, 40, 160)
@@ -73,7 +73,7 @@ def test_never_reached_is_not_lost() -> None:
         kept=_kept("1", range(74)),
     )
     assert follow(samples, SCENARIO.asked) == [Followed("1", SLEEP, True, 90, 75, 74, 1)]
-    found = result.of_tree(samples, SCENARIO)
+    found = figures.of_tree(samples, SCENARIO)
     assert (found.never_reached, found.returns_unfinished, found.returns_lost) == (15, 0, 1)
 
 
@@ -130,14 +130,14 @@ def test_jobs_of_before_the_load_and_of_others_do_not_count() -> None:
         returns=_sent("1", range(20)),
     )
     assert follow(samples, SCENARIO.asked) == []
-    assert result.of_tree(samples, SCENARIO).left_out == {"jobs": 1, "returns": 20}
+    assert figures.of_tree(samples, SCENARIO).left_out == {"jobs": 1, "returns": 20}
 
 
 def test_latency_of_complete_answers() -> None:
     """A request that fails at once makes nothing look fast: complete answers have a figure of their own."""
     slow = [replace(_client(number, ""), mode="sync", finished=105.0) for number in range(2)]
     quick = [replace(row, number=row.number + 2, finished=100.5, error="refused", answered=0) for row in slow]
-    found = result.of_tree(_evidence(clients=[*slow, *quick]), SCENARIO)
+    found = figures.of_tree(_evidence(clients=[*slow, *quick]), SCENARIO)
     assert (found.client_latency_s.p50, found.client_latency_s.n) == (2.75, 4)
     assert (found.complete_latency_s.p50, found.complete_latency_s.n) == (5.0, 2)
 
@@ -146,5 +146,5 @@ def test_how_late_requests_were_sent() -> None:
     """The latest and the number of those that were more than a tenth of a second late."""
     late = [0.0, 0.05, 0.2, 2.4]
     rows = [replace(_client(number, ""), started=100.0 + seconds) for number, seconds in enumerate(late)]
-    found = result.of_tree(_evidence(clients=rows), SCENARIO).sent_late_s
+    found = figures.of_tree(_evidence(clients=rows), SCENARIO).sent_late_s
     assert (found.max, found.late, found.n, found.p95) == (2.4, 2, 4, None)

@@ -11,7 +11,8 @@ import pytest
 from harness.load import settling
 from harness.load.job import Job
 from harness.load.runners import RunnerJob
-from harness.samples import AcceptedJob, ClientSample, FleetSample, RunnerSample, SampleFile
+from harness.samplerows import AcceptedJob, ClientSample, FleetSample, RunnerSample
+from harness.samples import SampleFile
 from harness.scenarios import scenario
 from harness.scenarios.expected import Expected
 
