@@ -15,6 +15,7 @@ from harness.scenarios import thresholds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.figure import Figure
     from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
 
@@ -52,7 +53,7 @@ def tell(folder: Path, found: Result, *, as_json: bool) -> int:
     return code
 
 
-def _range(figure: figures.Figure, results: Sequence[Mapping[str, object]]) -> str:
+def _range(figure: Figure, results: Sequence[Mapping[str, object]]) -> str:
     """Return the range of a figure over the repeats of a tree, "" of one run."""
     found = repeats.values(results, figure.name)
     if len(found) < 2:  # noqa: PLR2004

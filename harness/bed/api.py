@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from harness.bed.master import Master
     from harness.bed.tree import Tree
     from harness.processes.process import Process
     from harness.processes.processes import Processes
@@ -105,6 +106,16 @@ def start(api: Api, tree: Tree, config_dir: Path, environment: Mapping[str, str]
         layer=Layer.API,
     )
     return processes.start(api.name, command)
+
+
+def start_beside(api: Api, master: Master, tree: Tree, environment: Mapping[str, str], processes: Processes) -> Process:
+    """Start a process of salt-api for a master; all but the first have a configuration of their own."""
+    folder = master.config_dir
+    if api.number > 1:
+        config = yaml.safe_load((folder / "master").read_text(encoding="utf-8"))
+        folder = master.home / api.name
+        write(api, config, folder)
+    return start(api, tree, folder, environment, processes)
 
 
 def login(api: Api) -> str:

@@ -5,6 +5,7 @@ Everything is checked before the first process starts, so that a wrong setting c
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import shutil
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from harness.bed.tree import Tree
 from harness.choices import PILLARS, TRANSPORT, TRANSPORTS, WITHOUT_API, Pillar, Transport, minion_ids
-from harness.errors import DiskError, LimitError, SettingsError
+from harness.errors import DiskError, LimitError, SettingsError, disk_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,8 @@ SPARE_FILES = 500
 DISK_BED_MB, DISK_POSTGRES_MB, DISK_MINION_MB = 50, 100, 0.03
 # and below the folder for logs and samples
 DISK_LOGS_MB = 20
+# of free space: a disk with less is full
+FULL_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,17 @@ def check_temporary(settings: BedSettings) -> None:
             f"choose one of at most {LONGEST_TEMPORARY} bytes."
         )
     check_room(parent, needed_mb(settings))
+
+
+def check_not_full(settings: BedSettings) -> None:
+    """Raise DiskError if a disk that a bed writes to is full."""
+    needed = {
+        temporary_parent(settings.temporary): needed_mb(settings),
+        settings.folder.absolute(): DISK_LOGS_MB,
+    }
+    for folder, megabytes in needed.items():
+        if shutil.disk_usage(folder).free < FULL_BYTES:
+            raise disk_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder, megabytes)
 
 
 def needed_mb(settings: BedSettings) -> int:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import socket
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from random import SystemRandom
@@ -16,14 +15,11 @@ from harness import clocks
 from harness.bed import api, master
 from harness.bed.settings import temporary_parent
 from harness.choices import ID_FORMAT
-from harness.containers import collect, engine, files, fleet, image, roles
+from harness.containers import collect, engine, files, fleet, image, janitor, roles
 from harness.containers.channel import Channel
 from harness.containers.clients import RemoteClients
 from harness.containers.fleet import Fleets, Share
 from harness.errors import DockerError, HarnessError, MasterError, StartError
-from harness.paths import ROOT
-from harness.processes.command import Command, Layer, tail
-from harness.processes.deadline import Deadline, until
 from harness.processes.ports import FIRST, LAST
 from harness.processes.processes import Processes
 from harness.samplerows import ClockSample
@@ -45,7 +41,6 @@ if TYPE_CHECKING:
 # harness.processes.deadline
 START_S = 1800.0
 JOB_CACHE_S = 330.0
-JANITOR_S = 60.0
 MASTER = "master"
 
 
@@ -97,7 +92,7 @@ class ContainerBackend:
         for client in self._engines:
             engine.sweep(client)
         processes = stack.enter_context(Processes(temporary_parent()))
-        self._start_janitor(stack, processes, addresses)
+        stack.callback(janitor.start(processes, self._job.folder / "logs", self._run, addresses, START_S))
         stack.callback(self._hang_up)
         stack.callback(self._fetch_logs)
         environment = image.environment(self._client, wanted.base, self._say)
@@ -109,34 +104,6 @@ class ContainerBackend:
             f"saltbed-{self._run}", driver="bridge", labels=engine.labels(self._run)
         )
         self._start_services()
-
-    def _start_janitor(self, stack: ExitStack, processes: Processes, addresses: Sequence[str]) -> None:
-        """Start what removes everything, before there is anything to remove."""
-        (self._job.folder / "logs").mkdir(parents=True, exist_ok=True)
-        argv = [sys.executable, "-m", "harness.containers.janitor", "--run", self._run]
-        argv += [f"--engine={url}" for url in addresses]
-        log = self._job.folder / "logs" / "janitor.out"
-        command = Command(
-            role="harness",
-            argv=argv,
-            environment={**os.environ, "PYTHONPATH": str(ROOT)},
-            output=log,
-            layer=Layer.DATABASE,
-            patience=JANITOR_S,
-        )
-        janitor = processes.start("janitor", command)
-
-        def ready() -> bool:
-            janitor.check()
-            return "ready" in tail(log)
-
-        until(ready, Deadline(START_S), lambda: f"The janitor does not start, see {log}.")
-
-        def stop() -> None:
-            if janitor.stop(JANITOR_S):
-                raise DockerError(f"Not everything of this run could be removed: {janitor.tail(1)} (see {log})")
-
-        stack.callback(stop)
 
     def _start_services(self) -> None:
         """Start PostgreSQL, master and salt-api, each when the one before answers."""

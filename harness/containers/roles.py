@@ -17,7 +17,7 @@ import yaml
 
 from evil_minions import control
 from harness.bed import Bed, BedSettings, api, fleet
-from harness.bed.bed import LOSSES
+from harness.bed.losses import LOSSES
 from harness.bed.settings import PortSettings, TemporarySettings
 from harness.bed.tree import Tree
 from harness.database import schema, sources
@@ -27,7 +27,7 @@ from harness.load import clients, programs
 from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
 from harness.paths import ROOT
 from harness.processes import monitor
-from harness.processes.command import Command
+from harness.processes.command import Command, own_environment
 from harness.processes.ports import Ports
 from harness.processes.processes import Processes
 from harness.processes.watch import Watch
@@ -62,7 +62,7 @@ class Workplace:
 
     def spawn(self, name: str, argv: list[str], role: str, environment: Mapping[str, str]) -> Process:
         """Start a program of ours."""
-        variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **environment}
+        variables = own_environment(**environment)
         command = Command(role=role, argv=argv, environment=variables, output=LOGS / f"{name}.out", cwd=SAMPLES)
         return self.processes.start(name, command)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from harness.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +72,11 @@ class Command:
             "layer": int(self.layer),
             "patience": self.patience,
         }
+
+
+def own_environment(**more: str) -> dict[str, str]:
+    """Return the harness's environment, in which Python finds the project's packages, and `more` variables."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **more}
 
 
 def tail(path: Path, lines: int = 5) -> str:

@@ -32,6 +32,8 @@ from harness.samples import SampleFile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from harness.processes.process import Process
+
 INTERVAL_S = 1.0
 FILE = "processes.csv"
 MASTER = "master"
@@ -204,6 +206,14 @@ def watch(warden: int, roster: Path, output: Path, stop: Callable[[float], bool]
                 return
     finally:
         samples.close()
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """A monitor at work, and the file that it writes."""
+
+    process: Process
+    path: Path
 
 
 def command(warden: int, folder: Path, samples: Path) -> list[str]:

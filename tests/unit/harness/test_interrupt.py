@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import campaign, interrupt
-from harness.bed import Bed, BedSettings, bed
+from harness.bed import Bed, BedSettings, settings
 from harness.errors import DiskError, RunError, SettingsError, StartError, disk_error
 from harness.load import run
 from harness.paths import ROOT
@@ -169,7 +169,7 @@ def test_an_error_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found._stack = ExitStack()
     with pytest.raises(RunError), found_as_it_is(found):
         raise RunError("The clients could not run.")
-    monkeypatch.setattr(bed, "FULL_BYTES", 2**60)
+    monkeypatch.setattr(settings, "FULL_BYTES", 2**60)
     with pytest.raises(DiskError, match="and the bed needs about"), found_as_it_is(found):
         raise RunError("The clients could not run.")
     with pytest.raises(KeyboardInterrupt), found_as_it_is(found):

@@ -15,6 +15,8 @@ from harness.results import differences, noise
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness.figure import Figure
+
 # figures of each kind of noise, and how often at most one of them may be called different
 FIGURES = 4000
 ALLOWED = 0.01
@@ -118,7 +120,7 @@ def _one_sided(rng: random.Random, spread: float) -> float:
     return math.exp(rng.expovariate(1 / spread))
 
 
-def _called(figure: figures.Figure, runs: Callable[[float], list[float]], factor: float = 1.0) -> float:
+def _called(figure: Figure, runs: Callable[[float], list[float]], factor: float = 1.0) -> float:
     """Return the share of synthetic figures that are called different, where the other tree's are `factor` times."""
     called = 0
     for _ in range(FIGURES):
@@ -131,7 +133,7 @@ def _called(figure: figures.Figure, runs: Callable[[float], list[float]], factor
 @pytest.mark.parametrize("repeats", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize(("figure", "spread"), [(CPU, CPU_NOISE), (TIME, TIME_NOISE)], ids=["cpu", "time"])
 def test_the_same_tree_is_not_called_different(
-    figure: figures.Figure, spread: float, repeats: int, kind: Callable[[random.Random, float], float]
+    figure: Figure, spread: float, repeats: int, kind: Callable[[random.Random, float], float]
 ) -> None:
     """Of a hundred figures of the same tree at most one is called different, with any number of repeats."""
     rng = _rng(repeats)
