@@ -68,7 +68,7 @@ def run(options: Options) -> dict[Figure, Samples]:
         minions = [f"{minion}-{copy}" for minion in scratch.ids(SMALL) for copy in range(1, copies + 1)]
         samples[SCANS] = Samples([_sequential_scans(improved, minions[:: len(minions) // 20])])
         inside = {
-            name: _inside(database, Random(1).choices(minions, k=count))  # noqa: S311
+            name: _inside(database, Random(1).choices(minions, k=count))  # noqa: S311 - nothing secret
             for name, database, count in (("rfc", rfc, 20), ("improved", improved, 200))
         }
         samples[INSIDE] = samples[INSIDE_P95] = Samples(inside["improved"], inside["rfc"])

@@ -111,8 +111,7 @@ def up(options: argparse.Namespace) -> int:
 
 def worker(options: argparse.Namespace) -> int:
     """Send a part of the requests of load runs on another host, until Ctrl-C."""
-    # needed on other hosts only
-    from harness.load import worker as workers  # noqa: PLC0415
+    from harness.load import worker as workers  # noqa: PLC0415 - needed on other hosts only
 
     try:
         workers.work(options.address, options.key, options.loads, lambda text: print(text, flush=True))

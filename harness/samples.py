@@ -133,7 +133,7 @@ def write_timeline(folder: Path, timeline: Timeline) -> None:
 def _read(path: Path, kind: type[Sample]) -> Iterator[Sample]:
     """Yield a `kind` for each row; a last line that a killed process left unfinished is skipped."""
     hints = get_type_hints(kind)
-    columns = [(column.name, hints[column.name]) for column in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    columns = [(column.name, hints[column.name]) for column in dataclasses.fields(kind)]  # type: ignore[arg-type]  # each has the field's type
     try:
         with path.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):

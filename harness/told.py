@@ -56,7 +56,7 @@ def tell(folder: Path, found: Result, *, as_json: bool) -> int:
 def _range(figure: Figure, results: Sequence[Mapping[str, object]]) -> str:
     """Return the range of a figure over the repeats of a tree, "" of one run."""
     found = repeats.values(results, figure.name)
-    if len(found) < 2:  # noqa: PLR2004
+    if len(found) < 2:  # noqa: PLR2004 - a number of things
         return ""
     return f"  ({rows.shown(figure, min(found))} to {rows.shown(figure, max(found))} in {len(found)} runs)"
 

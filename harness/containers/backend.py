@@ -66,7 +66,7 @@ class ContainerBackend:
 
     def __enter__(self) -> Self:
         """Start master, salt-api and PostgreSQL; raise DockerError if an engine is missing or refuses."""
-        from docker.errors import APIError  # noqa: PLC0415
+        from docker.errors import APIError  # noqa: PLC0415 - slow to import, and most beds need none
 
         with ExitStack() as stack:
             try:
@@ -221,7 +221,7 @@ class ContainerBackend:
     def _clocks(self) -> dict[str, Offset]:
         """Measure the clock of every container: their machines may have different ones."""
         return {
-            name: clocks.measure(lambda channel=channel: float(channel.ask("clock")["time"]))  # type: ignore[misc]
+            name: clocks.measure(lambda channel=channel: float(channel.ask("clock")["time"]))  # type: ignore[misc]  # a default can't be annotated
             for name, channel in self._channels.items()
         }
 

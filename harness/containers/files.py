@@ -8,7 +8,7 @@ import os
 import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from harness import samplerows, samples
 from harness.errors import RunError
@@ -18,6 +18,8 @@ from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from docker.models.containers import Container
 
 SKIPPED = frozenset({"__pycache__", ".git", "tests", "doc"})
 # columns of samples that hold a moment, by the clock of whoever wrote them
@@ -43,7 +45,7 @@ def _wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if Path(entry.name).name in SKIPPED or entry.name.endswith(".pyc") else entry
 
 
-def fetch(container: Any, path: str, folder: Path) -> Path:  # noqa: ANN401 - the SDK's objects have no types
+def fetch(container: Container, path: str, folder: Path) -> Path:
     """Copy a container's file or folder `path` into `folder` and return the copy's path."""
     with tempfile.TemporaryFile() as received:
         for chunk in container.get_archive(path)[0]:

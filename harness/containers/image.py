@@ -88,7 +88,7 @@ def code(client: DockerClient, base: str, tree: Path, run: str) -> str:
 
 def build(client: DockerClient, entries: dict[str, Path | bytes], name: str, labels: dict[str, str]) -> None:
     """Build the image `name` from a Dockerfile and what it copies; raise DockerError with the builder's last words."""
-    from docker.errors import APIError, BuildError  # noqa: PLC0415
+    from docker.errors import APIError, BuildError  # noqa: PLC0415 - slow to import, and most beds need none
 
     with files.pack(entries) as context:
         try:
@@ -119,7 +119,7 @@ def bring(source: DockerClient, target: DockerClient, name: str) -> None:
 
 
 def _there(client: DockerClient, name: str) -> bool:
-    from docker.errors import ImageNotFound  # noqa: PLC0415
+    from docker.errors import ImageNotFound  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         client.images.get(name)
@@ -130,7 +130,7 @@ def _there(client: DockerClient, name: str) -> bool:
 
 def _base(client: DockerClient, base: str, say: Callable[[str], None]) -> str:
     """Return the identity of the base, pulled if the engine lacks it."""
-    from docker.errors import APIError  # noqa: PLC0415
+    from docker.errors import APIError  # noqa: PLC0415 - slow to import, and most beds need none
 
     if not _there(client, base):
         say(f"pulling {base}")
@@ -146,7 +146,7 @@ def _base(client: DockerClient, base: str, say: Callable[[str], None]) -> str:
 
 def _python(client: DockerClient, base: str) -> str:
     """Return the version of the base's Python, such as 3.11; raise SettingsError if it has none of use."""
-    from docker.errors import APIError, ContainerError  # noqa: PLC0415
+    from docker.errors import APIError, ContainerError  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         output: Any = client.containers.run(

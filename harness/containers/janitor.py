@@ -87,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
     # what cleaning needs is loaded now: it has little time then
-    import docker  # noqa: F401, PLC0415
+    import docker  # noqa: F401, PLC0415 - slow to import, and most beds need none
 
     print("ready", flush=True)
     signal.sigwait([signal.SIGTERM, signal.SIGINT])

@@ -44,8 +44,8 @@ def engine(environment: Mapping[str, str]) -> DockerClient:
     if host.startswith(UNIX) and not listens(socket.AF_UNIX, host.removeprefix(UNIX)):
         raise UnavailableError(f"no Docker engine answers at {host}")
     # slow to import, and most beds do without
-    import docker  # noqa: PLC0415
-    from docker.errors import DockerException  # noqa: PLC0415
+    import docker  # noqa: PLC0415 - slow to import, and most beds need none
+    from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         client = docker.from_env(timeout=int(pressure.patient(ENGINE_S)), environment=dict(environment))
@@ -80,7 +80,7 @@ def start(place: Place) -> Postgres:
 
 def hold(client: DockerClient, image: str, port: int, password: str) -> None:
     """Run the server's container until told to stop."""
-    from docker.errors import ImageNotFound  # noqa: PLC0415
+    from docker.errors import ImageNotFound  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         client.images.get(image)
@@ -112,8 +112,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--image", required=True, help="the image to run")
     parser.add_argument("--port", type=int, required=True, help=f"the port on {HOST}")
     options = parser.parse_args(argv)
-    import docker  # noqa: PLC0415
-    from docker.errors import DockerException  # noqa: PLC0415
+    import docker  # noqa: PLC0415 - slow to import, and most beds need none
+    from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         hold(docker.from_env(), options.image, options.port, os.environ[PASSWORD_VARIABLE])

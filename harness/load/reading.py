@@ -75,7 +75,7 @@ def _last_words(done: subprocess.CompletedProcess[str], nothing: str) -> str:
 def read_runner(body: object, clients: Clients, expected: Expected, over: Collection[str], length: int) -> Answer:
     """Return the answer in the decoded JSON of salt-api for `runner` with full returns and for `runner_async`."""
     try:
-        (returned,) = body["return"]  # type: ignore[index]
+        (returned,) = body["return"]  # type: ignore[index]  # what is no table is an error below
         if clients.mode == "async":
             return Answer(expected.minions, (str(returned["jid"]),), length)
         event = returned["data"]
@@ -87,7 +87,7 @@ def read_runner(body: object, clients: Clients, expected: Expected, over: Collec
 def read_api(body: object, length: int) -> Answer:
     """Return the answer in the decoded JSON of salt-api, for `local` with full returns and for `local_async`."""
     try:
-        returned = body["return"][0]  # type: ignore[index]
+        returned = body["return"][0]  # type: ignore[index]  # what is no table is an error below
         if "jid" in returned and "minions" in returned:
             return Answer(len(returned["minions"]), (str(returned["jid"]),), length)
         full = [value for value in returned.values() if isinstance(value, dict) and "jid" in value]
@@ -102,7 +102,7 @@ def read_api_batch(body: object, length: int) -> Answer:
     Of a minion that timed out there is an event without a job id.
     """
     try:
-        events = [value["data"] for value in body["return"]]  # type: ignore[index]
+        events = [value["data"] for value in body["return"]]  # type: ignore[index]  # what is no table is an error below
         minions = {event["id"]: event for event in events if "jid" in event}
     except (LookupError, TypeError):
         return _something_else(body, length)

@@ -222,16 +222,16 @@ def mine(clients: Clients) -> list[Request]:
     return [request for request in every if request.number % PLAN.share.workers == PLAN.share.worker]
 
 
-class Idle(User):  # type: ignore[misc]
+class Idle(User):  # type: ignore[misc]  # likewise
     """Locust counts users; the clients are greenlets of their own, so its one user waits."""
 
-    @task  # type: ignore[untyped-decorator]
+    @task  # type: ignore[untyped-decorator]  # locust has no types
     def wait(self) -> None:
         """Wait to be stopped."""
         gevent.sleep(plans.FOREVER_S)
 
 
-@events.init.add_listener  # type: ignore[untyped-decorator]
+@events.init.add_listener  # type: ignore[untyped-decorator]  # locust has no types
 def _init(environment: Environment, **_: object) -> None:
     load = Load(environment)
     environment.saltbed = load
@@ -256,13 +256,13 @@ def _init(environment: Environment, **_: object) -> None:
         environment.runner.register_message(CLOCK, on_clock)
 
 
-@events.test_start.add_listener  # type: ignore[untyped-decorator]
+@events.test_start.add_listener  # type: ignore[untyped-decorator]  # locust has no types
 def _start(environment: Environment, **_: object) -> None:
     if not isinstance(environment.runner, WorkerRunner):
         environment.saltbed.begin()
 
 
-@events.quitting.add_listener  # type: ignore[untyped-decorator]
+@events.quitting.add_listener  # type: ignore[untyped-decorator]  # locust has no types
 def _exit_code(environment: Environment, **_: object) -> None:
     """Exit 0 if every answer was complete, 1 if not (thresholds judge that), 3 if clients could not begin.
 

@@ -68,4 +68,4 @@ def rebooted(mark: str, here: Callable[[], Place] = Place.here) -> bool:
     """Say whether a mark is of an earlier boot of a machine with this one's id: of this one, unless it was copied."""
     place = mark.rsplit("/", 2)[0].split("/", 2)
     now = here()
-    return bool(now.machine) and place[0] == now.machine and len(place) == 3 and place[1] != now.boot  # noqa: PLR2004
+    return bool(now.machine) and place[0] == now.machine and len(place) == 3 and place[1] != now.boot  # noqa: PLR2004 - a number of things

@@ -140,7 +140,7 @@ def plots(
         drawn["returns"][tree] = series.returns_over_time(rows, tree, top, f"returns-{tree}")
         drawn["fleet"][tree] = series.fleet_over_time(rows, tree, top, f"fleet-{tree}") if rows.moments else ""
     return {
-        name: {tree: Markup(svg) for tree, svg in drawing.items()} if isinstance(drawing, dict) else Markup(drawing)  # noqa: S704
+        name: {tree: Markup(svg) for tree, svg in drawing.items()} if isinstance(drawing, dict) else Markup(drawing)  # noqa: S704 - drawn here, and of no text of others
         for name, drawing in drawn.items()
     }
 

@@ -99,4 +99,4 @@ def number(value: float | None) -> str:
         return f"{value:,.0f}"
     if abs(value) < 0.005:  # noqa: PLR2004  # which two places would make zero of
         return f"{value:.1g}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"  # noqa: PLR2004
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"  # noqa: PLR2004 - as it is read

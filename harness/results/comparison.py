@@ -150,7 +150,7 @@ def change(found: Difference | None) -> Change | None:
     if not before or not now:
         return Change(state, f"{'up from' if now else 'down to'} none")
     factor = max(before, now) / min(before, now)
-    text = f"{factor:.{1 if factor < 10 else 0}f}×"  # noqa: PLR2004, RUF001
+    text = f"{factor:.{1 if factor < 10 else 0}f}×"  # noqa: PLR2004, RUF001 - a multiplication sign
     return Change("", f"differs {text}") if found.basis == "margin" else Change(state, f"{text} {word}")
 
 

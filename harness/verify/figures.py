@@ -199,9 +199,11 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return (part or 0) / whole if whole else None
 
 
-def _same(told: Any, found: float | None) -> bool:  # noqa: ANN401 - whatever stands in a result
+def _same(told: object, found: float | None) -> bool:
     if told is None or found is None or isinstance(told, str):
         return told is found
+    if not isinstance(told, int | float):
+        return False
     return abs(float(told) - float(found)) <= ROUNDED * (0 if isinstance(told, int) and found == int(found) else 1)
 
 

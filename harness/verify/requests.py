@@ -71,7 +71,7 @@ def _timed(store: Store) -> Iterator[Finding]:
         ("started < scheduled - :early", "were sent before they were due"),
         ("finished < started", "were answered before they were sent"),
     ):
-        query = f"SELECT clients || ' ' || number FROM requests WHERE {condition} AND :early IS NOT NULL"  # noqa: S608
+        query = f"SELECT clients || ' ' || number FROM requests WHERE {condition} AND :early IS NOT NULL"  # noqa: S608 - names of ours
         if names := [name for (name,) in store.rows(query, early=EARLY_S)]:
             yield Finding(store.tree, WRONG, f"{len(names):,} requests {what}: {some(names)}.")
     both = store.rows("SELECT jids FROM requests WHERE jids <> '' GROUP BY jids HAVING count(*) > 1")

@@ -39,7 +39,7 @@ def gaps(store: Store, table: str, start: float, end: float) -> tuple[int, bool]
     """
     number = f"pid / {APART}" if table == "processes" else "0"
     taken: dict[int, list[float]] = {}
-    for one, time in store.rows(f"SELECT DISTINCT {number}, time FROM {table} ORDER BY time"):  # noqa: S608
+    for one, time in store.rows(f"SELECT DISTINCT {number}, time FROM {table} ORDER BY time"):  # noqa: S608 - names of ours
         taken.setdefault(one, []).append(time)
     found = [_holes(times, start, end) for times in taken.values()] or [(1, True)]
     return sum(count for count, _ in found), any(edge for _, edge in found)

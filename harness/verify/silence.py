@@ -53,7 +53,7 @@ def findings(store: Store, scenario: Scenario) -> Iterator[Finding]:
 def _gaps(store: Store, table: str, start: float, end: float) -> Iterator[Finding]:
     """Yield what one file of samples lacks; of processes, what each container's lacks."""
     if table != "processes":
-        times = [time for (time,) in store.rows(f"SELECT DISTINCT time FROM {table} ORDER BY rowid")]  # noqa: S608
+        times = [time for (time,) in store.rows(f"SELECT DISTINCT time FROM {table} ORDER BY rowid")]  # noqa: S608 - names of ours
         yield from _missing(store, times, f"{table}.csv", start, end)
         return
     query = "SELECT DISTINCT pid / :apart, time FROM processes ORDER BY rowid"
@@ -88,11 +88,11 @@ def _missing(store: Store, times: list[float], file: str, start: float, end: flo
 def _pairs(store: Store) -> Iterator[Finding]:
     """Yield samples of the fleet without one of the machine, or the other way round: they are taken together."""
     for one, other in (("fleet", "machine"), ("machine", "fleet")):
-        query = f"SELECT count(*) FROM {one} WHERE time NOT IN (SELECT time FROM {other})"  # noqa: S608
+        query = f"SELECT count(*) FROM {one} WHERE time NOT IN (SELECT time FROM {other})"  # noqa: S608 - names of ours
         if count := store.value(query):
             yield Finding(store.tree, WRONG, f"{count:,} samples of {one}.csv have none of {other}.csv beside them.")
     for table in ("fleet", "machine"):
-        query = f"SELECT count(*) - count(DISTINCT time) FROM {table}"  # noqa: S608
+        query = f"SELECT count(*) - count(DISTINCT time) FROM {table}"  # noqa: S608 - names of ours
         if count := store.value(query):
             yield Finding(store.tree, WRONG, f"{table}.csv has {count:,} samples more than once.")
 

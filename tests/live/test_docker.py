@@ -169,7 +169,7 @@ def test_nothing_is_left(client: DockerClient, finished: Path) -> None:
 
 
 @pytest.mark.parametrize("everybody", [False, True], ids=["harness", "harness, warden, reaper and janitor"])
-def test_killed(client: DockerClient, root: Path, finished: Path, tmp_path: Path, everybody: bool) -> None:  # noqa: FBT001
+def test_killed(client: DockerClient, root: Path, finished: Path, tmp_path: Path, everybody: bool) -> None:  # noqa: FBT001 - a case of the test
     """After kill -9 of the harness all of it goes; if its helpers are killed too, the next run sweeps what stays."""
     assert finished.is_dir()
     log = tmp_path / "log"

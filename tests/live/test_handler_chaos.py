@@ -67,7 +67,7 @@ class Callers:
         self._end = threading.Event()
         kinds: list[Callable[[random.Random], None]] = [self._asynchronous, self._synchronous, self._batch, self._watch]
         self._threads = [
-            threading.Thread(target=kind, args=(random.Random(SEED + place),))  # noqa: S311
+            threading.Thread(target=kind, args=(random.Random(SEED + place),))  # noqa: S311 - nothing secret
             for place, kind in enumerate(kinds)
         ]
 
@@ -172,7 +172,7 @@ def at_once(returns: Sequence[ReturnRow], seconds: Mapping[str, int]) -> int:
 def test_chaos(setup: HandlerBed) -> None:
     """Nothing is lost unsaid, nothing runs twice, no untouched minion is left out for silence, the limit holds."""
     with Callers(setup) as callers:
-        harm(setup, random.Random(SEED))  # noqa: S311
+        harm(setup, random.Random(SEED))  # noqa: S311 - nothing secret
     setup.pid()
     until(
         lambda: not setup.ask("status")["queued"],

@@ -115,7 +115,7 @@ class Pressure:
     def __init__(self, setup: HandlerBed, seed: int) -> None:
         """Take the bed; the minions are chosen by chance."""
         self.setup = setup
-        self.chance = random.Random(seed)  # noqa: S311
+        self.chance = random.Random(seed)  # noqa: S311 - nothing secret
         self.accepted: dict[str, str] = {}
         self.refused = 0
         self._end = threading.Event()
@@ -169,7 +169,7 @@ def check(setup: HandlerBed, pressure: Pressure) -> None:
 
 def test_killed_handler(setup: HandlerBed) -> None:
     """Killed at random moments under load, it loses no accepted job, and none is executed twice."""
-    chance = random.Random(5)  # noqa: S311
+    chance = random.Random(5)  # noqa: S311 - nothing secret
     with Pressure(setup, 5) as pressure:
         for _ in range(KILLS):
             pid = setup.pid()
@@ -215,7 +215,7 @@ def test_killed_master(setup: HandlerBed) -> None:
 
 def test_killed_master_under_load(setup: HandlerBed) -> None:
     """Killed as a whole at random moments under load, it loses no accepted job, and none is executed twice."""
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)  # noqa: S311 - nothing secret
     with Pressure(setup, 7) as pressure:
         for _ in range(MASTER_KILLS):
             count = len(pressure.accepted)

@@ -62,7 +62,7 @@ class Load:
         self._thread.join()
 
     def _run(self) -> None:
-        chance = random.Random(4)  # noqa: S311
+        chance = random.Random(4)  # noqa: S311 - nothing secret
         with Client(self.setup.bed) as client:
             # somewhat more than the limit lets through, but for what the queue holds
             while not self._end.wait(0.08):

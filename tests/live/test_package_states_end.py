@@ -158,7 +158,7 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     def runner(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
         return _answer(bed, "salt-run", function, *arguments)
 
-    def states(function: str, *arguments: str) -> Any:  # noqa: ANN401
+    def states(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
         return runner(f"package_states.{function}", *arguments)
 
     assert {"front", NAME} <= set(states("list"))

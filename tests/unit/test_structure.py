@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -165,6 +166,20 @@ def test_private_names_stay_at_home(root: Path, package: str) -> None:
         and any(part.startswith("_") and not part.endswith("__") for part in name.split("."))
     ]
     assert private == []
+
+
+def test_every_suppression_has_its_reason(root: Path) -> None:
+    """Where a rule of a checker is switched off for a line, the line says why."""
+    bare = re.compile(r"# noqa(: [A-Z0-9, ]+)?$|# type: ignore(\[[a-z-]+\])?$")
+    files = [path for package in ("harness", "benchmarks", "patches", "tests") for path in _modules(root, package)]
+    found = [
+        f"{path.relative_to(root)}:{number}"
+        for path in [*files, root / "noxfile.py"]
+        if path.parent != root / "tests" / "unit" / "evil_minions"
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if bare.search(line)
+    ]
+    assert found == []
 
 
 def test_nothing_imports_the_benchmarks(root: Path) -> None:

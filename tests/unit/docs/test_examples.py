@@ -107,7 +107,7 @@ SELECT 1;
         ("a", "[WARNING ] unclosed X; call ``destroy()`` or use as a context manager\na\n", True),
     ],
 )
-def test_what_is_shown_is_all_that_is_printed(expected: str, output: str, shown: bool) -> None:  # noqa: FBT001
+def test_what_is_shown_is_all_that_is_printed(expected: str, output: str, shown: bool) -> None:  # noqa: FBT001 - a case of the test
     """Three dots stand for any text, on a line of their own for any lines; everything else is literal."""
     assert is_shown(expected, output) is shown
 

@@ -43,7 +43,7 @@ def test_facts_of_a_run_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tree / "scripts" / "salt-master").write_text("")
 
     def failing(*arguments: object) -> None:
-        told: Callable[[str], None] = arguments[3]  # type: ignore[assignment]
+        told: Callable[[str], None] = arguments[3]  # type: ignore[assignment]  # any of the arguments
         told("binaries of this machine")
         raise RunError("no luck")
 

@@ -102,7 +102,7 @@ def test_bound(
     earlier: float | None,
     later: float | None,
     bound: float,
-    expected: bool,  # noqa: FBT001
+    expected: bool,  # noqa: FBT001 - a case of the test
 ) -> None:
     """Worse is more or less by the figure's own direction, and anything where there was nothing."""
     assert Line("stock", name, earlier, later, None, None).worse_than(bound) is expected

@@ -102,7 +102,7 @@ def test_fleets_answer_as_one() -> None:
     """States and counters are added up, but a publication is one whichever containers saw it."""
     matches = {"ids": ["a", "b"]}
     lines = [Line(status=_status(4, 9, 30), match=matches, scale={"minions": 0}, kill={"minions": 2}) for _ in range(2)]
-    all_of_them = Fleets(Share(line, number * 4, 4) for number, line in enumerate(lines))  # type: ignore[arg-type]
+    all_of_them = Fleets(Share(line, number * 4, 4) for number, line in enumerate(lines))  # type: ignore[arg-type]  # each has the field's type
     status = all_of_them.status()
     assert (status.minions, status.ready, len(status.processes)) == (8, 8, 2)
     assert (status.counters.publications, status.counters.returns) == (9, 60)
@@ -139,7 +139,7 @@ def test_files_are_fetched(tmp_path: Path) -> None:
     (tmp_path / "samples" / "zero").write_text("1")
     with files.pack({"samples": tmp_path / "samples"}) as packed:
         container = SimpleNamespace(get_archive=lambda path: ([packed.read()], {"name": path}))
-        found = files.fetch(container, "/bed/samples", tmp_path / "here")
+        found = files.fetch(cast("Any", container), "/bed/samples", tmp_path / "here")
     assert (found / "zero").read_text() == "1"
 
 
@@ -161,7 +161,7 @@ def test_harmful_files_are_refused(
         archive.addfile(member)
     container = SimpleNamespace(get_archive=lambda path: ([packed.getvalue()], {"name": path}))
     with pytest.raises(RunError, match=f"^A container sent '{name}'"):
-        files.fetch(container, "/bed/samples", tmp_path / "here")
+        files.fetch(cast("Any", container), "/bed/samples", tmp_path / "here")
     assert not (tmp_path / "escaped").exists()
 
 
@@ -336,7 +336,7 @@ class Things(list[Thing]):
         """Return what is there."""
         return [thing for thing in self if not thing.gone]
 
-    def remove(self, name: str, **_: object) -> None:  # type: ignore[override]
+    def remove(self, name: str, **_: object) -> None:  # type: ignore[override]  # takes what the SDK takes
         """Remove an image, as the engine's own command does."""
         next(thing for thing in self if thing.id == name).remove()
 

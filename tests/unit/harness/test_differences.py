@@ -62,7 +62,7 @@ def _change(name: str, here: Sequence[dict[str, Any]], there: Sequence[dict[str,
         ("client_errors", {"client_errors": 0}, {"client_errors": 0}, ALIKE),
         ("client_errors", {"client_errors": 0}, {"client_errors": 4}, UNTOLD),
         ("client_errors", {"client_errors": 0}, {"client_errors": 20}, Change("bad", "up from none")),
-        ("client_errors", {"client_errors": 40}, {"client_errors": 8}, Change("good", "5.0× better")),  # noqa: RUF001
+        ("client_errors", {"client_errors": 40}, {"client_errors": 8}, Change("good", "5.0× better")),  # noqa: RUF001 - a multiplication sign
         # those of one job are lost together
         ("returns_lost", {"returns_lost": 0}, {"returns_lost": 3000}, UNTOLD),
         ("returns_lost", {"returns_lost": 20_000}, {"returns_lost": 0}, Change("good", "down to none")),
@@ -79,7 +79,7 @@ def _change(name: str, here: Sequence[dict[str, Any]], there: Sequence[dict[str,
             "publications_per_job",
             {"publications": 150, "publications_per_job": 3.0},
             {},
-            Change("good", "3.0× better"),  # noqa: RUF001
+            Change("good", "3.0× better"),  # noqa: RUF001 - a multiplication sign
         ),
         # fewer than were requested is no better
         ("publications_per_job", {}, {"publications": 10, "publications_per_job": 0.2}, Change("bad", "below 1")),
@@ -94,7 +94,7 @@ def _change(name: str, here: Sequence[dict[str, Any]], there: Sequence[dict[str,
         ("find_jobs", {"find_jobs": 30_000}, {}, Change("good", "down to none")),
         ("find_jobs_per_execution", {"find_jobs_per_execution": 0.8}, {}, Change("good", "down to none")),
         ("master_cpu_ms_per_return", {}, {"master_cpu_ms_per_return": 5.0}, UNTOLD),
-        ("master_cpu_ms_per_return", {}, {"master_cpu_ms_per_return": 9.0}, Change("", "differs 3.0×")),  # noqa: RUF001
+        ("master_cpu_ms_per_return", {}, {"master_cpu_ms_per_return": 9.0}, Change("", "differs 3.0×")),  # noqa: RUF001 - a multiplication sign
         ("returns_per_s", {}, {"returns_per_s": 40.0}, UNTOLD),
         ("settle_s", {"settle_s": 0.1}, {"settle_s": 1.9}, UNTOLD),
         ("fleet_cpu_ms_per_return", {}, {"fleet_cpu_ms_per_return": 9.0}, None),
@@ -110,7 +110,7 @@ def test_one_pair(name: str, here: dict[str, Any], there: dict[str, Any], expect
 def test_repeats_tell_small_differences() -> None:
     """Five repeats whose ranges are apart tell a third; where one run is among the others', nothing is told."""
     slow, fast = ([{"master_cpu_ms_per_return": base + n / 10} for n in range(5)] for base in (4.0, 3.0))
-    assert _change("master_cpu_ms_per_return", slow, fast) == Change("good", "1.3× better")  # noqa: RUF001
+    assert _change("master_cpu_ms_per_return", slow, fast) == Change("good", "1.3× better")  # noqa: RUF001 - a multiplication sign
     fast[2] = {"master_cpu_ms_per_return": 4.05}
     assert _change("master_cpu_ms_per_return", slow, fast) == UNTOLD
 

@@ -25,7 +25,7 @@ def _client(number: int, jid: str) -> ClientSample:
 
 def _evidence(**rows: object) -> Evidence:
     nothing = Evidence(TIMELINE, [], [], [REST, replace(REST, time=140.0)], [], [], [], [], [], [], [], [])
-    return replace(nothing, **rows)  # type: ignore[arg-type]
+    return replace(nothing, **rows)  # type: ignore[arg-type]  # each has the field's type
 
 
 def _sent(

@@ -190,4 +190,4 @@ class found_as_it_is:  # noqa: N801 - reads as a part of the sentence
 
     def __exit__(self, *error: object) -> None:
         """End the bed."""
-        self._found.__exit__(*error)  # type: ignore[arg-type]
+        self._found.__exit__(*error)  # type: ignore[arg-type]  # each has the field's type

@@ -97,7 +97,7 @@ def test_rates_agree_with_enumeration() -> None:
         ((500, 10_000, 800, 10_000), True),
     ],
 )
-def test_counts_of_one_pair(counts: tuple[int, int, int, int], differ: bool) -> None:  # noqa: FBT001
+def test_counts_of_one_pair(counts: tuple[int, int, int, int], differ: bool) -> None:  # noqa: FBT001 - a case of the test
     """A bad minute in which most requests fail is a difference in one pair of runs; some failures more are not."""
     assert (noise.same_share(*counts) < noise.COUNTS_LEVEL) is differ
 

@@ -137,7 +137,7 @@ def test_repeats_tell_trees_apart(repeated: tuple[Path, Text]) -> None:
         "Master CPU per requested return",
         "Returns kept per second",
     ]
-    assert "stock 8.04 s 8 s to 8.08 s in 5 runs patched 2.04 s 2 s to 2.08 s in 5 runs ▲ 3.9× better" in found.text  # noqa: RUF001
+    assert "stock 8.04 s 8 s to 8.08 s in 5 runs patched 2.04 s 2 s to 2.08 s in 5 runs ▲ 3.9× better" in found.text  # noqa: RUF001 - a multiplication sign
     assert "stock and patched took turns, 5 times each; who came first changed." in found.text
     assert "patched differs from stock by more than chance in 15 of 20 figures (5 runs each): " in found.text
     assert "by chance that comes once in 126 figures" in found.text
@@ -322,7 +322,7 @@ def test_a_run_without_requests_is_no_success() -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(None, "–"), (0.0, "0"), (0.001, "0.001"), (0.06, "0.06"), (1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234")],  # noqa: RUF001
+    [(None, "–"), (0.0, "0"), (0.001, "0.001"), (0.06, "0.06"), (1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234")],  # noqa: RUF001 - a dash is what the page shows
 )
 def test_number(value: float | None, expected: str) -> None:
     """A number has three digits, and a small one is not taken for none."""
@@ -347,9 +347,9 @@ def test_processes_that_one_tree_lacks() -> None:
     }
     pair = Pair(("stock",), ("patched",), control=False, lines=())
     rows = cpu.cpu_rows([trees], ["MWorker", "EventPublisher", "locust"], [pair])
-    assert rows[0][2] == Change("", "differs 3.0×")  # noqa: RUF001
+    assert rows[0][2] == Change("", "differs 3.0×")  # noqa: RUF001 - a multiplication sign
     assert cpu.cpu_rows([trees], ["MWorker"], [])[0][2] is None
-    assert rows[1] == ("EventPublisher", {"stock": "100 ms (10/s)", "patched": "–"}, None)  # noqa: RUF001
+    assert rows[1] == ("EventPublisher", {"stock": "100 ms (10/s)", "patched": "–"}, None)  # noqa: RUF001 - a dash is what the page shows
     assert rows[2][2] is None
 
 
@@ -418,7 +418,7 @@ def test_percentiles_say_of_how_many() -> None:
         rows.row(figures.BY_NAME[f"client_latency_s.{name}"], {"stock": {"client_latency_s": latency}}).values["stock"]
         for name in ("p50", "p95")
     ]
-    assert shown == ["5 s (n = 2)", "– (n = 2)"]  # noqa: RUF001
+    assert shown == ["5 s (n = 2)", "– (n = 2)"]  # noqa: RUF001 - a dash is what the page shows
 
 
 def test_an_edited_tree_is_named() -> None:

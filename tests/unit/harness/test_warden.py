@@ -44,7 +44,7 @@ with Processes(Path(sys.argv[1])) as processes:
 
 def command(folder: Path, script: str, **options: object) -> Command:
     """Return a shell script as a command."""
-    return Command("test", ["bash", "-c", script], ENVIRONMENT, folder / "out", **options)  # type: ignore[arg-type]
+    return Command("test", ["bash", "-c", script], ENVIRONMENT, folder / "out", **options)  # type: ignore[arg-type]  # each has the field's type
 
 
 def family(pid: int, count: int) -> list[psutil.Process]:

@@ -272,7 +272,7 @@ def test_interrupt_at_any_git_command_is_recovered(
             if left == 0:
                 raise KeyboardInterrupt
             left -= 1
-            return run(*args, **options)  # type: ignore[call-overload]
+            return run(*args, **options)  # type: ignore[call-overload]  # whatever `run` was given
 
         monkeypatch.setattr(subprocess, "run", counted)
         try:
