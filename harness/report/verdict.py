@@ -116,9 +116,10 @@ def grounds(pairs: Sequence[Pair]) -> str:
         )
     one, two = (max(1, runs) for runs in pairs[0].runs)
     if noise.rare(one, two):
+        once_in = 1 / noise.probability(one, two)
         return (
             "A figure differs if each run of one tree is beyond each run of the other, and the medians are more than "
-            f"{differences.SMALL - 1:.0%} apart; by chance that comes once in {1 / noise.chance(one, two):.0f} figures."
+            f"{differences.SMALL - 1:.0%} apart; by chance that comes once in {once_in:.0f} figures."
         )
     margins = [f"{noise.margin(wide, one, two):.1f}×" for wide in (differences.WIDE["s"], differences.WIDE["ms"])]  # noqa: RUF001 - a multiplication sign
     if one == two == 1:

@@ -31,7 +31,7 @@ def test_chance_is_that_of_all_orders(one: int, other: int) -> None:
     orders = list(itertools.combinations(range(one + other), one))
     extreme = [order for order in orders if max(order) == one - 1 or min(order) == other]
     expected = 1.0 if one == other == 1 else len(set(extreme)) / len(orders)
-    assert noise.chance(one, other) == pytest.approx(expected)
+    assert noise.probability(one, other) == pytest.approx(expected)
 
 
 def test_five_repeats_are_enough() -> None:

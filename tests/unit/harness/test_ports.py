@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def chance(seed: int) -> Random:
-    """Return a source of chance that can be had again."""
+def rng(seed: int) -> Random:
+    """Return a random generator whose numbers come again."""
     return Random(seed)  # noqa: S311 - nothing secret
 
 
 def test_port_is_free_and_below_outgoing_ones() -> None:
     """A port of the bed's choice is free and none that the kernel gives to connections."""
-    with Ports(chance(1)) as ports:
+    with Ports(rng(1)) as ports:
         port = ports.take("test")
         assert is_free(port)
         assert FIRST <= port <= LAST
 
 
 def test_two_beds_choose_apart() -> None:
-    """Two beds with the same source of chance get different ports."""
-    with Ports(chance(1)) as ours, Ports(chance(1)) as theirs:
+    """Two beds with the same random generator get different ports."""
+    with Ports(rng(1)) as ours, Ports(rng(1)) as theirs:
         assert ours.take("test") != theirs.take("test")
 
 
 def test_other_process_chooses_apart() -> None:
     """A reservation holds against other processes."""
-    with Ports(chance(1)) as ports:
+    with Ports(rng(1)) as ports:
         ours = ports.take("test")
         program = "import random, harness.processes.ports as p; print(p.Ports(random.Random(1)).take('test'))"
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -50,23 +50,23 @@ def test_other_process_chooses_apart() -> None:
 
 def test_reservation_ends_with_the_context() -> None:
     """A port can be had again after its bed's end."""
-    with Ports(chance(1)) as ports:
+    with Ports(rng(1)) as ports:
         port = ports.take("test")
-    with Ports(chance(2)) as ports:
+    with Ports(rng(2)) as ports:
         assert ports.take("test", port) == port
 
 
 def test_taken_port_is_not_chosen() -> None:
     """A port that a server has is passed over."""
-    with Ports(chance(1)) as ports:
+    with Ports(rng(1)) as ports:
         first = ports.take("test")
-    with socket.create_server((HOST, first)), Ports(chance(1)) as ports:
+    with socket.create_server((HOST, first)), Ports(rng(1)) as ports:
         assert ports.take("test") != first
 
 
 def test_wanted_port_that_is_taken() -> None:
     """A port that the user wants but a server has is an error of one sentence."""
-    with socket.create_server((HOST, 0)) as server, Ports(chance(1)) as ports:
+    with socket.create_server((HOST, 0)) as server, Ports(rng(1)) as ports:
         port = server.getsockname()[1]
         with pytest.raises(PortError) as caught:
             ports.take("request", port)
