@@ -54,7 +54,7 @@ def run(options: Options) -> dict[Figure, Samples]:
 def count(each: Sequence[Mapping[str, Mapping[str, Any]]], cores: int) -> dict[Figure, Samples]:
     """Return the figures of a run's repeats, in their order, on a machine of so many cores."""
     blind = [differences.busy([*one.values()], cores) for one in each]
-    # what nothing can be told of is no figure that was found alike
+    # pairs from a busy machine are left out, as no figure of them was compared
     single = [called(each[place : place + 1], cores) for place in range(len(each)) if not blind[place]]
     groups = [called(group, cores) for size in GROUPS for group in _groups(each, size)]
     if len(each) not in {1, *GROUPS}:

@@ -31,7 +31,7 @@ FEED_S = 60
 LIMITS = {"rate_limiting": {"criteria": "capacity", "max_minion_jobs": 10**6}}
 
 
-# for so many targets; the figures of time are CPU time, but for the one that waits for a socket
+# times are CPU time, but for `submit`, which waits for a socket
 DECIDE = Figure("decide", "decision and charge, {minions} targets, p99", "ms", "p99", at_most(5))
 RELEASE = Figure("release", "release of {minions} charges, p99", "ms", "p99", at_most(5))
 SUBMIT = Figure("submit", "place and submission, {minions} targets, p99", "ms", "p99")

@@ -25,7 +25,7 @@ VARIANTS = {
     "warn": ("patched", "warn"),
     "enforce": ("patched", "enforce"),
 }
-# of the interface, with a declared return where it has one, and next to nothing to do by itself
+# a function of the interface that declares its return and does next to nothing itself
 FUNCTION = "pkg.normalize_name"
 CALLS = 20_000
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ENTRIES, ROWS = 200, 10_000
 WANTED = ("installed", "latest", "removed", "installed")
-# how minions' own states, and what they sent, come into the tables
+# puts minions' own states and their package lists into the tables
 FLEET = """
 INSERT INTO package_states.state (name, own) SELECT 'minion-' || n, TRUE FROM generate_series(1, {minions} + 1) AS n;
 INSERT INTO package_states.package_list SELECT name, 'apt', 'x', '{{}}' FROM package_states.state;

@@ -79,7 +79,7 @@ def _compiled(tree: Path, place: Path) -> Path:
     shutil.copytree(tree / "salt", place / "salt", ignore=ignored)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
     argv = [sys.executable, "-m", "compileall", "-q", "-j", "0", str(place / "salt")]
-    # what is a template and no module doesn't compile
+    # templates among the modules can't be compiled
     subprocess.run(argv, env=environment, check=False, stdout=subprocess.DEVNULL)
     if not any((place / "salt" / "modules" / "__pycache__").glob("*.pyc")):
         raise BenchmarkError(f"No byte code was written below {place}; is the disk full?")

@@ -40,7 +40,7 @@ WAVE = 100
 WORKERS = (8, 28)
 FEW = 200
 CATEGORIES = ["custom-info", "group-memberships"]
-# The target form beside the other one: the same table name in a schema that comes first
+# the target form gets a table of the same name, in a schema that PostgreSQL searches first
 TARGET = """
 CREATE SCHEMA target; SET search_path = target, public; {form}
 INSERT INTO target.suseSaltPillars SELECT coalesce('org_id:' || org_id, 'group_id:' || group_id, minion_id, '*'),

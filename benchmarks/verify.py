@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 JOBS = 1000
 RATE = 10
-# the command, and then the most memory that its process had: what the kernel tells a parent has the parent's own in it
+# the command, which then prints the peak of its memory: what the kernel tells the parent includes the parent's own
 COMMAND = """
 import sys
 from harness.__main__ import main

@@ -132,7 +132,7 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
         request.remote.check(scenario)
     targets.check(scenario, minion_ids(scenario.minions))
     trees = labelled(request.trees)
-    # of other machines nothing is known
+    # the limits of other machines are not known
     if not request.docker:
         need = capacity.check(scenario.largest, pillars=scenario.pillar == "sql")
         if need.minions >= capacity.WORTH_TELLING:

@@ -32,7 +32,7 @@ FULL = (
     "disk."
 )
 
-# what another folder would mend
+# errors for which another folder helps
 REFUSED = frozenset(
     {
         errno.EACCES,

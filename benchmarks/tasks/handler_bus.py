@@ -62,7 +62,7 @@ class Heard:
         """Note how long ago the return was due."""
         number = int(jid) * MINIONS + int(minion[7:12])
         if not number % MINIONS:
-            # the one after the next: a master waits for a few jobs at a time
+            # the job after the next one, as a master has a few jobs at a time
             self.charge(int(jid) + 2)
         self.lags.append(time.time() - self.start - number / self.rate)
         self._pass_on(jid, minion)
@@ -171,7 +171,7 @@ def _wait(path: Path) -> None:
         if time.monotonic() > until:
             raise RuntimeError("the event bus did not start")
         time.sleep(0.05)
-    # bound is not yet listening
+    # the socket's file is there a moment before it accepts connections
     time.sleep(0.5)
 
 

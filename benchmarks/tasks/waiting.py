@@ -114,7 +114,7 @@ class _Command:
 
     def __init__(self, opts: dict[str, Any], length: int) -> None:
         self._opts = opts
-        # who sends to the bus frames in another way than the bus itself
+        # messages to the bus are framed in another way than those from it
         self._feeder = _Feeder(length, salt.transport.frame.frame_msg_ipc)
         Path(opts["sock_dir"]).mkdir(parents=True)
         server = salt.transport.ipc_publish_server("master", opts)

@@ -102,7 +102,7 @@ class Bed:
             except DiskError:
                 raise
             except StartError:
-                # a full disk shows in many ways, most of which do not say so
+                # a full disk causes many errors, most of which do not name it
                 settings.check_not_full(self.settings)
                 raise
             self._stack = stack.pop_all()
@@ -117,7 +117,7 @@ class Bed:
         """
         full = None
         if isinstance(error, Exception) and not isinstance(error, DiskError):
-            # before everything is stopped, which makes room
+            # looked at now, as stopping everything makes room
             try:
                 settings.check_not_full(self.settings)
             except DiskError as found:

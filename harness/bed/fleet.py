@@ -82,7 +82,7 @@ class Fleet:
         try:
             return self.control.status()
         except control.ControlError as error:
-            # what it says when it ends tells more than that it hung up
+            # the log of a fleet that ends says more than a closed connection
             deadline = Deadline(LAST_WORDS_S)
             while self.process.running() and not deadline.passed():
                 time.sleep(PAUSE_S)
@@ -103,7 +103,7 @@ class Fleet:
             seen[:] = [self.status()]
             if progress:
                 progress(seen[0])
-            # those whose keys the master is not to accept never get ready
+            # minions whose keys the master does not accept never get ready
             waiting = seen[0].minions - seen[0].expected
             return seen[0] if seen[0].ready >= self.minions - waiting else None
 
@@ -132,7 +132,7 @@ def start(
 ) -> Fleet:
     """Start a fleet of the master on `request_port`, whose samples go below `samples`, and wait until it answers."""
     (samples / spec.name).mkdir(parents=True, exist_ok=True)
-    # the short way to it: the control socket's path has to fit into a hundred bytes
+    # a short path to the folder: that of the control socket must have at most a hundred bytes
     folder = processes.folder / spec.name
     try:
         folder.symlink_to(samples / spec.name)

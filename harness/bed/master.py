@@ -186,7 +186,7 @@ def stop(process: Process) -> None:
     try:
         process.wait(STOP_S)
     except ProcessError:
-        # it was asked, and had its time
+        # it had its time
         process.stop(0)
     else:
         process.stop(STOP_S)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.processes.processes import Processes
 
 READY_S = 90.0
-# it takes ten seconds to stop when asked to, and has nothing to lose
+# killed at once: it would take ten seconds to stop, and has nothing to save
 STOP_S = 1.0
 READY_LINE = "Minion is ready to receive requests!"
 

@@ -116,13 +116,13 @@ class ContainerBackend:
             self.postgresql = str(database["source"])
             self._say(f"{job.name}: PostgreSQL comes from {self.postgresql}")
             options |= master.pillar_options({**database["options"], "host": "postgres"})
-        # for the engines' machines, not for everybody
+        # the ports are open for the other engines' machines only
         opened = (self._request_port, self._publish_port) if self._settings.engines else ()
         ports = {f"{port}/tcp": (self._settings.master_address, port) for port in opened}
         self._launch(MASTER, ports=ports, volumes=[str(roles.SHARED)])
         users = scenario.permissions(OVER_API)
         login = api.Api(roles.API_PORT, Path(), Path("api.log"), "saltbed", self._secret, users=users)
-        # where the API's own files go is decided within its container
+        # the container of salt-api decides itself where its files go
         options |= {key: value for key, value in login.options({}).items() if not key.startswith("api_")}
         options |= master.acl_options(scenario.permissions({CLI}))
         values = {

@@ -28,7 +28,7 @@ UNIX = "unix://"
 PING_S = 5
 ANSWER_S = 600
 RUN, HOST, OWNER, STARTED = "saltbed.run", "saltbed.host", "saltbed.owner", "saltbed.started"
-# no start of a run takes so long, nor are two machines' clocks so far apart
+# longer than the start of any run, and than any difference of two machines' clocks
 FORGOTTEN_S = 24 * 3600.0
 
 

@@ -114,7 +114,7 @@ def set_back(path: Path, output: Path, ahead: float) -> None:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(header)
             for row in csv.reader(source):
-                # the last line of a process that was killed may be short
+                # a process that was killed may have left half a line
                 for column in columns if len(row) == len(header) else ():
                     row[column] = f"{float(row[column]) - ahead:.6f}"
                 rows.writerow(row)

@@ -86,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--engine", action="append", required=True, help="address of an engine; may be repeated")
     options = parser.parse_args(argv)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
-    # what cleaning needs is loaded now: it has little time then
+    # loaded now, as there is little time when it has to clean up
     import docker  # noqa: F401, PLC0415 - slow to import, and most beds need none
 
     print("ready", flush=True)

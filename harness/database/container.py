@@ -87,7 +87,7 @@ def hold(client: DockerClient, image: str, port: int, password: str) -> None:
     except ImageNotFound:
         print(f"pulling {image}", flush=True)
         client.images.pull(image)
-    # only now: until here there is nothing to remove, and a pull may be interrupted
+    # not earlier: there is nothing to remove before, and the pull of an image may be interrupted
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
     container = client.containers.create(
         image,

@@ -80,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("name", help="database to create, and to drop at the end")
     options = parser.parse_args(argv)
-    # blocked first: a signal between the creation and the wait must not skip the drop
+    # signals are blocked first: one between the creation and the wait must not prevent the drop
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
     try:
         hold(os.environ[VARIABLE], options.name)

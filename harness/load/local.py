@@ -146,7 +146,7 @@ class LocalBackend:
 
         def spawn(locust: Locust) -> Process:
             process = bed.spawn(locust.name, locust.argv, env=locust.environment, cwd=job.samples, role="locust")
-            # whether they may end now, they know themselves
+            # `code` finds out whether a process of locust has ended too early
             bed.watch(process, "Its requests are not sent at their times: start the run again.", may_end=True)
             return process
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SAMPLE_S = 1.0
 """Seconds between two samples of the fleet."""
-# how long nothing may move before a fleet that has nothing left to send counts as settled
+# seconds without any change after which a fleet with nothing left to send counts as settled
 QUIET_S = 2.0
 
 
@@ -107,7 +107,7 @@ def settle(
     `empty` says whether no job waits in the master. Returns when it was so, in seconds since the epoch, and whether
     that was before the limit.
     """
-    # to the second: how long is waited is part of what is measured
+    # not lengthened on a busy machine: the time is one of the figures
     deadline = Deadline(seconds, clock)
     quiet = Deadline(QUIET_S, clock)
     before = recorder.sample("settling")
@@ -117,7 +117,7 @@ def settle(
         if _moved(before, sample) or at_work(sample):
             quiet = Deadline(QUIET_S, clock)
         elif quiet.passed() and empty():
-            # to find that out takes a while: what the master has published meanwhile is at work now
+            # that took a while, and the master may have published a job meanwhile
             after = recorder.sample("settling")
             if not _moved(sample, after) and not at_work(after):
                 return after.time, True

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 PLAN = plans.from_environment()
 SCENARIO = PLAN.scenario
-# between the login and the schedule's zero, on a quiet machine: every worker has to be waiting by then
+# seconds between the log-in and the start of the schedule, in which every worker gets ready, on a quiet machine
 LEAD_S = 1.0
 # locust gives up a worker that says nothing for three seconds, which a busy machine is enough for; one that has ended
 # is noticed by whoever started it

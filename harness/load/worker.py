@@ -77,7 +77,7 @@ def _join(line: Line, key: str, say: Callable[[str], None]) -> bool:
     with tempfile.TemporaryDirectory(prefix="saltbed-worker-") as folder:
         code, last = _load(line, message, Path(folder))
         line.send({"ended": code, "tail": last})
-        # whoever has it all may hang up at once
+        # the bed may hang up as soon as it has everything
         with contextlib.suppress(OSError):
             line.receive(HELLO_S)
     if code:

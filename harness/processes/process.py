@@ -124,7 +124,7 @@ class Process:
         if not self._tells:
             return ""
         try:
-            # nobody wants its memory on a disk
+            # no core dump
             resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, resource.prlimit(self.pid, resource.RLIMIT_CORE)[1]))
             before = self.log.stat().st_size
         except OSError:

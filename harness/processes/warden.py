@@ -133,7 +133,7 @@ class Warden:
         """Ask processes to stop, wait until they and their descendants are gone, and kill what is left at `end`."""
         family = {pid for child in children if child.code is None for pid in descendants(child.pid)}
         family |= {pid for child in children for pid in child.family}
-        # the leaders alone are asked: Salt and PostgreSQL stop their own children, in their own order
+        # only the processes that were started are asked: Salt and PostgreSQL stop their own children in their own order
         for child in children:
             if child.code is None:
                 send([child.pid], child.stop_signal)
@@ -219,7 +219,7 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         control.sendall(line({"errno": error.errno, "error": str(error)}))
         return 1
-    # traversable, for PostgreSQL may run as another user
+    # PostgreSQL may run as another user, who has to get through this folder
     folder.chmod(0o711)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # blocked signals wait for sigtimedwait and sigpending; Ctrl-C and a closed terminal are the harness's business
@@ -233,7 +233,7 @@ def main(argv: Sequence[str]) -> int:
             control.close()
             reaper.wait_for(warden)
     finally:
-        # by whichever of the two outlives the other
+        # by the last of the two processes
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
     return 0

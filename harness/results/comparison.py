@@ -28,7 +28,7 @@ FORMAT = 1
 GOOD, BAD = "good", "bad"
 # times of which there may be fewer in a better run: polls that were answered, log-ins that were needed
 FEWER = ("acknowledgement_s", "login_s")
-# of environment.json's section `machine`: what makes another machine of it
+# keys of the section `machine` of environment.json that have to be equal for the same machine
 MACHINE = ("processor", "cores", "memory_gb", "system")
 
 
@@ -183,7 +183,7 @@ def _line(tree: str, figure: Figure, before: list[Mapping[str, Any]], now: list[
 def _scenarios(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
     """Return what the scenarios differ in; words and limits change nothing of what was measured."""
     keys = sorted((now.keys() | before.keys()) - {"description", "thresholds", "name"})
-    # a key that an older result lacks is one that nobody gave
+    # a key that an older result lacks was not given there
     found = [key for key in keys if (now.get(key) or None) != (before.get(key) or None)]
     if now["name"] != before["name"] and found:
         return [f"another scenario: {now['name']}, not {before['name']} (different: {', '.join(found)})"]

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# how often two runs of the same may be told apart: of a hundred figures once
+# the share of figures that may be called different between two runs of the same tree
 LEVEL = 0.01
 # the same for counts: requests of one bad moment fail together, so much more is asked of a test that takes them for
 # independent ones
 COUNTS_LEVEL = 0.001
-# by how many widths of the wider range two ranges have to be apart, of which a share counts as of the margin
+# how many widths of the wider range two ranges have to be apart; of this, the same share is asked as of the margin
 SPREADS = 2
 
 

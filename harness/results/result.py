@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.scenarios.thresholds import Verdict
 
 FORMAT = 3
-# of `run.json`: what changes while a run lasts, or tells nothing about it afterwards
+# keys of `run.json` that change while a run lasts, or say nothing about its result
 PASSING = frozenset({"status", "problem", "host", "owner"})
 
 

@@ -30,7 +30,7 @@ FORMAT = 1
 FOLDER = Path("build/runs")
 LATEST = "latest"
 KILLED = "the process that ran it was killed"
-# holds some room on the disk, so that a run that fills it can still say so
+# a file that reserves room on the disk, so that a run that fills it can still note that
 RESERVE, RESERVE_BYTES = ".reserve", 64 * 1024
 
 
@@ -171,7 +171,7 @@ def note_killed(parent: Path) -> list[Path]:
     """Record of each run in `parent` whose process was killed that it was, and return their folders."""
     found = []
     for path in sorted(parent.glob("*/run.json")):
-        # a folder that is no run, or one that belongs to somebody else, is none of ours
+        # a folder that is no run, or belongs to another user, is left alone
         with contextlib.suppress(SettingsError, OSError):
             if not path.parent.is_symlink() and read(path.parent).killed:
                 end(path.parent, "killed", KILLED)

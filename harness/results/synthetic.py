@@ -33,7 +33,7 @@ ID = "20261122T120000Z-synthetic"
 START = datetime(2026, 11, 22, 12, 0, tzinfo=UTC).timestamp()
 FLEET_START, READY, ZERO = START + 10.0, START + 19.5, START + 25.0
 SETTLE_S = 4.0
-# a share of the returns is acknowledged on the second attempt, so much later
+# this share of the returns is acknowledged on the second attempt, so many seconds later
 LATE, LATE_S = 0.001, 6.0
 WORKERS = 2
 FUNCTION = "test.ping"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # the tree that the patches are applied to, and the command that tells its edits
 PATCHED = ROOT / "salt"
 STATUS = (sys.executable, "-m", "patches", "status", "--json")
-# far beyond what it takes: this is for one that hangs
+# only for a command that hangs
 STATUS_S = 600.0
 # of its answer: files of upstream's that were edited, and those of ours that are new, gone or changed
 DIFFERENT = ("edits", "new_files", "missing_files", "changed_files")
@@ -38,7 +38,7 @@ def facts(trees: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
         folder: {"hash": content_hash(folder), "edited": edits() if folder == PATCHED else None}
         for folder in dict.fromkeys(trees.values())
     }
-    # where somebody else's is: its label does not tell
+    # the folder of another tree, as its label does not tell which it is
     places = {name: {} if kind(name) in TREES else {"folder": str(folder)} for name, folder in trees.items()}
     return {name: {**known[folder], **places[name]} for name, folder in trees.items()}
 

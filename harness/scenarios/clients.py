@@ -24,7 +24,7 @@ KINDS = (API, CLI, RUNNER, SALT_RUN)
 RUNNERS = frozenset({RUNNER, SALT_RUN})
 # they go through salt-api; the others are processes of Salt's own commands
 OVER_API = frozenset({API, RUNNER})
-# how a batch finds out who is there, before it begins
+# the function with which a batch finds out, before it begins, who is there
 GATHER = "test.ping"
 _BATCH = re.compile(r"(100|[1-9]\d?)%|[1-9]\d*")
 

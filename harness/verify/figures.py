@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.verify.store import Store
 
 FIND_JOB = "saltutil.find_job"
-# of a function: its requests, and its jobs that were published
+# for one function: how many requests there were, and how many of its jobs were published
 _SINGLE = """
 SELECT (SELECT count(*) FROM requests WHERE function = :fun),
        (SELECT count(*) FROM followed JOIN reached USING (jid) WHERE fun = :fun)
@@ -63,7 +63,7 @@ def of_tree(store: Store, scenario: Scenario) -> dict[str, float | None]:
     start, settled, done = line["load_start"], line["settled"], line["clients_done"]
     prepare(store, scenario.asked)
     sent, sends, acked = store.row("SELECT count(*), sum(attempts), sum(acknowledged) FROM sent")
-    # what was not sampled at an edge of the load is not measured, and a peak is missed in any gap
+    # CPU time needs samples at the start and the end of the load; a peak may be missed in any gap
     unseen, open_ended = gaps(store, "processes", start, settled)
     of_fleet, fleet_ended = gaps(store, "fleet", start, settled)
     cpu = {} if open_ended else cpu_s(store, start, settled)
@@ -183,7 +183,7 @@ def _clocks(store: Store) -> Iterator[tuple[str, float]]:
 
 def _percentiles(name: str, store: Store, query: str, **values: object) -> Iterator[tuple[str, float | None]]:
     """Yield the percentiles of a query's values, which are in order; between two of them by their distance."""
-    # numbers as such: a million of Python's own take four times the memory
+    # an array: a list of a million floats takes four times the memory
     ordered = array("d", (value for (value,) in store.each(query, **values)))
     yield f"{name}.n", len(ordered)
     for percent, least in PERCENTILES.items():

@@ -31,10 +31,10 @@ def prepare(store: Store, asked: Asked) -> None:
     for kind, function, expected, jids in store.rows(
         "SELECT kind, function, expected, jids FROM requests ORDER BY rowid"
     ):
-        # a runner's own id is that of no job of minions, and of its jobs the others know the functions
+        # a runner's id is none of a job of minions; master and fleet know the functions of the jobs that it published
         for jid in () if kind in RUNNERS else jids.split():
             store.make("INSERT INTO told VALUES (:jid, :fun, :minions)", jid=jid, fun=function, minions=expected)
-    # of each number of a worker's tallies the last row counts
+    # a worker writes a tally several times, with the same number; the last row counts
     store.make(
         """
         CREATE TABLE reached AS
@@ -43,7 +43,7 @@ def prepare(store: Store, asked: Asked) -> None:
         GROUP BY jid
         """
     )
-    # whoever accepted a job, told a client of it or got it is a source
+    # jobs are known from the master, which accepted them, from clients, which were told their ids, and from minions
     store.make(
         """
         CREATE TABLE followed AS
@@ -92,7 +92,7 @@ def _end(store: Store) -> None:
             over = max(finished, last)
             failed = failed or not rows or any(wrong or seen < expected for seen, _, wrong in rows)
         elif mode == "async":
-            # whoever is content with a job's id looks for the returns in the job cache
+            # a client that only wanted the job's id would find the returns in the job cache
             seen, last = _of_jobs(store, jids.split())
             over, failed = max(finished, last), failed or seen < expected
         store.make(

@@ -18,7 +18,7 @@ STATISTICS = "locust_stats.csv"
 # times in samples have six places; a sleep may end a moment early
 EXACT_S = 0.0001
 EARLY_S = 0.05
-# locust adds up milliseconds; what it says is the mean of the same numbers
+# locust's mean is made of the same numbers, rounded to milliseconds
 MEAN = 0.001
 MEAN_MS = 1.0
 

@@ -143,10 +143,10 @@ def _tallied(store: Store) -> Iterator[Finding]:
     if off:
         text = f"the fleet's tallies and rows have other numbers of acknowledged returns: {some(off)}."
         yield Finding(store.tree, WRONG, text)
-    # whatever a worker sees for the first time it begins to count
+    # a worker begins to count a job when it first sees it
     uncounted = """SELECT DISTINCT jid FROM {one} AS one WHERE time <= :until AND NOT EXISTS
                    (SELECT 1 FROM {other} AS other WHERE other.jid = one.jid AND other.worker = one.worker)"""
-    # one that is being ended counts no more
+    # a process that is being stopped is not looked after any more
     for one, other, until in (("jobs", "tallies", settled), ("tallies", "jobs", math.inf)):
         jids = [jid for (jid,) in store.rows(uncounted.format(one=one, other=other), until=until)]
         if jids:

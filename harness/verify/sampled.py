@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.verify.store import Store
 
 
-# seconds without a sample that are a gap, and how many times the usual distance of two samples they have to be
+# a gap is a time without samples of at least so many seconds, and so many times the usual distance of two samples
 GAP_S, GAP_TIMES = 5.0, 3.0
 
 
@@ -84,7 +84,7 @@ def risen(samples: Iterable[tuple[float, float]], start: float, end: float) -> f
     before: tuple[float, float] | None = None
     for time, value in samples:
         if before is None:
-            # what it had by then was used in an instant
+            # what was used before the first sample counts at the moment of that sample
             total += value if start < time <= end else 0.0
         elif time > before[0]:
             inside = min(time, end) - max(before[0], start)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 # samples come every second, on a busy machine now and then a second late
 GAP_S = 5.0
-# NTP slews; what jumps was set
+# NTP changes a clock slowly; one that jumps was set by hand
 JUMP_S = 0.5
 # processes that stay from the load's start to its end; others come and go
 STAY = ("MWorker", "MWorkerQueue", "EventPublisher", "PubServerChannel", "fleet", "api", "master")
-# of these roles there is a process as long as the master runs
+# roles that have a process as long as the master runs
 ALWAYS = (*STAY, "Maintenance", "EventMonitor", "FileserverUpdate", "ReqServer_ProcessManager")
 RESTART = "restart-master"
 # between the numbers of the processes of two containers, see harness.containers.files

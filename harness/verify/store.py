@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[type, str, bool]] = {
     "returns": (ReturnRow, "fleet/returns.*.csv", True),
     "starts": (StartRow, "fleet/starts.*.csv", True),
 }
-# what each search goes by; returns and what was kept of them are paired
+# an index for each search; the one of returns and kept pairs them
 INDEXES = {
     "returns": "jid, minion, attempts, acknowledged, time",
     "kept": "jid, minion",
@@ -60,7 +60,7 @@ class Store:
         self.folder = folder
         self.findings: list[Finding] = []
         self.names: list[str] = []
-        # a name of nothing is a file of SQLite's own, which goes with the connection
+        # without a name SQLite makes a temporary file, which it deletes when the connection is closed
         self._db = sqlite3.connect("")
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         self._db.execute("PRAGMA journal_mode = OFF")
@@ -119,7 +119,7 @@ class Store:
         for path in paths:
             self.names.append(path.relative_to(self.folder).as_posix())
             number, worker = len(self.names) - 1, path.name.split(".")[1]
-            # what is the same for all rows of a file needs no list of its own for each row
+            # the same for all rows of a file, so it is worked out once
             statement = f"INSERT INTO {table} VALUES ({places}, {number}, {_quoted(worker)})"  # noqa: S608 - see there
             self._db.executemany(statement, self._lines(path, columns, number))
         if table in INDEXES:
