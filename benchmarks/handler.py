@@ -68,7 +68,7 @@ def run(options: Options) -> dict[Figure, Samples]:
 
 
 def _publications(keys: int, options: Options) -> Samples:
-    """Time publications to so many minions, of which none is there, on two idle masters in turn, in milliseconds."""
+    """Time publications to so many minions, none of them connected, on two idle masters in turn, in milliseconds."""
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
         contenders = {}
         for tree, limits in (("stock", {}), ("patched", LIMITS)):

@@ -55,7 +55,7 @@ class Admission:
         self.auto = auto
 
     def round(self, turn: int) -> Taken:
-        """Start a master and the fleet; return what it took to take all of them in."""
+        """Start a master and the fleet; return what it cost until every minion had its pillar."""
         with TemporaryDirectory(prefix="saltbed-") as folder:
             settings = BedSettings(
                 tree=TREES[self.tree],

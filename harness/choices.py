@@ -6,8 +6,8 @@ from typing import Final, Literal, get_args
 
 Transport = Literal["zeromq", "tcp", "ws"]
 TRANSPORTS: Final[tuple[Transport, ...]] = get_args(Transport)
+"""Salt's own default is the first one."""
 TRANSPORT: Final = TRANSPORTS[0]
-"""Salt's own default."""
 WITHOUT_API: Final = frozenset({"ws"})
 """Transports over which salt-api takes the master for dead: it looks for a socket that no such master makes."""
 

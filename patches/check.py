@@ -79,7 +79,7 @@ def check(repository: Repository) -> Findings:
 
 
 def incomplete(repository: Repository, series: Series, state: State, topics: Iterable[str]) -> tuple[Finding, ...]:
-    """Find what some topics lack of what upstream asks of a pull request: text, trailers, changelog entry, test."""
+    """Find what topics lack that upstream asks of a pull request: text, trailers, changelog entry, test."""
     wanted = set(topics)
     found = [finding for topic in series.topics if topic in wanted for finding in _message(topic, series)]
     return (*found, *(one for one in _parts(repository, series, state) if one.subject in wanted))

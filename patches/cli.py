@@ -160,7 +160,7 @@ def _add_checks(add: Add) -> None:
 
 
 def _add_table(command: argparse.ArgumentParser) -> None:
-    """Add the options of what tries topics on other releases."""
+    """Add the options for trying topics on other releases."""
     command.add_argument("--output", type=Path, metavar="DIR", help="folder for what applies (default: build/fits)")
     command.add_argument("--markdown", action="store_true", help="print a table for a page")
 

@@ -49,7 +49,7 @@ def prepare(settings: dict[str, Any]) -> Callable[[str, int, float], float]:
 
 
 class _Feeder:
-    """Events on their way to whoever waits."""
+    """Events on their way to the processes that wait."""
 
     def __init__(self, length: int, framed: Callable[[bytes], bytes]) -> None:
         self._length = length

@@ -58,7 +58,7 @@ class Api:
 
     @property
     def name(self) -> str:
-        """Return what its process is called."""
+        """Return the name of its process."""
         return "salt-api" if self.number == 1 else f"salt-api-{self.number}"
 
     def options(self, api_options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A line to a program in a container, over its standard input and output: `Channel`.
+"""A connection to a program in a container, over its standard input and output: `Channel`.
 
 Requests and answers are JSON, a line each, as on the fleet's control socket. The line needs no port and no folder in
 common, only the engine, wherever that is. And it is a lifeline: the program ends when the line does, so a container
@@ -77,7 +77,7 @@ class Channel:
         self._socket.close()
 
     def _read(self) -> None:
-        """Hand each answer to whoever waits for it."""
+        """Hand each answer to the thread that waits for it."""
         for line in self._lines():
             answer = json.loads(line)
             mailbox = self._waiting.get(answer["number"])

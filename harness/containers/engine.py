@@ -61,7 +61,7 @@ def connect(url: str, environment: Mapping[str, str], timeout: float = ANSWER_S)
 
 
 def labels(run: str) -> dict[str, str]:
-    """Return the labels of what this process makes for `run`."""
+    """Return the labels for everything that this process makes for `run`."""
     return {RUN: run, HOST: socket.gethostname(), OWNER: owner(os.getpid()), STARTED: f"{time.time():.0f}"}
 
 

@@ -87,7 +87,7 @@ def code(client: DockerClient, base: str, tree: Path, run: str) -> str:
 
 
 def build(client: DockerClient, entries: dict[str, Path | bytes], name: str, labels: dict[str, str]) -> None:
-    """Build the image `name` from a Dockerfile and what it copies; raise DockerError with the builder's last words."""
+    """Build the image `name` from a Dockerfile and the files that it copies; raise DockerError if that fails."""
     from docker.errors import APIError, BuildError  # noqa: PLC0415 - slow to import, and most beds need none
 
     with files.pack(entries) as context:

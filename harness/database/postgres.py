@@ -35,7 +35,7 @@ class UnavailableError(PostgresError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a source starts what it starts; `port` is the one that the user wants, if any.
+    """Where a source starts its server; `port` is the one that the user wants, if any.
 
     `listen` is the address at which the server takes connections; more than the bed's own needs an open network.
     """

@@ -134,7 +134,7 @@ def from_environment() -> Plan:
 
 
 def write_zero(samples: Path, zero: float) -> None:
-    """Tell whoever watches the load when the schedule's zero is, in seconds since the epoch."""
+    """Write when the schedule began, in seconds since the epoch, for the process that watches the load."""
     (samples / ZERO).write_text(f"{zero:.6f}\n", encoding="utf-8")
 
 

@@ -103,7 +103,7 @@ class Process:
         return code
 
     def late(self, what: str, deadline: Deadline, log: Path | None = None) -> str:
-        """Return what is to be said of a process that was waited for in vain: what it was doing, and its log's end.
+        """Return the text of an error: the process was waited for in vain; what it was doing, and the end of its log.
 
         `what` is the beginning, such as "The master does not answer". A Python process is ended: that is how its stack
         is had.

@@ -181,7 +181,7 @@ def _line(tree: str, figure: Figure, before: list[Mapping[str, Any]], now: list[
 
 
 def _scenarios(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """Return what the scenarios differ in; words and limits change nothing of what was measured."""
+    """Return what the scenarios differ in; descriptions and thresholds do not count, as they change no measurement."""
     keys = sorted((now.keys() | before.keys()) - {"description", "thresholds", "name"})
     # a key that an older result lacks was not given there
     found = [key for key in keys if (now.get(key) or None) != (before.get(key) or None)]

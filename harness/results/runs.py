@@ -196,7 +196,7 @@ def find(name: str | None, parent: Path = FOLDER) -> Path:
 
 
 def _make_latest(folder: Path) -> None:
-    """Point `latest` at `folder` in one step: whoever reads it sees the old run or the new one, never nothing."""
+    """Point `latest` at `folder` in one step: a reader sees the old run or the new one, never nothing."""
     draft = folder.parent / f".{LATEST}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
         draft.unlink()

@@ -1,4 +1,4 @@
-"""A finished run that nobody ran: samples of any size that agree with each other, as a healthy master leaves them.
+"""A made-up finished run: samples of any size that agree with each other, as a healthy master leaves them.
 
 Tests change it and benchmarks read it. Its seeded random generator makes the same samples every time.
 """
@@ -144,7 +144,7 @@ def _requests(folder: Path, jids: list[str], due: list[float], finished: list[fl
 
 
 def _fleet(folder: Path, jids: list[str], due: list[float], returns: list[_Return], shape: Shape) -> None:
-    """Write the rows of the workers, each of which has every other minion."""
+    """Write the rows of the two workers; each has every second minion."""
     shares = [len(range(worker, shape.minions, WORKERS)) for worker in range(WORKERS)]
     for worker, share in enumerate(shares):
         fleet = folder / "fleet"

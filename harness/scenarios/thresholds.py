@@ -162,7 +162,7 @@ def _passed(value: float | None, least: float | None, most: float | None) -> boo
 
 
 def _percentile(field: str) -> bool:
-    """Return whether a field is a percentile, of which a few values have none."""
+    """Return whether a field is a percentile, which a few values do not have."""
     return field.rpartition(".")[2] in {"p50", "p95", "p99"}
 
 

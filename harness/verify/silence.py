@@ -122,7 +122,7 @@ def _roles(store: Store, start: float, end: float) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Row:
-    """A sample of a process; `tick` numbers the times at which whoever took it took any."""
+    """A sample of a process; `tick` is the number of the round of samples that it was taken in."""
 
     tick: int
     time: float

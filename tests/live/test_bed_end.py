@@ -143,7 +143,7 @@ def test_kill_9_of_the_warden(running: Running) -> None:
     assert errors.splitlines()[-1].startswith("harness.errors.WardenError: The warden of this bed (process ")
 
 
-def test_kill_9_of_the_warden_and_its_keeper(running: Running) -> None:
+def test_kill_9_of_the_warden_and_its_reaper(running: Running) -> None:
     """After kill -9 of both at once the kernel's signals still end every process; only the temporary folder stays."""
     for process in running.everything[:2]:
         process.kill()

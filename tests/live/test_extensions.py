@@ -13,9 +13,10 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.database import forms, scratch
+from patches.features import RELEASES
 from tests.live import salt_release
 from tests.live.query_rows import grains_are_cached, query
-from tests.live.salt_release import RELEASES, release, with_extensions
+from tests.live.salt_release import release, with_extensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

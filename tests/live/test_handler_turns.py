@@ -11,6 +11,7 @@ import pytest
 
 from harness.bed import api
 from harness.bed.settings import ApiSettings
+from harness.choices import TRANSPORTS
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
 from tests.live.handler_bed import HandlerBed, RaisedError, handler_bed
@@ -116,7 +117,7 @@ def test_bytes_of_the_queue(paused: HandlerBed) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("transport", ["tcp", "ws"])
+@pytest.mark.parametrize("transport", TRANSPORTS[1:])
 def test_waves_over_other_transports(root: Path, tmp_path: Path, transport: str) -> None:
     """A job of several waves, each for neighbours by a regular expression, reaches each minion once."""
     limits = {"criteria": "capacity", "max_master_jobs": 20}

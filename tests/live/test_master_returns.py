@@ -7,11 +7,12 @@ import shutil
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.bed import Bed, BedSettings
+from harness.choices import TRANSPORTS, Transport
 from harness.pump.client import Pump
 from tests.live.handler_bed import Client
 from tests.live.returning import folder, kept, name, publish
@@ -253,8 +254,8 @@ def test_readers_meanwhile(tree: Path, tmp_path: Path) -> None:
     assert words["Error in function"] == 0
 
 
-@pytest.mark.parametrize("transport", ["tcp", "ws"])
-def test_other_transports(tree: Path, tmp_path: Path, transport: Literal["tcp", "ws"]) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS[1:])
+def test_other_transports(tree: Path, tmp_path: Path, transport: Transport) -> None:
     """Over tcp and ws a job of simulated minions leaves the same files."""
     settings = BedSettings(
         tree=tree,

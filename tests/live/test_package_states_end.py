@@ -15,6 +15,7 @@ import pytest
 from harness.bed import Bed, BedSettings
 from harness.database import scratch
 from harness.processes.deadline import Deadline, until
+from patches.features import RELEASES
 from tests.live import salt_release
 from tests.live.apt_root import roots
 
@@ -44,7 +45,7 @@ def wheels(root: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return salt_release.wheels(root, tmp_path_factory.mktemp("wheels"))
 
 
-@pytest.fixture(params=[PATCHED, *salt_release.RELEASES])
+@pytest.fixture(params=[PATCHED, *RELEASES])
 def salt(
     request: pytest.FixtureRequest, root: Path, wheels: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Salt:

@@ -16,7 +16,8 @@ from harness.bed import Bed, BedSettings
 from harness.bed.master import PILLAR_QUERY
 from harness.database import scratch
 from harness.results import runs
-from tests.live.salt_release import RELEASES, release, with_extensions
+from patches.features import RELEASES
+from tests.live.salt_release import release, with_extensions
 
 if TYPE_CHECKING:
     from pathlib import Path

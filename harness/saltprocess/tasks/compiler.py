@@ -1,4 +1,4 @@
-"""Pillars and runners of one Salt, for whoever compares: a compile of one source after the other, without a master."""
+"""Compiles pillars and runs runners with one Salt, without a master; one source of pillars after the other."""
 
 from __future__ import annotations
 
