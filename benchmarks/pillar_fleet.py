@@ -22,7 +22,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, exactly
 from benchmarks.options import Options
-from benchmarks.pillar_rounds import Round, Run
+from benchmarks.pillar_page import Round, Run
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 from harness.database import forms, schema, scratch

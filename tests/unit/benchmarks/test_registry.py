@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +15,7 @@ from benchmarks.registry import ALL, BENCHMARKS
 from tests.unit.benchmarks.conftest import measurement
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from benchmarks.benchmark import Benchmark
@@ -44,6 +47,25 @@ def test_every_module_that_makes_one_is_registered(root: Path) -> None:
     makers = {path.stem for path in (root / "benchmarks").glob("*.py") if "Benchmark(\n" in path.read_text()}
     registered = (root / "benchmarks" / "registry.py").read_text()
     assert {name for name in makers if f"    {name}.".upper() not in registered.upper()} == set()
+
+
+def _loops(tree: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.comprehension):
+            yield node.iter
+
+
+def test_turns_are_taken_in_one_place(root: Path) -> None:
+    """No benchmark repeats by itself: `interleave` takes turns, warms up and tells the progress."""
+    modules = [path for path in (root / "benchmarks").glob("*.py") if path.name != "turns.py"]
+    found = [
+        path.name
+        for path in modules
+        if any(
+            re.search(r"\brange\(.*\brounds\b", loop) for loop in map(ast.unparse, _loops(ast.parse(path.read_text())))
+        )
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize("benchmark", ALL, ids=lambda one: one.name)
