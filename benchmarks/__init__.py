@@ -7,7 +7,8 @@ files there. How to write one, in a module of its own below this package, say `i
     LAG = Figure("lag", "event bus, p99", "ms", statistic="p99", aim=at_most(50))  # of ours alone: no stock
 
     def run(options: Options) -> dict[Figure, Samples]:
-        with Contender("stock", "idle", {}) as stock, Contender("patched", "idle", {}) as patched:  # tasks/idle.py
+        task = "benchmarks.tasks.idle"  # a module with `prepare`, see `harness.saltprocess.process`
+        with SaltProcess("stock", task, {}) as stock, SaltProcess("patched", task, {}) as patched:
             found = interleave({"stock": lambda turn: stock.run()[0], "ours": lambda turn: patched.run()[0]}, options)
             lags = patched.run("lags")[1]
         return {CPU: Samples(ours=found["ours"], stock=found["stock"]), LAG: Samples(lags)}
@@ -15,9 +16,14 @@ files there. How to write one, in a module of its own below this package, say `i
     IDLE = Benchmark("idle", "what an idle master costs", run, (CPU, LAG), minions=1000, rounds=20, minutes=2)
 
 Then add `idle.IDLE` to `benchmarks.registry`. `Figure` and the aims are in `benchmarks.figure`, `Benchmark` in
-`benchmarks.benchmark`, `interleave` in `benchmarks.turns`, `Options` in `benchmarks.options`, `Contender` in
-`benchmarks.contender`. Return raw samples, in the unit of the figure: ratios (turn by turn), medians, spreads, verdicts
-and the file are made of them. A figure's `key` stays when its words change; `what` has at most 60 characters; the aim
-stands there and nowhere else. Raise BenchmarkError, one sentence, when what is measured is wrong: a pillar that is
-short, answers that differ. Where there is nothing to compare, return one sample or a few: a count, a peak of memory.
+`benchmarks.benchmark`, `interleave` in `benchmarks.turns`, `Options` in `benchmarks.options`.
+
+- Return raw samples, in the unit of the figure. Ratios (turn by turn), medians, spreads, verdicts and the file are
+  made of them.
+- Repeat with `interleave`, also where there is one contender only: it takes turns, warms up and tells the progress.
+- A figure's `key` stays when its words change. `what` has at most 60 characters. The aim stands there and nowhere else.
+- Raise BenchmarkError, one sentence, when what is measured is wrong: a pillar that is short, answers that differ.
+- Where there is nothing to compare, return one sample or a few: a count, a peak of memory.
+
+Nothing imports this package but its own tests. What a test needs as well lives in `harness`.
 """

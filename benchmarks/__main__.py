@@ -1,4 +1,4 @@
-"""The command: run one benchmark and write its outcome.
+"""The command: run one benchmark and write its measurement.
 
 Exit codes: 0 the benchmark ran to its end, 2 usage, 3 it could not, 130 interrupted, 141 nobody reads the output.
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 try:
     from benchmarks.errors import BenchmarkError, UnknownBenchmark
+    from benchmarks.measurement import FORMAT, Measurement, here
     from benchmarks.options import Options
-    from benchmarks.outcome import FORMAT, Outcome, here
     from benchmarks.registry import ALL, BENCHMARKS
     from evil_minions import pipe
     from harness.errors import HarnessError
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--profile", action="store_true", help="write profiles of the master's processes below profiles/ too (py-spy)"
     )
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    parser.add_argument("--json", action="store_true", help="print the measurement as JSON")
     return parser
 
 
@@ -68,7 +68,7 @@ def _progress(done: int, total: int) -> None:
         print(f"\r{done}/{total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
 
-def _run(arguments: argparse.Namespace) -> Outcome:
+def _run(arguments: argparse.Namespace) -> Measurement:
     """Run the benchmark that was asked for; where and when is noted before it begins."""
     if arguments.name not in BENCHMARKS:
         known = ", ".join(BENCHMARKS)
@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> Outcome:
     minions, rounds = arguments.minions or benchmark.minions, arguments.rounds or benchmark.rounds
     options = Options(minions, rounds, _progress, arguments.output, arguments.profile)
     date, machine = datetime.now(UTC), here()
-    return Outcome(benchmark, options, benchmark.run(options), date, machine)
+    return Measurement(benchmark, options, benchmark.run(options), date, machine)
 
 
 def _print(found: Mapping[str, Any]) -> None:
@@ -99,8 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(json.dumps({"format": FORMAT, "benchmarks": listed}) if arguments.json else "\n".join(_listed()))
         return 0
     try:
-        outcome = _run(arguments)
-        path = outcome.write(arguments.output)
+        measurement = _run(arguments)
+        path = measurement.write(arguments.output)
     except (BenchmarkError, HarnessError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return error.exit_code if isinstance(error, BenchmarkError) else 3
@@ -108,9 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("bench: interrupted; nothing was written.", file=sys.stderr)
         return 130
     if arguments.json:
-        print(json.dumps(outcome.document()))
+        print(json.dumps(measurement.document()))
     else:
-        _print(outcome.document())
+        _print(measurement.document())
         print(path)
     return 0
 

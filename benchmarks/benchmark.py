@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One row of the registry.
+    """One row of the registry."""
 
-    `run` takes the options and returns the samples of every figure in `figures`, no more and no fewer. `minions` and
-    `rounds` are the defaults of its options, `minutes` is what it takes with them on a quiet machine of two cores.
-    """
-
+    # what is typed
     name: str
+    # one line for the list
     about: str
+    # returns the samples of every figure in `figures`, no more and no fewer
     run: Callable[[Options], Mapping[Figure, Samples]]
     figures: tuple[Figure, ...]
+    # the usual size of the fleet or of the data
     minions: int
+    # the usual number of turns
     rounds: int
+    # what it takes with these on a quiet machine of two cores
     minutes: float
 
     def command(self, minions: int, rounds: int) -> str:

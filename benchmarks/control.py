@@ -2,7 +2,7 @@
 
 One load run of `stock,stock` with as many repeats as there are rounds gives pairs that took turns. Each pair is judged
 as a report of one run would judge it, then groups of pairs as a report of repeats would, and all repeats at once. The
-run stays beside the outcome, so that its figures can be looked at.
+run stays beside the measurement, so that its figures can be looked at.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from harness import campaign, figures
 from harness.progress import Progress
-from harness.report import page, theme
+from harness.report import cpu, theme
 from harness.results import comparison, differences, machine
 from harness.results import result as results
 
@@ -44,17 +44,17 @@ LATENCY = Figure("latency", "median client latency of the same tree, larger / sm
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Run the same tree twice, `options.rounds` times in turn, and count what is called different."""
-    order = campaign.Order(
+    request = campaign.RunRequest(
         SCENARIO, TREES, options.output / "control", "benchmarks control", options.minions, repeats=options.rounds
     )
-    outcome = campaign.run(order, Progress(io.StringIO()), datetime.now(UTC))
-    return count(results.load(outcome.folder)["repeats"], machine.cores(outcome.folder))
+    finished = campaign.run(request, Progress(io.StringIO()), datetime.now(UTC))
+    return count(results.load(finished.folder)["repeats"], machine.cores(finished.folder))
 
 
 def count(each: Sequence[Mapping[str, Mapping[str, Any]]], cores: int) -> dict[Figure, Samples]:
     """Return the figures of a run's repeats, in their order, on a machine of so many cores."""
     blind = [differences.busy([*one.values()], cores) for one in each]
-    # what nothing can be told of is no figure that was found alike
+    # pairs from a busy machine are left out, as no figure of them was compared
     single = [called(each[place : place + 1], cores) for place in range(len(each)) if not blind[place]]
     groups = [called(group, cores) for size in GROUPS for group in _groups(each, size)]
     if len(each) not in {1, *GROUPS}:
@@ -74,7 +74,7 @@ def called(each: Sequence[Mapping[str, Mapping[str, Any]]], cores: int) -> tuple
     shown = [theme.group(role) for one in each for values in one.values() for role in values["cpu_s"]]
     roles = sorted(set(shown), key=theme.order)
     changes = [comparison.change(line) for line in pair.lines]
-    changes += [change for _, _, change in page.cpu_rows(each, roles, [pair])]
+    changes += [change for _, _, change in cpu.cpu_rows(each, roles, [pair])]
     compared = [change for change in changes if change is not None]
     return len(compared), sum(change not in {comparison.ALIKE, comparison.UNTOLD} for change in compared)
 

@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol, Self
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import ROOT, TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import ROOT, TREES
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -115,7 +115,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             minions=options.minions,
             pillar="none",
             postgres="none",
-            api=False,
+            api=None,
             # room for both fleets
             master_options={"worker_threads": 3},
         )

@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -35,7 +35,7 @@ GROSS = Figure("cpu-per-return-gross", "the same with the master's heartbeats me
 def run(options: Options) -> dict[Figure, Samples]:
     """Start the fleet on the patched master, let it rest, then answer `options.rounds` pings of everyone."""
     with TemporaryDirectory(prefix="saltbed-") as folder:
-        settings = BedSettings(tree=TREES["patched"], folder=Path(folder), minions=options.minions, api=False)
+        settings = BedSettings(tree=TREES["patched"], folder=Path(folder), minions=options.minions, api=None)
         with Bed(settings) as bed:
             start = time.monotonic()
             fleet = bed.start_fleet(minions=options.minions)

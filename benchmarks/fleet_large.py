@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most, exactly
 from benchmarks.fleet import cost_ms, cpu_s
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run(options: Options) -> dict[Figure, Samples]:
         folder = Path(name)
         tree = TREES["stock"]
         settings = BedSettings(
-            tree=tree, folder=folder, minions=options.minions, pillar="none", postgres="none", api=False
+            tree=tree, folder=folder, minions=options.minions, pillar="none", postgres="none", api=None
         )
         with Bed(settings) as bed:
             start = time.monotonic()

@@ -1,6 +1,6 @@
 """Whether a master grows: the memory of each of its processes after many jobs, beside what it was after the first ones.
 
-The minions are those of `benchmarks.return_pump`, and a round is two hundred jobs that all of them return: with the
+The minions are those of `harness.pump`, and a round is two hundred jobs that all of them return: with the
 usual hundred minions and ten rounds two hundred thousand returns over two thousand jobs. The first round is what the
 last one is compared with: by then whatever is remembered with a limit has reached it.
 """
@@ -16,10 +16,11 @@ import psutil
 
 from benchmarks import profile
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import Contender
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.returns import Master
+from benchmarks.turns import interleave
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -37,13 +38,14 @@ def run(options: Options) -> dict[Figure, Samples]:
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
         master = stack.enter_context(Master("ours", "patched", {}, Path(folder), options))
         config = {"config": str(master.bed.master.config_dir / "master")}
-        publisher = stack.enter_context(Contender("patched", "publish", config))
+        publisher = stack.enter_context(SaltProcess("patched", "benchmarks.tasks.publish", config))
         roles = profile.processes(master.bed.master_pid)
-        memory = []
-        for turn in range(options.rounds):
+
+        def after_a_round(_turn: int) -> dict[int, int]:
             _round(master, publisher)
-            memory.append({pid: psutil.Process(pid).memory_info().rss for pid in roles})
-            options.progress(turn + 1, options.rounds)
+            return {pid: psutil.Process(pid).memory_info().rss for pid in roles}
+
+        memory = interleave({"ours": after_a_round}, options)["ours"]
     first, last = memory[0], memory[-1]
     grown = {pid: (last[pid] - first[pid]) * 100 / first[pid] for pid in roles}
     return {
@@ -53,7 +55,7 @@ def run(options: Options) -> dict[Figure, Samples]:
     }
 
 
-def _round(master: Master, publisher: Contender) -> None:
+def _round(master: Master, publisher: SaltProcess) -> None:
     """Publish the jobs one after the other, each to its last return; raises BenchmarkError if one is not kept."""
     for _ in range(JOBS):
         jid = publisher.run()[1]

@@ -14,11 +14,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES, Contender
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most, exactly
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -30,7 +31,7 @@ FEED_S = 60
 LIMITS = {"rate_limiting": {"criteria": "capacity", "max_minion_jobs": 10**6}}
 
 
-# for so many targets; the figures of time are CPU time, but for the one that waits for a socket
+# times are CPU time, but for `submit`, which waits for a socket
 DECIDE = Figure("decide", "decision and charge, {minions} targets, p99", "ms", "p99", at_most(5))
 RELEASE = Figure("release", "release of {minions} charges, p99", "ms", "p99", at_most(5))
 SUBMIT = Figure("submit", "place and submission, {minions} targets, p99", "ms", "p99")
@@ -47,12 +48,12 @@ PARTS = {"decide": DECIDE, "release": RELEASE, "submit": SUBMIT, "hear": HEAR}
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Measure the parts with `options.minions` targets, then `options.rounds` pairs of publications."""
-    with Contender("patched", "handler", {}) as parts:
+    with SaltProcess("patched", "benchmarks.tasks.handler", {}) as parts:
         seconds = parts.run("decide", options.minions, 5 * options.rounds)[1]
         seconds["submit"] = parts.run("submit", options.minions, 5 * options.rounds)[1]
         queue_mb = parts.run("queue", options.minions, QUEUED)[1]
         seconds["hear"] = parts.run("hear", options.minions, options.rounds)[1]
-    with Contender("patched", "handler_bus", {}) as bus:
+    with SaltProcess("patched", "benchmarks.tasks.handler_bus", {}) as bus:
         heard = bus.run(EVENTS_PER_S, FEED_S)[1]
     return {
         **{figure: Samples([one * 1000 for one in seconds[name]]) for name, figure in PARTS.items()},
@@ -67,7 +68,7 @@ def run(options: Options) -> dict[Figure, Samples]:
 
 
 def _publications(keys: int, options: Options) -> Samples:
-    """Time publications to so many minions, of which none is there, on two idle masters in turn, in milliseconds."""
+    """Time publications to so many minions, none of them connected, on two idle masters in turn, in milliseconds."""
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
         contenders = {}
         for tree, limits in (("stock", {}), ("patched", LIMITS)):
@@ -77,18 +78,18 @@ def _publications(keys: int, options: Options) -> Samples:
                 master_options=limits,
                 pillar="none",
                 postgres="none",
-                api=False,
+                api=None,
             )
             bed = stack.enter_context(Bed(settings))
             _accept(bed.master.pki_dir, keys)
             config = {"config": str(bed.master.config_dir / "master")}
-            contender = stack.enter_context(Contender(tree, "publish", config))
+            contender = stack.enter_context(SaltProcess(tree, "benchmarks.tasks.publish", config))
             contenders[tree] = partial(_publish, contender)
         found = interleave(contenders, options)
         return Samples(found["patched"], found["stock"])
 
 
-def _publish(contender: Contender, _turn: int) -> float:
+def _publish(contender: SaltProcess, _turn: int) -> float:
     seconds, jid = contender.run()
     if jid == "0":
         raise BenchmarkError(f"The {contender.tree} master published nothing.")

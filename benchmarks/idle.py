@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Self
 
 from benchmarks import profile
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import ROOT, TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import ROOT, TREES
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -44,7 +45,7 @@ def run(options: Options) -> dict[Figure, Samples]:
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
         beds = {
             side: stack.enter_context(
-                Bed(BedSettings(TREES[tree], Path(folder) / side, pillar="none", postgres="none", api=False))
+                Bed(BedSettings(TREES[tree], Path(folder) / side, pillar="none", postgres="none", api=None))
             )
             for side, tree in (("stock", "stock"), ("ours", "patched"))
         }
@@ -56,19 +57,16 @@ def run(options: Options) -> dict[Figure, Samples]:
             for side, bed in beds.items()
         }
         time.sleep(SETTLE_S)
-        shares: dict[str, list[dict[str, float]]] = {side: [] for side in beds}
-        for turn in range(options.rounds):
-            for side, share in _window(beds).items():
-                shares[side].append(share)
-            options.progress(turn + 1, options.rounds)
+        # both masters are watched at once, so this is one contender
+        windows = interleave({"both": lambda _: _window(beds)}, options)["both"]
         for side, bed in beds.items() if options.profile else ():
             with profile.profiled(bed.master_pid, options.output / "profiles" / f"idle-{side}"):
                 time.sleep(PROFILE_S)
         closed = {side: float(sum(pump.closed() for pump in found)) for side, found in pumps.items()}
     return {
-        TOTAL: Samples(*([sum(one.values()) for one in shares[side]] for side in ("ours", "stock"))),
+        TOTAL: Samples(*([sum(one[side].values()) for one in windows] for side in ("ours", "stock"))),
         **{
-            figure: Samples(*([one.get(ROLES[name], 0.0) for one in shares[side]] for side in ("ours", "stock")))
+            figure: Samples(*([one[side].get(ROLES[name], 0.0) for one in windows] for side in ("ours", "stock")))
             for name, figure in PARTS.items()
         },
         CLOSED: Samples([closed["ours"]], [closed["stock"]]),

@@ -19,7 +19,7 @@ from evil_minions import zmtp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# as many are under way at once as a master queues that is slow to accept
+# not more at once than the queue of a listening socket holds
 AT_ONCE: Final = 200
 ESTABLISH_S: Final = 300.0
 TYPES: Final = {"publish": b"SUB", "request": b"REQ"}

@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import Contender
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.turns import interleave
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -25,7 +25,7 @@ VARIANTS = {
     "warn": ("patched", "warn"),
     "enforce": ("patched", "enforce"),
 }
-# of the interface, with a declared return where it has one, and next to nothing to do by itself
+# a function of the interface that declares its return and does next to nothing itself
 FUNCTION = "pkg.normalize_name"
 CALLS = 20_000
 
@@ -70,10 +70,10 @@ def run(options: Options) -> dict[Figure, Samples]:
 def _sample(name: str, _turn: int) -> dict[str, float]:
     """Take one sample of everything in new processes: CPU seconds, and how many functions there are."""
     tree, mode = VARIANTS[name]
-    with Contender(tree, "interfaces", {"smi": mode}) as contender:
+    with SaltProcess(tree, "benchmarks.tasks.interfaces", {"smi": mode}) as contender:
         package = contender.run("function", FUNCTION)[1][0]
         calls = contender.run("calls", FUNCTION, CALLS)[1][0]
-    with Contender(tree, "interfaces", {"smi": mode}) as contender:
+    with SaltProcess(tree, "benchmarks.tasks.interfaces", {"smi": mode}) as contender:
         seconds, count = contender.run("everything")[1]
     return {"pkg": package, "calls": calls, "all": seconds, "functions": count}
 

@@ -1,4 +1,4 @@
-"""What a benchmark may be asked for."""
+"""The options of a benchmark."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def _silent(done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """What a benchmark may be asked for.
+    """What a benchmark may be asked for."""
 
-    `minions` is the size of the fleet or of the data, `rounds` the number of interleaved pairs, and `progress` is
-    told after each of them; `output` is the folder for what a benchmark writes beside its outcome. `profile` asks for
-    profiles of the processes as well, from those that can write them.
-    """
-
+    # the size of the fleet or of the data
     minions: int
+    # how many turns there are
     rounds: int
+    # told after each turn: how many are done, and how many there are
     progress: Callable[[int, int], None] = _silent
+    # the folder for what a benchmark writes beside its file
     output: Path = Path("build/bench")
+    # whether profiles of the processes are wanted too, from those benchmarks that can write them
     profile: bool = False

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples
-from benchmarks.patched import patched
 from benchmarks.turns import interleave
 from harness.database import scratch
+from harness.saltprocess.patched import patched
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from benchmarks.patched import Salt
     from harness.database.scratch import Database
+    from harness.saltprocess.patched import Salt
 
 ENTRIES, ROWS = 200, 10_000
 WANTED = ("installed", "latest", "removed", "installed")
-# how minions' own states, and what they sent, come into the tables
+# puts minions' own states and their package lists into the tables
 FLEET = """
 INSERT INTO package_states.state (name, own) SELECT 'minion-' || n, TRUE FROM generate_series(1, {minions} + 1) AS n;
 INSERT INTO package_states.package_list SELECT name, 'apt', 'x', '{{}}' FROM package_states.state;

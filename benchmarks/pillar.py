@@ -14,12 +14,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import Contender
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.relay import Relay
 from benchmarks.turns import interleave
 from harness.database import scratch
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,10 +38,11 @@ TRIPS = Figure("round-trips", "round trips of a fetch", aim=at_most(1))
 CONNECTIONS = Figure("connections", f"connections, {COMPILES:,} fetches in {WORKERS} processes", aim=at_most(WORKERS))
 
 
-def settings(tree: str, postgres: Postgres, port: int | None = None) -> dict[str, object]:
-    """Return what a contender of `benchmarks.tasks.pillar` needs; stock needs its flag."""
+def fetcher(tree: str, postgres: Postgres, port: int | None = None) -> SaltProcess:
+    """Start a Salt that fetches pillars from a database, over another `port` if one is given; stock needs its flag."""
     connection = {**postgres.salt_options(), **({} if port is None else {"port": port})}
-    return {"postgres": connection, "queries": [{"query": QUERY, "as_json": tree == "stock"}]}
+    settings = {"postgres": connection, "queries": [{"query": QUERY, "as_json": tree == "stock"}]}
+    return SaltProcess(tree, "benchmarks.tasks.pillar", settings)
 
 
 def run(options: Options) -> dict[Figure, Samples]:
@@ -52,10 +53,7 @@ def run(options: Options) -> dict[Figure, Samples]:
         for form, fetch in FETCH.items():
             database = scratch.filled(server, form, form, minions)
             with ExitStack() as stack:
-                pair = {
-                    tree: stack.enter_context(Contender(tree, "pillar", settings(tree, database.server)))
-                    for tree in ("stock", "patched")
-                }
+                pair = {tree: stack.enter_context(fetcher(tree, database.server)) for tree in ("stock", "patched")}
                 samples[fetch] = duel(pair, minions, options)
         trips = {tree: _round_trips(tree, database.server, minions[:20]) for tree in ("stock", "patched")}
         samples[TRIPS] = Samples([trips["patched"]], [trips["stock"]])
@@ -63,7 +61,7 @@ def run(options: Options) -> dict[Figure, Samples]:
     return samples
 
 
-def duel(pair: dict[str, Contender], minions: Sequence[str], options: Options) -> Samples:
+def duel(pair: dict[str, SaltProcess], minions: Sequence[str], options: Options) -> Samples:
     """Return the milliseconds of fetches of "patched" and "stock"; raises BenchmarkError when their pillars differ."""
     # the same minions each time, far apart in the tables
     chosen = random.Random(1).choices(minions, k=options.rounds)  # noqa: S311 - nothing secret
@@ -76,13 +74,16 @@ def duel(pair: dict[str, Contender], minions: Sequence[str], options: Options) -
     return Samples(times["patched"], times["stock"])
 
 
-def _fetch(contender: Contender, chosen: Sequence[str], turn: int) -> tuple[float, Any]:
+def _fetch(contender: SaltProcess, chosen: Sequence[str], turn: int) -> tuple[float, Any]:
     return contender.run(chosen[turn])
 
 
 def _round_trips(tree: str, postgres: Postgres, minions: Sequence[str]) -> float:
     """Return the round trips of one fetch, the first left out."""
-    with Relay(postgres.port) as relay, Contender(tree, "pillar", settings(tree, postgres, relay.port)) as contender:
+    with (
+        Relay(postgres.port) as relay,
+        fetcher(tree, postgres, relay.port) as contender,
+    ):
         contender.run(minions[0])
         before = relay.trips
         for minion in minions[1:]:
@@ -93,8 +94,7 @@ def _round_trips(tree: str, postgres: Postgres, minions: Sequence[str]) -> float
 def _connections(database: scratch.Database, minions: Sequence[str]) -> int:
     """Return the connections that four workers opened for ten thousand fetches."""
     with ExitStack() as stack, Relay(database.server.port) as relay:
-        wanted = settings("patched", database.server, relay.port)
-        pool = [stack.enter_context(Contender("patched", "pillar", wanted)) for _ in range(WORKERS)]
+        pool = [stack.enter_context(fetcher("patched", database.server, relay.port)) for _ in range(WORKERS)]
         for number in range(COMPILES):
             pool[number % WORKERS].run(minions[number % len(minions)])
         return relay.connections

@@ -17,11 +17,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES, Contender
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.profile import profiled
 from benchmarks.turns import interleave
+from harness.paths import TREES
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -66,10 +67,10 @@ def run(options: Options) -> dict[Figure, Samples]:
     return {figure: Samples(found[f"{form} ours"], found[f"{form} stock"]) for form, figure in FIGURES.items()}
 
 
-def _contender(tree: str, place: Path, folder: Path) -> Contender:
+def _contender(tree: str, place: Path, folder: Path) -> SaltProcess:
     """Start a tree, or its copy with byte code in it."""
     settings = {"folder": str(folder), "ext_bytes": EXT_BYTES, "grains": GRAINS}
-    return Contender(tree, "pillar_compile", settings, place=None if place == TREES[tree] else place)
+    return SaltProcess(tree, "benchmarks.tasks.pillar_compile", settings, place=None if place == TREES[tree] else place)
 
 
 def _compiled(tree: Path, place: Path) -> Path:
@@ -78,7 +79,7 @@ def _compiled(tree: Path, place: Path) -> Path:
     shutil.copytree(tree / "salt", place / "salt", ignore=ignored)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
     argv = [sys.executable, "-m", "compileall", "-q", "-j", "0", str(place / "salt")]
-    # what is a template and no module doesn't compile
+    # templates among the modules can't be compiled
     subprocess.run(argv, env=environment, check=False, stdout=subprocess.DEVNULL)
     if not any((place / "salt" / "modules" / "__pycache__").glob("*.pyc")):
         raise BenchmarkError(f"No byte code was written below {place}; is the disk full?")

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
-from benchmarks.patched import Salt, options, patched
 from benchmarks.turns import interleave
 from harness.database import forms, scratch
 from harness.processes.deadline import Deadline, until
+from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

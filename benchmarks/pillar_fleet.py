@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -19,19 +19,19 @@ import psutil
 
 from benchmarks import pillar_page
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, exactly
-from benchmarks.pillar_rounds import Round, Run
+from benchmarks.options import Options
+from benchmarks.pillar_page import Round, Run
+from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 from harness.database import forms, schema, scratch
+from harness.paths import TREES
 from harness.processes import monitor
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from benchmarks.options import Options
 
 REAL = "real"
 RAMP_UP_S, ROUND_S, SAMPLE_S = 600, 600, 0.05
@@ -40,7 +40,7 @@ WAVE = 100
 WORKERS = (8, 28)
 FEW = 200
 CATEGORIES = ["custom-info", "group-memberships"]
-# The target form beside the other one: the same table name in a schema that comes first
+# the target form gets a table of the same name, in a schema that PostgreSQL searches first
 TARGET = """
 CREATE SCHEMA target; SET search_path = target, public; {form}
 INSERT INTO target.suseSaltPillars SELECT coalesce('org_id:' || org_id, 'group_id:' || group_id, minion_id, '*'),
@@ -111,18 +111,21 @@ TITLE = "The RFC's experiments with {minions:,} minions"
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Run both experiments; a page with plots is written after each method, as an hour's work may be stopped."""
+    # progress is told for each bed, not for each round
+    quiet = Options(options.minions, options.rounds, output=options.output)
     found: dict[str, Run] = {}
     threads: dict[str, Run] = {}
     total = len(METHODS) + len(TREES) * len(WORKERS)
     for method in METHODS:
-        found[method.name] = _bed(method, options.minions, options.rounds, {})
+        found[method.name] = _bed(method, quiet, {})
         _page(options, found, threads)
         options.progress(len(found), total)
     for tree in TREES:
         for workers in WORKERS:
             # connections need a fleet that keeps all workers busy, not a large one
-            few, settings = min(options.minions, FEW), {"worker_threads": workers}
-            threads[f"{tree}, {workers} workers"] = _bed(Method("", tree, "rfc"), few, 2, settings)
+            few = replace(quiet, minions=min(options.minions, FEW), rounds=2)
+            settings = {"worker_threads": workers}
+            threads[f"{tree}, {workers} workers"] = _bed(Method("", tree, "rfc"), few, settings)
             _page(options, found, threads)
             options.progress(len(found) + len(threads), total)
     samples = {}
@@ -143,15 +146,15 @@ def _page(options: Options, found: dict[str, Run], threads: dict[str, Run]) -> N
     pillar_page.write(options.output, title, found, threads, options.minions)
 
 
-def _bed(method: Method, minions: int, rounds: int, master: dict[str, Any]) -> Run:
+def _bed(method: Method, options: Options, master: dict[str, Any]) -> Run:
     """Run the rounds of one method in a bed of its own."""
     with TemporaryDirectory(prefix="saltbed-") as name:
         folder, files = Path(name), Path(name) / "files"
         settings = BedSettings(
             tree=TREES[method.tree],
             folder=folder / "bed",
-            minions=minions,
-            api=False,
+            minions=options.minions,
+            api=None,
             master_options={"worker_threads": 8, "timeout": 300, **method.options(files), **master},
         )
         with Bed(settings) as bed:
@@ -160,8 +163,8 @@ def _bed(method: Method, minions: int, rounds: int, master: dict[str, Any]) -> R
                 bed.start_minion(REAL)
                 bed.start_fleet().wait_ready(RAMP_UP_S)
                 expected = [*settings.minion_ids(), REAL]
-                done = [_round(bed, expected, method) for _ in range(rounds)]
-            return Run(done, connections.most)
+                done = interleave({"ours": lambda _: _round(bed, expected, method)}, options)
+            return Run(done["ours"], connections.most)
 
 
 def _round(bed: Bed, expected: Sequence[str], method: Method) -> Round:

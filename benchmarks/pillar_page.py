@@ -1,7 +1,8 @@
-"""The page of the RFC's experiments: tables and plots, with the RFC's own figures beside ours."""
+"""What the RFC's experiments gave, and their page: tables and plots, with the RFC's own figures beside ours."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from statistics import median
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from benchmarks.pillar_rounds import Run
 
 # "Impact of increased worker threads on database connections": connections, backends
 RFC = {8: (14, 6), 28: (44, 14)}
@@ -20,6 +20,24 @@ STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin
 body { background: var(--page); color: var(--ink) } table { border-collapse: collapse }
 td, th { padding: .2rem .8rem; text-align: right } td:first-child, th:first-child { text-align: left }
 tr + tr { border-top: 1px solid #ccc }"""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: seconds of `pillar.items` and `test.ping`, CPU ms of the workers for each compile, short pillars."""
+
+    items_s: float
+    ping_s: float
+    cpu_ms: float
+    short: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """All rounds of one method, and the most connections that PostgreSQL had at once."""
+
+    rounds: list[Round]
+    connections: int
 
 
 def write(folder: Path, title: str, found: Mapping[str, Run], threads: Mapping[str, Run], minions: int) -> Path:

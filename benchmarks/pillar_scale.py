@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import psycopg2
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import Contender
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most, exactly
-from benchmarks.pillar import duel, settings
+from benchmarks.pillar import duel, fetcher
 from benchmarks.turns import interleave
 from harness.database import forms, scratch
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
+    from harness.saltprocess.process import SaltProcess
 
 SMALL = 1000
 GROW = """
@@ -68,16 +68,16 @@ def run(options: Options) -> dict[Figure, Samples]:
         minions = [f"{minion}-{copy}" for minion in scratch.ids(SMALL) for copy in range(1, copies + 1)]
         samples[SCANS] = Samples([_sequential_scans(improved, minions[:: len(minions) // 20])])
         inside = {
-            name: _inside(database, Random(1).choices(minions, k=count))  # noqa: S311
+            name: _inside(database, Random(1).choices(minions, k=count))  # noqa: S311 - nothing secret
             for name, database, count in (("rfc", rfc, 20), ("improved", improved, 200))
         }
         samples[INSIDE] = samples[INSIDE_P95] = Samples(inside["improved"], inside["rfc"])
         pair = {
-            "stock": stack.enter_context(Contender("stock", "pillar", settings("stock", rfc.server))),
-            "patched": stack.enter_context(Contender("patched", "pillar", settings("patched", improved.server))),
+            "stock": stack.enter_context(fetcher("stock", rfc.server)),
+            "patched": stack.enter_context(fetcher("patched", improved.server)),
         }
         samples[FETCH] = duel(pair, minions, options)
-        few = stack.enter_context(Contender("patched", "pillar", settings("patched", small.server)))
+        few = stack.enter_context(fetcher("patched", small.server))
         samples[GROWTH] = _growth(pair["patched"], few, minions, replace(options, rounds=options.rounds * 5))
     return samples
 
@@ -99,7 +99,7 @@ def _sequential_scans(database: scratch.Database, minions: list[str]) -> int:
     return int(database.run(scratch.CALL * len(minions) + scratch.SCANS, *minions)[0][0])
 
 
-def _growth(many: Contender, few: Contender, minions: list[str], options: Options) -> Samples:
+def _growth(many: SaltProcess, few: SaltProcess, minions: list[str], options: Options) -> Samples:
     """Return how many times longer fetches take with many minions than with few, in turn."""
     chosen = Random(2).choices(minions, k=options.rounds)  # noqa: S311 - nothing secret
     found = interleave(

@@ -16,7 +16,7 @@ import resource
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import zmq
 import zmq.asyncio
@@ -25,6 +25,8 @@ from zmq.constants import ContextOption, SocketOption, SocketType
 from evil_minions import CryptoError, MasterKey, MinionKey, auth, decrypt, envelope, load_pool
 
 if TYPE_CHECKING:
+    from zmq.asyncio import Socket
+
     from evil_minions import Credentials, Load
 
 HOST: Final = "tcp://127.0.0.1"
@@ -94,7 +96,7 @@ class PyzmqFleet:
             if isinstance(load.get("tgt"), str) and fnmatch.fnmatch(name, load["tgt"]):
                 await self.answer(requests, name, key, credentials.session, load)
 
-    async def sign_in(self, requests: Any, name: str, key: MinionKey) -> Credentials:  # noqa: ANN401 - pyzmq's types
+    async def sign_in(self, requests: Socket, name: str, key: MinionKey) -> Credentials:
         """Sign in once."""
         attempt = auth.question(name, key, None, key.secret)
         await requests.send(envelope.clear(attempt.load))
@@ -111,7 +113,7 @@ class PyzmqFleet:
                 self.opened[frame] = {}
         return self.opened[frame]
 
-    async def answer(self, requests: Any, name: str, key: MinionKey, session: str, job: Load) -> None:  # noqa: ANN401
+    async def answer(self, requests: Socket, name: str, key: MinionKey, session: str, job: Load) -> None:
         """Return what a minion returns to a ping."""
         load = {"cmd": "_return", "id": name, "success": True, "return": True, "retcode": 0, "fun_args": []}
         load |= {"jid": job["jid"], "fun": job["fun"], "user": job.get("user", "")}

@@ -6,21 +6,19 @@ as it ever does; `cache.grains` is given the same grains as the queries.
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import msgpack
-
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES, Contender
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.bed.made_up import fill
+from harness.paths import TREES
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
@@ -49,11 +47,11 @@ SHARE = {name: Figure(f"sixteen-to-{name}", f"16 fields of {{minions}} nodes / {
 def run(options: Options) -> dict[Figure, Samples]:
     """Measure all questions in turn, `options.rounds` times."""
     with TemporaryDirectory(prefix="saltbed-") as folder:
-        settings = BedSettings(tree=TREES["patched"], folder=Path(folder), pillar="none", postgres="none", api=False)
+        settings = BedSettings(tree=TREES["patched"], folder=Path(folder), pillar="none", postgres="none", api=None)
         with Bed(settings) as bed:
             fill(bed.master.cache_dir, bed.master.pki_dir, options.minions)
             config = {"config": str(bed.master.config_dir / "master")}
-            with Contender("patched", "query", config) as contender:
+            with SaltProcess("patched", "benchmarks.tasks.query", config) as contender:
                 found = interleave({name: partial(_ask, contender, name) for name in QUESTIONS}, options)
     items = {count for _, _, count in found["sixteen"]}
     if items != {options.minions}:
@@ -69,49 +67,10 @@ def run(options: Options) -> dict[Figure, Samples]:
     }
 
 
-def _ask(contender: Contender, name: str, _turn: int) -> tuple[float, float, int]:
+def _ask(contender: SaltProcess, name: str, _turn: int) -> tuple[float, float, int]:
     """Return the seconds, the megabytes and the items of a question, asked in a process of its own."""
     took, _cpu, more, count = contender.run(name)[1]
     return took, more, count
-
-
-def fill(cache: Path, pki: Path, count: int) -> None:
-    """Give a master so many minions with grains, and as many jobs."""
-    (cache / "grains").mkdir(parents=True, exist_ok=True)
-    systems = [("Debian", "Debian", "12"), ("Ubuntu", "Debian", "24.04"), ("SLES", "Suse", "15")]
-    filling = {f"item{number}": {"name": f"value of {number}", "numbers": list(range(20))} for number in range(150)}
-    for number in range(count):
-        minion = f"minion-{number:05d}"
-        name, family, release = systems[number % 3]
-        grains = {
-            "id": minion,
-            "os": name,
-            "os_family": family,
-            "osrelease": release,
-            "osfinger": f"{name}-{release}",
-            "kernel": "Linux",
-            "kernelrelease": "6.1.0-18-amd64",
-            "cpuarch": "x86_64",
-            "num_cpus": 4,
-            "cpu_model": "Some processor",
-            "mem_total": 4096 + number,
-            "virtual": "kvm",
-            "productname": "Standard PC",
-            "uuid": hashlib.md5(minion.encode(), usedforsecurity=False).hexdigest(),
-            "fqdn": f"{minion}.example.com",
-            "saltversion": "3008.5",
-            "ipv4": ["127.0.0.1", f"10.0.{number // 256}.{number % 256}"],
-            "filling": filling,
-        }
-        (cache / "grains" / f"{minion}.p").write_bytes(msgpack.packb(grains, use_bin_type=False))
-        shutil.copy(pki / "master.pub", pki / "minions" / minion)
-        jid = str(20261121000000000000 + number)
-        digest = hashlib.sha256(jid.encode()).hexdigest()
-        folder = cache / "jobs" / digest[:2] / digest[2:]
-        folder.mkdir(parents=True)
-        (folder / "jid").write_text(jid, encoding="ascii")
-        load = {"jid": jid, "fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob", "user": "root", "ret": ""}
-        (folder / ".load.p").write_bytes(msgpack.packb(load, use_bin_type=False))
 
 
 QUERY = Benchmark(

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, exactly
+from benchmarks.turns import interleave
 from evil_minions import read_jobs, read_returns
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             master_options={"file_roots": {"base": [str(folder / "states")]}},
             pillar="none",
             postgres="none",
-            api=False,
+            api=None,
             minions=options.minions,
         )
         with Bed(settings) as bed:
@@ -68,7 +69,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             if done.returncode:
                 raise BenchmarkError(f"The waves ended too soon; what they said last: {done.stderr[-2000:].strip()}")
             replayed: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
-            return _outcome(options, recorded, replayed, _wire(fleet))
+            return _replayed(options, recorded, replayed, _wire(fleet))
 
 
 def _tree(folder: Path) -> None:
@@ -92,9 +93,7 @@ def _record(bed: Bed, path: Path, options: Options) -> list[dict[str, Any]]:
     log = bed.logs / "recorder.out"
     limit = Deadline(START_LIMIT_S)
     until(lambda: log.exists() and "Recording" in log.read_text(), limit, lambda: "The recorder doesn't listen.")
-    for turn in range(options.rounds):
-        bed.salt([REAL, "state.highstate", "--out=quiet"], timeout=120)
-        options.progress(turn + 1, options.rounds)
+    interleave({"real": lambda _: bed.salt([REAL, "state.highstate", "--out=quiet"], timeout=120)}, options)
     until(path.exists, Deadline(START_LIMIT_S), lambda: f"There is no recording: {log.read_text()}")
     answers: list[dict[str, Any]] = json.loads(path.read_text())["answers"]
     if len(answers) != options.rounds:
@@ -116,7 +115,7 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"p10": cuts[0], "p50": cuts[4], "p90": cuts[8]}
 
 
-def _outcome(
+def _replayed(
     options: Options, recorded: list[dict[str, Any]], replayed: dict[str, list[float]], wire: list[float]
 ) -> dict[Figure, Samples]:
     """Return the samples: percentiles of the replayed against those of the recorded."""

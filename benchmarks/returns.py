@@ -1,15 +1,12 @@
 """What one return costs the master: CPU of all its processes, by process, for jobs that all minions return at once.
 
-The minions are those of `benchmarks.return_pump`. A round is one job of `test.ping` for all of them; its CPU is what
+The minions are those of `harness.pump`. A round is one job of `test.ping` for all of them; its CPU is what
 the master's processes used from before the first return until the bus is quiet again. Publishing is no part of it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks import profile
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import ROOT, TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_least, at_most
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
+from harness.pump.client import Pump
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 PUBLISH_S = 300.0
 SETTLE_S = 0.5
 SETTLED_CPU_S = 0.05
-STOP_S = 10.0
 PROFILED_ROUNDS = 5
 HANDLER = {"rate_limiting": {"criteria": "capacity", "max_minion_jobs": 10**6}}
 ROLES = {
@@ -71,7 +68,7 @@ class Master:
                 master_options=limits,
                 pillar="none",
                 postgres="none",
-                api=False,
+                api=None,
             )
         )
 
@@ -79,17 +76,7 @@ class Master:
         """Start the master, then the pump."""
         with ExitStack() as stack:
             stack.enter_context(self.bed)
-            place = self.bed.master
-            argv = [place.request_port, self.options.minions, self.bed.temporary / "pump", place.pki_dir]
-            self._pump = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.return_pump", *map(str, argv), str(place.cache_dir)],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            stack.callback(self._stop)
-            self._answer()
+            self._pump = stack.enter_context(Pump(self.bed, self.options.minions, self.bed.temporary / "pump"))
             self._stack = stack.pop_all()
         return self
 
@@ -99,23 +86,9 @@ class Master:
         """Stop both."""
         self._stack.__exit__(kind, error, trace)
 
-    def _stop(self) -> None:
-        self._pump.kill()
-        self._pump.communicate(timeout=STOP_S)
-
-    def _answer(self) -> dict[str, Any]:
-        line = self._pump.stdout.readline() if self._pump.stdout else ""
-        if not line:
-            raise BenchmarkError(f"The returns to {self.name} failed; the traceback stands above.")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
     def returns(self, jid: str) -> None:
         """Let all minions return a job."""
-        if self._pump.stdin:
-            self._pump.stdin.write(json.dumps({"jid": jid}) + "\n")
-            self._pump.stdin.flush()
-        self._answer()
+        self._pump.returns(jid)
 
     def _settled(self) -> dict[str, float]:
         """Return the CPU seconds of each role once the master rests."""

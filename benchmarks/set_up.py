@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import ROOT
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples
 from benchmarks.turns import interleave
+from harness.paths import ROOT
 
 if TYPE_CHECKING:
     from benchmarks.options import Options

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks import profile
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 from harness.processes.deadline import Patience, until
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ class Admission:
         self.auto = auto
 
     def round(self, turn: int) -> Taken:
-        """Start a master and the fleet; return what it took to take all of them in."""
+        """Start a master and the fleet; return what it cost until every minion had its pillar."""
         with TemporaryDirectory(prefix="saltbed-") as folder:
             settings = BedSettings(
                 tree=TREES[self.tree],
                 folder=Path(folder),
                 minions=self.options.minions,
                 master_options={"auto_accept": self.auto},
-                api=False,
+                api=None,
             )
             with Bed(settings) as bed:
                 if not self.options.profile or turn:

@@ -13,15 +13,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import TREES
 from benchmarks.figure import Figure, Samples, exactly
 from benchmarks.fleet import cost_ms
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
+from harness.paths import TREES
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from evil_minions import Status, Transport
+    from evil_minions import Status
+    from harness.choices import Transport
 
 RAMP_UP_LIMIT_S = 300
 PATIENCE_S = 30
@@ -45,7 +46,7 @@ def measure(transport: Transport, options: Options) -> dict[Figure, Samples]:
             transport=transport,
             pillar="none",
             postgres="none",
-            api=False,
+            api=None,
         )
         with Bed(settings) as bed:
             start = time.monotonic()

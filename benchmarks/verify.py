@@ -12,18 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks import synthetic
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import ROOT
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.turns import interleave
+from harness.paths import ROOT
+from harness.results import synthetic
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
 
 JOBS = 1000
 RATE = 10
-# the command, and then the most memory that its process had: what the kernel tells a parent has the parent's own in it
+# the command, which then prints the peak of its memory: what the kernel tells the parent includes the parent's own
 COMMAND = """
 import sys
 from harness.__main__ import main
@@ -38,15 +39,10 @@ MEMORY = Figure("memory", "memory of that, at its highest", "MB", "max", aim=at_
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Write the run once, and verify it `options.rounds` times, each in a process of its own."""
-    seconds, memory = [], []
     with TemporaryDirectory(prefix="saltbed-") as name:
         folder = synthetic.write(Path(name), synthetic.Shape(options.minions, JOBS, RATE))
-        for turn in range(options.rounds):
-            took, mb = _verify(folder)
-            seconds.append(took)
-            memory.append(mb)
-            options.progress(turn + 1, options.rounds)
-    return {SECONDS: Samples(seconds), MEMORY: Samples(memory)}
+        found = interleave({"ours": lambda _: _verify(folder)}, options)["ours"]
+    return {SECONDS: Samples([seconds for seconds, _ in found]), MEMORY: Samples([memory for _, memory in found])}
 
 
 def _verify(folder: Path) -> tuple[float, float]:

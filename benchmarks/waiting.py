@@ -14,14 +14,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.contender import Contender
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.profile import profiled
 from benchmarks.turns import interleave
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
 
+TASK = "benchmarks.tasks.waiting"
 # of a return's text
 BYTES = 100
 # events a second: of more than these a stock command reads too few, until the bus drops it
@@ -39,7 +40,9 @@ def run(options: Options) -> dict[Figure, Samples]:
     """Wait `options.rounds` times with both trees, in both forms."""
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
         contenders = {
-            side: stack.enter_context(Contender(tree, "waiting", {"folder": str(Path(folder) / side), "bytes": BYTES}))
+            side: stack.enter_context(
+                SaltProcess(tree, "benchmarks.tasks.waiting", {"folder": str(Path(folder) / side), "bytes": BYTES})
+            )
             for side, tree in NAMES.items()
         }
 

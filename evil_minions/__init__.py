@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from evil_minions import pipe
-    from evil_minions.defaults import TRANSPORTS, Transport
+    from evil_minions.defaults import ID_FORMAT, TRANSPORTS, Transport
     from evil_minions.errors import ControlError, CryptoError, EvilMinionsError, SampleError
     from evil_minions.fleet.client import Control, connect, socket_path
     from evil_minions.fleet.selection import Selection
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from evil_minions.protocol.publication import decrypt
     from evil_minions.samples.files import read_decisions, read_jobs, read_returns, read_starts, read_tallies
     from evil_minions.samples.rows import DecisionRow, JobRow, ReturnRow, StartRow, TallyRow
+    from evil_minions.tables import Table, nearest, read_table
 
 __all__ = [
+    "ID_FORMAT",
     "TRANSPORTS",
     "Control",
     "ControlError",
@@ -41,6 +43,7 @@ __all__ = [
     "Selection",
     "StartRow",
     "Status",
+    "Table",
     "TallyRow",
     "Transport",
     "auth",
@@ -48,11 +51,13 @@ __all__ = [
     "decrypt",
     "envelope",
     "load_pool",
+    "nearest",
     "pipe",
     "read_decisions",
     "read_jobs",
     "read_returns",
     "read_starts",
+    "read_table",
     "read_tallies",
     "socket_path",
     "zmtp",
@@ -60,7 +65,7 @@ __all__ = [
 
 # module: the public names that come from it; a module may be public itself
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
-    "defaults": ("TRANSPORTS", "Transport"),
+    "defaults": ("ID_FORMAT", "TRANSPORTS", "Transport"),
     "errors": ("ControlError", "CryptoError", "EvilMinionsError", "SampleError"),
     "fleet.client": ("Control", "connect", "socket_path"),
     "fleet.selection": ("Selection",),
@@ -73,6 +78,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "protocol.zmtp": (),
     "samples.files": ("read_decisions", "read_jobs", "read_returns", "read_starts", "read_tallies"),
     "samples.rows": ("DecisionRow", "JobRow", "ReturnRow", "StartRow", "TallyRow"),
+    "tables": ("Table", "nearest", "read_table"),
 }
 
 

@@ -12,59 +12,62 @@ from typing import TYPE_CHECKING, Any
 
 from harness import interrupt
 from harness.bed import capacity
-from harness.bed.settings import BedSettings
 from harness.bed.tree import Tree
-from harness.containers.stage import Containers
+from harness.choices import minion_ids
+from harness.containers.backend import ContainerBackend
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
-from harness.load.stage import Job, Local
-from harness.processes.process import PACKAGES
+from harness.load.job import Job
+from harness.load.local import LocalBackend
+from harness.paths import TREES
 from harness.report import page
 from harness.results import machine, result, runs
 from harness.samples import read_clocks
 from harness.scenarios import fleet, labels, targets
 from harness.scenarios import scenario as scenarios
+from harness.told import shown_path
 from harness.verify import verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from harness.containers.stage import Settings
+    from harness.containers.settings import ContainerSettings
+    from harness.load.backend import Backend
     from harness.load.remote import Remote
-    from harness.load.stage import Stage
     from harness.progress import Progress
     from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
 
-TREES = {"stock": PACKAGES / "build" / "stock", "patched": PACKAGES / "salt"}
-
 
 @dataclass(frozen=True)
-class Order:
-    """What a user asked for: a scenario by name or file, the trees, changes to it, and where run folders go.
+class RunRequest:
+    """A load run as its user asks for it."""
 
-    `trees` are those with a name, and any folder with another Salt, which results call "other"; the same tree may be
-    there twice, and each is run `repeats` times. `command` is the command line that repeats it. `workers` is the number
-    of processes that send the requests. With `docker` the bed is made of containers. `remote` are workers of other
-    hosts that send a part of the requests.
-    """
-
+    # a name, or the path of a file
     scenario: str
+    # names of `TREES`, or folders with another Salt, which results call "other"; a tree may be there twice
     trees: tuple[str, ...]
+    # where run folders go
     folder: Path
+    # the command line that repeats it
     command: str
+    # these three replace what the scenario says
     minions: int | None = None
     seed: int | None = None
     transport: str | None = None
+    # how many processes here send the requests
     workers: int = 1
-    docker: Settings | None = None
+    # how the bed is made of containers; None for a bed of processes
+    docker: ContainerSettings | None = None
+    # workers of other hosts, which send a part of the requests
     remote: Remote | None = None
+    # how often each tree is run
     repeats: int = 1
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FinishedRun:
     """What a finished run left: its folder and its result."""
 
     folder: Path
@@ -85,12 +88,12 @@ def find(tree: str) -> tuple[str, Path]:
     return name, path
 
 
-def _check_files(order: Order, scenario: Scenario, folder: Path) -> None:
+def _check_files(request: RunRequest, scenario: Scenario, folder: Path) -> None:
     """Raise SettingsError if a file or folder that the scenario names is not there, or not for the master to see."""
     fleet.resolve(scenario.fleet, folder)
-    for tree in order.trees:
+    for tree in request.trees:
         options = fleet.resolve_roots(scenario.master_options(tree), folder)
-        if order.docker and any(name in options for name in fleet.ROOTS):
+        if request.docker and any(name in options for name in fleet.ROOTS):
             raise SettingsError(
                 f"A master in a container has no folders of this machine: run {scenario.name} without --docker."
             )
@@ -114,7 +117,7 @@ def turn(trees: Sequence[str], number: int) -> list[str]:
     return order[::-1] if number % 2 else order
 
 
-def run(order: Order, progress: Progress, when: datetime) -> Outcome:
+def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
     """Run a scenario on each tree, one after the other, each on a bed of its own; `when` is now, in UTC.
 
     With repeats the trees take turns, see `turn`.
@@ -122,40 +125,42 @@ def run(order: Order, progress: Progress, when: datetime) -> Outcome:
     Raises SettingsError before anything is started, HarnessError if a run fails. What a failed or interrupted run
     left stays in its folder, whose `run.json` says so.
     """
-    file = scenarios.find(order.scenario)
-    scenario = scenarios.load(file).changed(minions=order.minions, seed=order.seed, transport=order.transport)
-    _check_files(order, scenario, file.parent)
-    if order.remote:
-        order.remote.check(scenario)
-    targets.check(scenario, BedSettings(Path(), Path(), minions=scenario.minions).minion_ids())
-    trees = labelled(order.trees)
-    # of other machines nothing is known
-    if not order.docker:
+    file = scenarios.find(request.scenario)
+    scenario = scenarios.load(file).changed(minions=request.minions, seed=request.seed, transport=request.transport)
+    _check_files(request, scenario, file.parent)
+    if request.remote:
+        request.remote.check(scenario)
+    targets.check(scenario, minion_ids(scenario.minions))
+    trees = labelled(request.trees)
+    # the limits of other machines are not known
+    if not request.docker:
         need = capacity.check(scenario.largest, pillars=scenario.pillar == "sql")
         if need.minions >= capacity.WORTH_TELLING:
             progress.say(f"{need.told}.")
-    if order.docker:
+    if request.docker:
         _check_movable(trees)
     with interrupt.held() as release:
-        folder = runs.create(order.folder, when, scenario, file, tuple(trees), order.command, repeats=order.repeats)
+        folder = runs.create(
+            request.folder, when, scenario, file, tuple(trees), request.command, repeats=request.repeats
+        )
         with _noted(folder, progress):
             # from here on whatever comes is noted in the folder
             release()
-            return _run(order, progress, scenario, file, trees, folder)
+            return _run(request, progress, scenario, file, trees, folder)
 
 
 def _run(
-    order: Order, progress: Progress, scenario: Scenario, file: Path, trees: Mapping[str, Path], folder: Path
-) -> Outcome:
+    request: RunRequest, progress: Progress, scenario: Scenario, file: Path, trees: Mapping[str, Path], folder: Path
+) -> FinishedRun:
     """Run a scenario on each tree, in its folder."""
-    facts = {**machine.facts(trees), "bed": {"made_of": _made_of(order)}}
+    facts = {**machine.facts(trees), "bed": {"made_of": _made_of(request)}}
     _write_facts(folder, facts)
     progress.say(f"{scenario.name}: {scenario.description}")
-    if order.remote:
-        progress.say(order.remote.told)
-    template = Job("", folder, scenario, folder / "scenario.toml", folder, file.parent, order.workers, order.remote)
-    _run_all(order, trees, template, facts, progress)
-    return Outcome(folder, _evaluate(folder, progress))
+    if request.remote:
+        progress.say(request.remote.told)
+    template = Job("", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, request.remote)
+    _run_all(request, trees, template, facts, progress)
+    return FinishedRun(folder, _evaluate(folder, progress))
 
 
 @contextlib.contextmanager
@@ -167,11 +172,11 @@ def _noted(folder: Path, progress: Progress) -> Iterator[None]:
             runs.end(folder, "finished")
     except KeyboardInterrupt:
         runs.end(folder, "interrupted")
-        progress.say(f"Interrupted; samples and logs so far are in {shown(folder)}.")
+        progress.say(f"Interrupted; samples and logs so far are in {shown_path(folder)}.")
         raise
     except HarnessError as error:
         _note_failed(folder, str(error))
-        progress.say(f"The run failed; its samples and logs are in {shown(folder)}.")
+        progress.say(f"The run failed; its samples and logs are in {shown_path(folder)}.")
         raise
     except BrokenPipeError as error:
         # nobody reads the progress any more
@@ -204,13 +209,15 @@ def _evaluate(folder: Path, progress: Progress) -> Result:
     return found
 
 
-def _run_all(order: Order, trees: Mapping[str, Path], template: Job, facts: dict[str, Any], progress: Progress) -> None:
+def _run_all(
+    request: RunRequest, trees: Mapping[str, Path], template: Job, facts: dict[str, Any], progress: Progress
+) -> None:
     """Run each tree in its turn, as `template` says for all; what is learned meanwhile joins the `facts` of the run."""
     folder, made = template.folder, facts["bed"]
     loads: dict[str, list[float]] = {}
-    for number, name in _turns(tuple(trees), order.repeats):
-        if order.repeats > 1:
-            progress.say(f"{name}: repeat {number} of {order.repeats}")
+    for number, name in _turns(tuple(trees), request.repeats):
+        if request.repeats > 1:
+            progress.say(f"{name}: repeat {number} of {request.repeats}")
         job = replace(template, name=name, tree=trees[name], folder=runs.place(folder, name, number))
 
         def note(source: str, name: str = name) -> None:
@@ -221,7 +228,7 @@ def _run_all(order: Order, trees: Mapping[str, Path], template: Job, facts: dict
         loads.setdefault(name, []).append(os.getloadavg()[0])
         facts["trees"][name]["load_average"] = round(median(loads[name]), 2)
         _write_facts(folder, facts)
-        load.run(job, progress, _place(order, progress), note)
+        load.run(job, progress, _place(request, progress), note)
         others = [f"{clock.name} {clock.offset_s:+.3f} s" for clock in read_clocks(job.samples) if clock.offset_s]
         if others:
             made.setdefault("clocks", {})[name] = ", ".join(others)
@@ -248,20 +255,15 @@ def _check_movable(trees: Mapping[str, Path]) -> None:
             )
 
 
-def _made_of(order: Order) -> str:
+def _made_of(request: RunRequest) -> str:
     """Return what the bed is made of, for those who compare runs."""
-    if not order.docker:
+    if not request.docker:
         return "processes"
-    engines = 1 + len(order.docker.engines)
-    return f"containers on {order.docker.base}, {order.docker.fleets * engines} with minions, engines: {engines}"
+    engines = 1 + len(request.docker.engines)
+    return f"containers on {request.docker.base}, {request.docker.fleets * engines} with minions, engines: {engines}"
 
 
-def _place(order: Order, progress: Progress) -> Callable[[Job], Stage]:
+def _place(request: RunRequest, progress: Progress) -> Callable[[Job], Backend]:
     """Return what makes the place where a job is run."""
-    settings = order.docker
-    return (lambda job: Containers(job, settings, progress.say)) if settings else Local
-
-
-def shown(path: Path) -> str:
-    """Return a path as short as the working folder allows."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    settings = request.docker
+    return (lambda job: ContainerBackend(job, settings, progress.say)) if settings else LocalBackend

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.samples import ClockSample
+from harness.samplerows import ClockSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable

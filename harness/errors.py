@@ -15,6 +15,7 @@ message is one sentence that says what to do next.
     │   ├── MasterError           the master did not start
     │   └── WardenError           the process that owns the bed's processes is gone
     ├── ProcessError              a process of the bed ended, or did not end in time
+    ├── SaltProcessError          a process that does tasks with one Salt ended, or a task of it failed
     └── RunError                  a load run could not be completed
 """
 
@@ -31,7 +32,7 @@ FULL = (
     "disk."
 )
 
-# what another folder would mend
+# errors for which another folder helps
 REFUSED = frozenset(
     {
         errno.EACCES,
@@ -96,6 +97,10 @@ class WardenError(StartError):
 
 class ProcessError(HarnessError):
     """A process of the bed ended, or did not end in time."""
+
+
+class SaltProcessError(HarnessError):
+    """A process that does tasks with one Salt ended, or a task of it failed."""
 
 
 class RunError(HarnessError):

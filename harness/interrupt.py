@@ -55,7 +55,7 @@ def held() -> Iterator[Callable[[], None]]:
 
 def _handle(handler: Callable[[int, FrameType | None], None]) -> None:
     for number in SIGNALS:
-        # a shell that starts a command in the background may have it ignore Ctrl-C
+        # a command that a shell started in the background may ignore Ctrl-C
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.bed import Bed
-from harness.bed.settings import WITHOUT_API
+from harness.choices import WITHOUT_API
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

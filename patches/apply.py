@@ -55,7 +55,7 @@ def make(repository: Repository, *, keep_edits: bool = False, discard: bool = Fa
     base, series, tree = read_base(layout), read_series(layout), Tree(repository)
     state = settle(tree)
     if state is not None and not (layout.salt / ".gitignore").exists():
-        # salt/ was deleted, or emptied: what is missing is no edit
+        # salt/ was deleted or emptied, so missing files are no edits
         layout.salt.mkdir(exist_ok=True)
         tree.restore_missing()
     edits = () if state is None else tree.edits()

@@ -59,7 +59,7 @@ def _commit(repository: Repository, patches: Iterable[Patch], wish: Commits, *, 
     with repository.scratch(wish.base, checkout=checkout) as git:
         for patch in patches:
             names = {name: changelog.numbered(name, (wish.numbers or {}).get(patch.topic)) for name in patch.files}
-            # first what is new: a patch for another release may change it there
+            # new files come first, as a patch for another release may change them
             bring(repository, git, patch, names)
             repository.apply(git, (patch.without_ours(),))
             env = {"GIT_COMMITTER_DATE": git.text("log", "-1", "--format=%aI")}

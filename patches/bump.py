@@ -212,7 +212,7 @@ def _finish(repository: Repository, carrier: Carrier, state: State, target: Base
     copies = keep_uncommitted(layout, rebased)
     written = write_series(layout, rebased)
     write_base(layout, target)
-    # only now: killed before, it is continued
+    # removed last: a command that is killed before can be continued
     _remove(repository)
     made = make(repository)
     return Bumped(state.base, target, range_diff, written, emptied, made.tree, left_out, copies)

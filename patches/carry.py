@@ -80,7 +80,7 @@ class Carrier:
             if self.git.attempt(*PICK, "-X", "theirs", one.commit).code:
                 stuck = self._leave_out(one)
                 if stuck:
-                    # both brought the file, or it changed its kind
+                    # both sides added the file, or it became another kind of file
                     self.git.run("checkout", "--theirs", "--", *(f":(literal){name}" for name in stuck))
                     self.git.run("add", "--update")
                 self._commit()

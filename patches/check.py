@@ -72,14 +72,14 @@ def check(repository: Repository) -> Findings:
     found += _parts(repository, series, state)
     found += _versions(repository, series, state)
     for release in releases(layout):
-        # raises when it names what is not there
+        # raises when the series names a topic that has no patch
         read_kept(layout, release)
     skipped = ("tracked: this folder is not a git checkout of the project",) if tracked is None else ()
     return Findings(tuple(found), skipped)
 
 
 def incomplete(repository: Repository, series: Series, state: State, topics: Iterable[str]) -> tuple[Finding, ...]:
-    """Find what some topics lack of what upstream asks of a pull request: text, trailers, changelog entry, test."""
+    """Find what topics lack that upstream asks of a pull request: text, trailers, changelog entry, test."""
     wanted = set(topics)
     found = [finding for topic in series.topics if topic in wanted for finding in _message(topic, series)]
     return (*found, *(one for one in _parts(repository, series, state) if one.subject in wanted))
@@ -106,7 +106,7 @@ def _tracked(tree: Tree, series: Series, state: State, tracked: tuple[str, ...] 
     present = set(tree.new_files())
     for path in sorted(set(tracked or ()) & upstream.keys()):
         yield Finding("tracked", path, "is upstream's and must not be committed: run 'git rm --cached' on it")
-    # what is deleted and belongs to no topic any more only waits for a commit
+    # a deleted file of no topic only waits for a commit
     salt = tree.repository.layout.salt
     there = {path for path in tracked or () if os.path.lexists(salt / path)}
     for path in sorted((there | present) - upstream.keys() - listed.keys()):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patches import commands
+from patches.commands import registry as commands
 from patches.errors import PatchesError, UnsavedEditsError
 from patches.layout import Layout
 from patches.lock import TREE, locked
@@ -160,7 +160,7 @@ def _add_checks(add: Add) -> None:
 
 
 def _add_table(command: argparse.ArgumentParser) -> None:
-    """Add the options of what tries topics on other releases."""
+    """Add the options for trying topics on other releases."""
     command.add_argument("--output", type=Path, metavar="DIR", help="folder for what applies (default: build/fits)")
     command.add_argument("--markdown", action="store_true", help="print a table for a page")
 
@@ -177,19 +177,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     repository = Repository(layout)
     try:
         if options.command in commands.UNLOCKED:
-            outcome = commands.UNLOCKED[options.command](repository, options)
+            result = commands.UNLOCKED[options.command](repository, options)
         else:
             with locked(layout, commands.OWN_LOCKS.get(options.command, TREE)):
-                outcome = commands.LOCKED[options.command](repository, options)
+                result = commands.LOCKED[options.command](repository, options)
     except PatchesError as error:
         return _fail(error, as_json=options.json)
-    for text in outcome.warnings:
+    for text in result.warnings:
         print(f"patches: warning: {text}", file=sys.stderr)
     if options.json:
-        print(json.dumps({"format": 1, "command": options.command, **outcome.data}, indent=1))
-    elif outcome.lines:
-        print("\n".join(outcome.lines))
-    return outcome.code
+        print(json.dumps({"format": 1, "command": options.command, **result.data}, indent=1))
+    elif result.lines:
+        print("\n".join(result.lines))
+    return result.code
 
 
 def _fail(error: PatchesError, *, as_json: bool) -> int:

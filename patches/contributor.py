@@ -36,7 +36,7 @@ NOBODYS += ("corp", "example.com", "example.net", "example.org", "(none)")
 # accounts of systems and of build services
 MACHINES = ("root", "nobody", "daemon", "runner", "jenkins", "buildbot", "gitlab-runner", "ci")
 NO_REPLY = re.compile(r"no[-_.]?reply")
-# what GitHub gives to a person who hides the address, and to nobody else but bots
+# addresses that GitHub gives to people who hide theirs, and to bots
 HIDDEN = "users.noreply.github.com"
 ADVICE = """run 'git config --global user.name "NAME"' and 'git config --global user.email ADDRESS' with your own."""
 

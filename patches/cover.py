@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from patches.patch import Patch
 
-# a paragraph of the message that tells figures
+# a paragraph of the message that has figures in it
 MEASURED = re.compile(r"^(Measured|Figures)\b")
 LINK = re.compile(r"https?://[^\s()]+")
 ITEM = re.compile(r"^(- |\d+\. )")

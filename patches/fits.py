@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from patches.series import Series
     from patches.state import State
 
-# what a user of the code does without
+# parts of a topic that no user of the code needs
 BESIDE = ("doc/", "tests/")
 NAME = re.compile(r"\bsalt(?:\.[A-Za-z_]\w*)+")
 

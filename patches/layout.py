@@ -117,7 +117,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
         os.chmod(name, 0o644)  # noqa: PTH101 - mkstemp gives a name, and makes it private
-        os.replace(name, path)  # noqa: PTH105
+        os.replace(name, path)  # noqa: PTH105 - in the words of the system call
     except BaseException:
-        os.unlink(name)  # noqa: PTH108
+        os.unlink(name)  # noqa: PTH108 - in the words of the system call
         raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# what a shell says of a program that SIGPIPE ended, as it ends most programs here
+# the exit code of a program that SIGPIPE ended, as a shell reports it
 CODE: Final = 128 + 13
 
 
@@ -21,12 +21,12 @@ def run(command: Callable[[], int]) -> int:
         try:
             return command()
         finally:
-            # here rather than when the interpreter ends, where nobody can catch it
+            # flushed here, as an error at the end of the interpreter can't be caught
             sys.stdout.flush()
     except BrokenPipeError:
         if not unread():
             raise
-        # what is still buffered is to go nowhere
+        # the rest of the output is dropped
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):

@@ -73,8 +73,8 @@ def unpack(layout: Layout, base: Base, target: Path) -> None:
             raise FetchError(f"{archive} does not hold the folder salt-{base.version}: pin another release.")
         old = Path(name) / "old"
         if target.exists():
-            os.replace(target, old)  # noqa: PTH105
-        os.replace(top, target)  # noqa: PTH105
+            os.replace(target, old)  # noqa: PTH105 - in the words of the system call
+        os.replace(top, target)  # noqa: PTH105 - in the words of the system call
 
 
 def _extract(archive: tarfile.TarFile, target: Path) -> None:

@@ -34,9 +34,9 @@ FOREIGN = "/plugin/"
 # nothing was rewritten, or something
 REWRITTEN = (0, 1)
 BANDIT = ("--quiet", "-lll", "--skip=B701,B324", "--format=custom", "--msg-template={relpath}:{line}: {test_id} {msg}")
-# pylint takes seconds for a long file of upstream's, and what few lines hold, people see
+# pylint takes seconds for a long file of upstream's; reviewers see what is wrong in a few lines
 FEW_LINES = 12
-# where a message of pylint's stands, and where it says that something else stands
+# the places in a message of pylint: its own, and the one that it refers to
 LINE = re.compile(r":\d+:\d*:|\bline \d+\b")
 
 
@@ -100,7 +100,7 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
         )
         verdicts.append(Verdict(linter, run.returncode, (run.stdout + run.stderr).strip()))
     oldest = f"--target={'.'.join(map(str, OLDEST_PYTHON))}-"
-    # a script only, beside its Python
+    # vermin is a script beside Python, and no module that can be run
     vermin = [str(Path(python).with_name("vermin")), oldest, "--violations", "--quiet", "--format", "parsable"]
     verdicts.append(_less_theirs("vermin", vermin, layout, names))
     verdicts.append(_less_theirs("bandit", [python, "-m", "bandit", *BANDIT], layout, names))
@@ -177,7 +177,7 @@ def _less_theirs(linter: str, command: list[str], layout: Layout, names: tuple[s
 def _messages(output: str, tree: Path) -> list[str]:
     """Give the messages about files of a tree, without headings and sums; files are named from the tree on."""
     lines = [line.removeprefix(f"{tree}/") for line in output.splitlines() if not line.startswith("*")]
-    # after it comes the name of a file that differs each time; vermin ends each file and all with a sum
+    # cut before the name of a temporary file, which differs each time; lines with ::: are sums that vermin prints
     return [line.partition(" Please open an issue")[0] for line in lines if ":::" not in line]
 
 

@@ -108,7 +108,7 @@ def _refuse(repository: Repository, topic: str, patches: Iterable[Patch], number
 
 @dataclass(frozen=True)
 class _Sender:
-    """Who sends what of which tree."""
+    """What is sent, by whom, and of which tree."""
 
     repository: Repository
     series: Series

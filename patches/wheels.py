@@ -20,7 +20,7 @@ from patches.errors import ToolError, UsageError
 if TYPE_CHECKING:
     from patches.layout import Layout
 
-# wheels are archives, whose files have a time: 1 January 2026
+# the time of all files in a wheel: 1 January 2026
 EPOCH = "1767225600"
 # what a wheel is made of
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "src")

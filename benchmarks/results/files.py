@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import DamagedFile
-from benchmarks.outcome import FORMAT
+from benchmarks.measurement import FORMAT
 from benchmarks.results.row import Row, Section, read_source
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _section(benchmark: Benchmark, path: Path) -> Section:
 def _row(figure: Figure, found: dict[str, Any] | None, source: Source, minions: int) -> Row:
     """Return the row of one figure; words and aims are the code's, numbers the file's."""
     if found is None:
-        # younger than the file
+        # the figure is newer than the file
         return Row(figure.title(minions), figure.unit, source.command, figure.aim)
     if (found["unit"], found["statistic"]) != (figure.unit, figure.statistic):
         raise ValueError(figure.key)

@@ -60,7 +60,7 @@ CHOSEN = (
     Chosen("livelock", fields=(*FIELDS, "peak_memory_mb.MWorkerQueue")),
     Chosen("fifty-jobs", fields=(*FIELDS, "peak_memory_mb.MWorkerQueue")),
     Chosen("day-of-trouble"),
-    # stock does not survive it for long enough to be compared; of one request there is no median
+    # stock Salt breaks down before there is something to compare; one request has no median
     Chosen("ten-thousand", trees=("patched",), fields=tuple(name for name in FIELDS if name != "client_latency_s.p50")),
 )
 
@@ -104,11 +104,11 @@ def _newest(chosen: Chosen, scenario: Scenario, folder: Path) -> tuple[dict[str,
             run = runs.read(path.parent)
             if run.status != "finished" or not set(chosen.trees) <= set(run.trees):
                 continue
-            # what a run of another version measured is called the same and may mean something else
+            # in results of another format a field of the same name may mean something else
             if json.loads(path.read_text(encoding="utf-8"))["format"] != results.FORMAT:
                 continue
             values = results.load(path.parent)
-            # the report of such a run says that it is not to be believed; one without a verdict was never verified
+            # such a run disagrees with its samples, or was never verified
             if values.get("disagrees", True):
                 continue
             facts = json.loads((path.parent / "environment.json").read_text(encoding="utf-8"))

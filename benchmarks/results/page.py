@@ -36,7 +36,7 @@ DIGEST = re.compile(r"<!-- sha256 of all above: (?P<digest>[0-9a-f]{64}) -->\n\Z
 HUNDRED = 100
 KEPT = "kept"
 MET = {True: "yes", False: "**no**", None: ""}
-# a bar that is not part of a cell
+# a bar between two cells: those within a cell are escaped
 SEPARATOR = re.compile(r"(?<!\\)\|")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from benchmarks.figure import Aim
 
-# of a machine: what makes another machine of it
+# keys that have to be equal for the same machine
 MACHINE = ("processor", "cores", "memory_gb", "distribution", "python")
 
 

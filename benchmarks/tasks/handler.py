@@ -10,7 +10,7 @@ import multiprocessing
 import tempfile
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 import salt.config
@@ -24,7 +24,12 @@ import salt.payload
 import salt.utils.event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+    from multiprocessing.synchronize import Event
+
+    from salt.job_handler.process import Handler
+
+T = TypeVar("T")
 
 RETURN = {"fun": "test.ping", "fun_args": [], "return": True, "retcode": 0, "success": True, "cmd": "_return"}
 
@@ -45,7 +50,7 @@ class Bus:
 class Listener:
     """What a feed tells: passes returns on to a queue manager, as the handler does."""
 
-    def __init__(self, manager: Any) -> None:  # noqa: ANN401 - Salt has no annotations
+    def __init__(self, manager: salt.job_handler.manager.QueueManager) -> None:
         """Take the manager."""
         self.manager = manager
 
@@ -97,7 +102,7 @@ def decide(minions: int, rounds: int) -> dict[str, list[float]]:
     return found
 
 
-async def _with_handler(opts: dict[str, Any], work: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+async def _with_handler(opts: dict[str, Any], work: Callable[[Handler], Awaitable[T]]) -> T:
     handler = salt.job_handler.process.Handler(opts, "benchmark")
     handler.bus.event, handler.bus.channels = Bus(), [Bus()]
     await handler.start()
@@ -108,8 +113,8 @@ async def _with_handler(opts: dict[str, Any], work: Callable[[Any], Any]) -> Any
         handler.journal.close()
 
 
-def _serve(opts: dict[str, Any], ready: Any) -> None:  # noqa: ANN401
-    async def forever(handler: Any) -> None:  # noqa: ANN401
+def _serve(opts: dict[str, Any], ready: Event) -> None:
+    async def forever(handler: Handler) -> None:
         ready.set()
         while True:
             await asyncio.sleep(0.1)
@@ -153,7 +158,7 @@ def queue(minions: int, jobs: int) -> float:
         return float(asyncio.run(_with_handler(options(folder, max_queue_size=jobs), partial(_fill, minions, jobs))))
 
 
-async def _fill(minions: int, jobs: int, handler: Any) -> float:  # noqa: ANN401
+async def _fill(minions: int, jobs: int, handler: Handler) -> float:
     handler.manager.orders.paused = True
     packed = salt.payload.dumps(ids(minions), use_bin_type=True)
     before = psutil.Process().memory_info().rss

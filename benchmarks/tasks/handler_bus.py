@@ -25,6 +25,13 @@ from benchmarks.tasks.handler import RETURN, Bus, ids, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.connection import Connection
+    from multiprocessing.sharedctypes import Synchronized
+
+    from salt.job_handler.process import Handler
+
+    # when the load begins, in seconds since the epoch; 0 until it is known
+    Begin = Synchronized[float]
 
 MINIONS = 10_000
 BEAT_S = 0.01
@@ -34,7 +41,7 @@ PATIENCE_S = 60.0
 class Heard:
     """Takes the time of each return that the handler is told of, and passes it on."""
 
-    def __init__(self, handler: Any, rate: int) -> None:  # noqa: ANN401 - Salt has no annotations
+    def __init__(self, handler: Handler, rate: int) -> None:
         """Stand between a handler and its feed."""
         self.rate = rate
         self.start = 0.0
@@ -55,7 +62,7 @@ class Heard:
         """Note how long ago the return was due."""
         number = int(jid) * MINIONS + int(minion[7:12])
         if not number % MINIONS:
-            # the one after the next: a master waits for a few jobs at a time
+            # the job after the next one, as a master has a few jobs at a time
             self.charge(int(jid) + 2)
         self.lags.append(time.time() - self.start - number / self.rate)
         self._pass_on(jid, minion)
@@ -66,11 +73,11 @@ def _bus(opts: dict[str, Any]) -> None:
     channel._publish_daemon()  # noqa: SLF001 - what the master's process manager calls
 
 
-def _handler(opts: dict[str, Any], rate: int, total: int, begin: Any, answer: Any) -> None:  # noqa: ANN401
+def _handler(opts: dict[str, Any], rate: int, total: int, begin: Begin, answer: Connection) -> None:
     answer.send(asyncio.run(_listen(opts, rate, total, begin, answer)))
 
 
-async def _listen(opts: dict[str, Any], rate: int, total: int, begin: Any, answer: Any) -> dict[str, Any]:  # noqa: ANN401
+async def _listen(opts: dict[str, Any], rate: int, total: int, begin: Begin, answer: Connection) -> dict[str, Any]:
     handler = salt.job_handler.process.Handler(opts, "benchmark")
     handler.bus.event, handler.bus.channels = Bus(), [Bus()]
     heard = Heard(handler, rate)
@@ -101,7 +108,7 @@ async def _listen(opts: dict[str, Any], rate: int, total: int, begin: Any, answe
     }
 
 
-def _fire(path: str, rate: int, total: int, begin: Any) -> None:  # noqa: ANN401
+def _fire(path: str, rate: int, total: int, begin: Begin) -> None:
     """Fire all events at their times, those of a beat together, as workers do that each have a few."""
     fleet = ids(MINIONS)
     frames = [
@@ -164,7 +171,7 @@ def _wait(path: Path) -> None:
         if time.monotonic() > until:
             raise RuntimeError("the event bus did not start")
         time.sleep(0.05)
-    # bound is not yet listening
+    # the socket's file is there a moment before it accepts connections
     time.sleep(0.5)
 
 

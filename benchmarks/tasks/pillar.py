@@ -19,7 +19,7 @@ def prepare(settings: dict[str, Any]) -> Callable[[str], Callable[[], str]]:
     opts = salt.config.master_config(None)
     opts.update({"postgres": settings["postgres"], "optimization_order": [0]})
     fetch = salt.loader.pillars(opts, {})["postgres"]
-    # as a master has it; before, Salt keeps every line that it may have to log
+    # as in a master; without it Salt keeps all log lines in memory until logging is set up
     logging.getLogger().setLevel(logging.WARNING)
 
     def compile_one(minion_id: str) -> Callable[[], str]:

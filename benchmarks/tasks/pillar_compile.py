@@ -16,7 +16,7 @@ import salt.pillar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# what a database answers, without the database
+# stands for the answer of a database
 EXT_PILLAR = """import json
 
 

@@ -49,7 +49,7 @@ def prepare(settings: dict[str, Any]) -> Callable[[str, int, float], float]:
 
 
 class _Feeder:
-    """Events on their way to whoever waits."""
+    """Events on their way to the processes that wait."""
 
     def __init__(self, length: int, framed: Callable[[bytes], bytes]) -> None:
         self._length = length
@@ -114,7 +114,7 @@ class _Command:
 
     def __init__(self, opts: dict[str, Any], length: int) -> None:
         self._opts = opts
-        # who sends to the bus frames in another way than the bus itself
+        # messages to the bus are framed in another way than those from it
         self._feeder = _Feeder(length, salt.transport.frame.frame_msg_ipc)
         Path(opts["sock_dir"]).mkdir(parents=True)
         server = salt.transport.ipc_publish_server("master", opts)

@@ -9,7 +9,7 @@ from typing import Final
 from evil_minions.behaviour.behaviour import Behaviour, behaviour_of
 from evil_minions.behaviour.sequel import SWITCH
 from evil_minions.errors import UsageError
-from evil_minions.tables import read
+from evil_minions.tables import read_table
 
 FOLDER: Final = Path(__file__).parent.parent / "data" / "behaviours"
 _SUFFIX: Final = ".toml"
@@ -61,7 +61,7 @@ def family(name: str | Path, beside: Path | None = None) -> dict[Path, Behaviour
         path = waiting.pop()
         if path in found:
             continue
-        behaviour = behaviour_of(read(path), path.stem)
+        behaviour = behaviour_of(read_table(path), path.stem)
         found[path] = behaviour
         for rule in (*behaviour.rules, *behaviour.timers):
             if rule.sequel.kind == SWITCH:

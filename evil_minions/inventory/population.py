@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.inventory.grains import Choice, Grains, Template, load_template
-from evil_minions.tables import Table, read
+from evil_minions.tables import Table, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ def load_population(path: Path = DEFAULT) -> Template:
         UsageError: if it can't be read, or makes no sense.
 
     """
-    table = read(path).allow("format", "description", "domain", "systems", "grains")
+    table = read_table(path).allow("format", "description", "domain", "systems", "grains")
     if table.count("format", FORMAT) != FORMAT:
         raise table.error("format", f"is {table.values['format']!r}, but has to be {FORMAT}")
     base = load_template()

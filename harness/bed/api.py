@@ -17,16 +17,18 @@ import yaml
 
 from harness.bed.master import LOGS
 from harness.processes import pressure
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
-from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from harness.bed.master import Master
     from harness.bed.tree import Tree
-    from harness.processes.process import Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 READY_S = 60.0
 ANSWER_S = 10.0
@@ -56,7 +58,7 @@ class Api:
 
     @property
     def name(self) -> str:
-        """Return what its process is called."""
+        """Return the name of its process."""
         return "salt-api" if self.number == 1 else f"salt-api-{self.number}"
 
     def options(self, api_options: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +106,16 @@ def start(api: Api, tree: Tree, config_dir: Path, environment: Mapping[str, str]
         layer=Layer.API,
     )
     return processes.start(api.name, command)
+
+
+def start_beside(api: Api, master: Master, tree: Tree, environment: Mapping[str, str], processes: Processes) -> Process:
+    """Start a process of salt-api for a master; all but the first have a configuration of their own."""
+    folder = master.config_dir
+    if api.number > 1:
+        config = yaml.safe_load((folder / "master").read_text(encoding="utf-8"))
+        folder = master.home / api.name
+        write(api, config, folder)
+    return start(api, tree, folder, environment, processes)
 
 
 def login(api: Api) -> str:

@@ -10,30 +10,27 @@ see `harness.processes.warden`; what must go lies in one temporary folder; what 
 
 from __future__ import annotations
 
-import errno
 import itertools
 import logging
 import os
-import shutil
-import signal
 from contextlib import ExitStack
-from dataclasses import dataclass
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg2
-import yaml
 
 from harness.bed import api, fleet, master, minion, settings
+from harness.bed.losses import LOSSES
 from harness.bed.settings import BedSettings
 from harness.bed.tree import Tree
 from harness.database import schema as database
 from harness.database import sources
 from harness.database.postgres import Place, first_line
-from harness.errors import DiskError, ProcessError, StartError, disk_error, is_full
+from harness.errors import DiskError, StartError, disk_error, is_full
 from harness.processes import monitor
+from harness.processes.command import Command, own_environment
 from harness.processes.ports import Ports
-from harness.processes.process import PACKAGES, Command, Process, Processes
+from harness.processes.processes import Processes
 from harness.processes.watch import Watch
 
 if TYPE_CHECKING:
@@ -46,31 +43,15 @@ if TYPE_CHECKING:
     from harness.bed.fleet import Fleet
     from harness.bed.master import Master
     from harness.database.postgres import Postgres
+    from harness.processes.monitor import Monitor
+    from harness.processes.process import Process
 
-__all__ = ["Bed", "BedSettings", "Monitor"]
+__all__ = ["Bed", "BedSettings"]
 
 LOG = logging.getLogger(__name__)
 SCALE = database.Scale()
 CLI_S = 60.0
-STOP_S = 20.0
-FULL_BYTES = 2**20
 FLEET = "fleet"
-LOSSES = {
-    "monitor": "CPU and memory are not measured from then on: start it again.",
-    "fleet": "Its minions are gone with it: start it again.",
-    "master": "Nothing of the bed works without it: start it again.",
-    "api": "Clients of the kind `api` get no answer without it: start it again.",
-    "postgres": "Minions get no pillars without it: start it again.",
-}
-"""What is lost with a process of the bed."""
-
-
-@dataclass(frozen=True)
-class Monitor:
-    """The process that writes samples of all processes, and its file: see `harness.processes.monitor`."""
-
-    process: Process
-    path: Path
 
 
 class Bed:
@@ -112,7 +93,7 @@ class Bed:
             try:
                 self._start(stack)
             except psycopg2.Error as error:
-                self._check_room()
+                settings.check_not_full(self.settings)
                 raise StartError(f"The bed's database can't be filled: {first_line(error)}") from error
             except OSError as error:
                 if is_full(error) or error.filename:
@@ -121,8 +102,8 @@ class Bed:
             except DiskError:
                 raise
             except StartError:
-                # a full disk shows in many ways, most of which do not say so
-                self._check_room()
+                # a full disk causes many errors, most of which do not name it
+                settings.check_not_full(self.settings)
                 raise
             self._stack = stack.pop_all()
         return self
@@ -136,24 +117,14 @@ class Bed:
         """
         full = None
         if isinstance(error, Exception) and not isinstance(error, DiskError):
-            # before everything is stopped, which makes room
+            # looked at now, as stopping everything makes room
             try:
-                self._check_room()
+                settings.check_not_full(self.settings)
             except DiskError as found:
                 full = found
         self._stack.__exit__(kind, error, traceback)
         if full:
             raise full from error
-
-    def _check_room(self) -> None:
-        """Raise DiskError if a disk that the bed writes to is full."""
-        needed = {
-            self.settings.temporary_parent(): settings.needed_mb(self.settings),
-            self.folder: settings.DISK_LOGS_MB,
-        }
-        for folder, megabytes in needed.items():
-            if shutil.disk_usage(folder).free < FULL_BYTES:
-                raise disk_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder, megabytes)
 
     def _start(self, stack: ExitStack) -> None:
         """Start the bed's parts; what has been started is stopped by `stack`."""
@@ -162,11 +133,13 @@ class Bed:
         settings.check_room(self.folder, settings.DISK_LOGS_MB)
         ports = self.ports = stack.enter_context(Ports(SystemRandom()))
         wanted = self.settings
-        request_port = ports.take("request", wanted.request_port)
-        publish_port = ports.take("publish", wanted.publish_port)
-        apis = wanted.apis if wanted.api else 0
-        api_ports = [ports.take("API", wanted.api_port if not number else None) for number in range(apis)]
-        self._processes = stack.enter_context(Processes(wanted.temporary_parent(), keep=wanted.keep))
+        request_port = ports.take("request", wanted.ports.request)
+        publish_port = ports.take("publish", wanted.ports.publish)
+        apis = wanted.api.processes if wanted.api else 0
+        api_ports = [ports.take("API", wanted.ports.api if not number else None) for number in range(apis)]
+        self._processes = stack.enter_context(
+            Processes(settings.temporary_parent(wanted.temporary), keep=wanted.temporary.keep)
+        )
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
         home, log = self.temporary / "master", self.logs / "master.log"
@@ -177,22 +150,23 @@ class Bed:
             home, log, request_port, publish_port, wanted.transport, options.get(master.EVENT_PORT)
         )
         if wanted.postgres != "none":
-            place = Place(self._processes, ports, self.logs, os.environ, wanted.postgres_port)
+            place = Place(self._processes, ports, self.logs, os.environ, wanted.ports.postgres)
             self.postgres = sources.start(place, wanted.postgres)
             if self.postgres.process:
                 self._watch.add(self.postgres.process, LOSSES["postgres"])
             options |= master.pillar_options(self.postgres.salt_options()) if wanted.pillar == "sql" else {}
         if wanted.api:
-            self.api = api.make(api_ports[0], self.master.home, self.logs / "api.log", wanted.users)
+            self.api = api.make(api_ports[0], self.master.home, self.logs / "api.log", wanted.api.users)
             self.apis = api.beside(self.api, api_ports[1:])
-            options |= self.api.options(wanted.api_options)
-        options |= master.acl_options(wanted.acl)
+            options |= self.api.options(wanted.api.options)
         if wanted.keys:
             options |= master.key_options(self.master, self.samples / FLEET)
         master.write(self.master, {**options, **wanted.master_options})
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
         self._watch.add(self._master_process, LOSSES["master"], log=log)
-        api_processes = [self._start_api(one) for one in self.apis]
+        api_processes = [
+            api.start_beside(one, self.master, self.tree, self.environment, self._processes) for one in self.apis
+        ]
         for one, process in zip(self.apis, api_processes, strict=True):
             self._watch.add(process, LOSSES["api"], log=one.log)
         if wanted.postgres != "none":
@@ -204,19 +178,10 @@ class Bed:
             api.wait_ready(one, process)
         LOG.info("The master answers on port %d", request_port)
 
-    def _start_api(self, one: Api) -> Process:
-        """Start a process of salt-api; all but the first have a configuration of their own."""
-        folder = self.master.config_dir
-        if one.number > 1:
-            config = yaml.safe_load((folder / "master").read_text(encoding="utf-8"))
-            folder = self.master.home / one.name
-            api.write(one, config, folder)
-        return api.start(one, self.tree, folder, self.environment, self._processes)
-
     def _start_monitor(self) -> Monitor:
         """Start the process that samples the others."""
         argv = monitor.command(self._processes.warden, self.temporary, self.samples)
-        found = Monitor(self.spawn("monitor", argv, role="harness"), self.samples / monitor.FILE)
+        found = monitor.Monitor(self.spawn("monitor", argv, role="harness"), self.samples / monitor.FILE)
         self._watch.add(found.process, LOSSES["monitor"], sign=lambda: monitor.written(found.path))
         return found
 
@@ -272,7 +237,7 @@ class Bed:
         command = Command(
             role=role or name,
             argv=argv,
-            environment={**self._own_environment(), **(env or {})},
+            environment={**own_environment(), **(env or {})},
             output=self.logs / f"{name}.out",
             cwd=cwd or self.temporary,
         )
@@ -297,17 +262,13 @@ class Bed:
         settings.check_files(count)
         keys = [f"--keys={wanted.keys}"] if wanted.keys and name == FLEET else []
         extra = (f"--transport={wanted.transport}", *keys, *extra)
-        order = fleet.Order(count, wanted.first, wanted.id_format, wanted.seed, extra, name)
+        spec = fleet.FleetSpec(count, seed=wanted.seed, extra=extra, name=name)
         started = fleet.start(
-            order, self.master.request_port, self.samples, self.logs, self._own_environment(), self._processes
+            spec, self.master.request_port, self.samples, self.logs, own_environment(), self._processes
         )
         self._stack.callback(started.control.close)
         self._watch.add(started.process, LOSSES["fleet"])
         return started
-
-    def _own_environment(self) -> dict[str, str]:
-        """Return the harness's environment, in which Python finds the project's packages."""
-        return {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONFAULTHANDLER": "1"}
 
     @property
     def master_pid(self) -> int:
@@ -316,17 +277,7 @@ class Bed:
 
     def restart_master(self) -> None:
         """Stop the master, start it again with the same configuration, and wait until it answers."""
-        old = self._master_process
-        old.stopped = True
-        old.signal(signal.SIGTERM)
-        # the warden is free meanwhile for whoever takes samples and looks after the others
-        try:
-            old.wait(STOP_S)
-        except ProcessError:
-            # it was asked, and had its time
-            old.stop(0)
-        else:
-            old.stop(STOP_S)
+        master.stop(self._master_process)
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
         master.wait_ready(self.master, self._master_process)
         self._watch.add(self._master_process, LOSSES["master"], log=self.master.log)
@@ -340,5 +291,5 @@ class Bed:
 
         Raises DiskError if a disk that the bed writes to is full.
         """
-        self._check_room()
+        settings.check_not_full(self.settings)
         self._watch.check()

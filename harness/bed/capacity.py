@@ -32,9 +32,9 @@ KB_PER_PILLAR = 35.0
 # CPU time of master and fleet until a minion is ready; no fleet begins more sign-ins in a second
 CORE_S_PER_MINION = 0.13
 SIGN_INS_PER_S = 300.0
-# below that a fleet is no burden to any machine, and nobody wants to hear of it
+# smaller fleets run on any machine, so nothing is told of them
 WORTH_TELLING = 2000
-# beside an estimate's own fault
+# for the error of the estimate
 SPARE_MEMORY = 0.9
 
 

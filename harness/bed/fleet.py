@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import evil_minions
+from harness.choices import ID_FORMAT
 from harness.errors import StartError
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import PAUSE_S, Deadline, Patience, until
 from harness.processes.ports import HOST, listens
-from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from evil_minions import Status
-    from harness.processes.process import Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 START_S = 60.0
 STOP_S = 20.0
@@ -32,18 +34,22 @@ LAST_WORDS_S = 5.0
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is asked of the fleet's command: `minions` of them from number `first` on, and any options in `extra`.
+class FleetSpec:
+    """What the fleet's command is told."""
 
-    `master` is the master's address.
-    """
-
+    # how many minions there are
     minions: int
-    first: int
-    id_format: str
-    seed: int
+    # the number of the first one
+    first: int = 0
+    # their ids, by their numbers
+    id_format: str = ID_FORMAT
+    # of the fleet's random choices
+    seed: int = 1
+    # further options of the command
     extra: Sequence[str] = ()
+    # of its folder, its log and its process; a bed may have several fleets
     name: str = "fleet"
+    # the master's address
     master: str = HOST
 
     def arguments(self, folder: Path, request_port: int) -> list[str]:
@@ -76,7 +82,7 @@ class Fleet:
         try:
             return self.control.status()
         except evil_minions.ControlError as error:
-            # what it says when it ends tells more than that it hung up
+            # the log of a fleet that ends says more than a closed connection
             deadline = Deadline(LAST_WORDS_S)
             while self.process.running() and not deadline.passed():
                 time.sleep(PAUSE_S)
@@ -97,7 +103,7 @@ class Fleet:
             seen[:] = [self.status()]
             if progress:
                 progress(seen[0])
-            # those whose keys the master is not to accept never get ready
+            # minions whose keys the master does not accept never get ready
             waiting = seen[0].minions - seen[0].expected
             return seen[0] if seen[0].ready >= self.minions - waiting else None
 
@@ -122,25 +128,25 @@ def advance(status: Status) -> float:
 
 
 def start(
-    order: Order, request_port: int, samples: Path, logs: Path, environment: Mapping[str, str], processes: Processes
+    spec: FleetSpec, request_port: int, samples: Path, logs: Path, environment: Mapping[str, str], processes: Processes
 ) -> Fleet:
     """Start a fleet of the master on `request_port`, whose samples go below `samples`, and wait until it answers."""
-    (samples / order.name).mkdir(parents=True, exist_ok=True)
-    # the short way to it: the control socket's path has to fit into a hundred bytes
-    folder = processes.folder / order.name
+    (samples / spec.name).mkdir(parents=True, exist_ok=True)
+    # a short path to the folder: that of the control socket must have at most a hundred bytes
+    folder = processes.folder / spec.name
     try:
-        folder.symlink_to(samples / order.name)
+        folder.symlink_to(samples / spec.name)
     except FileExistsError as error:
-        raise StartError(f"This bed has a fleet {order.name!r} already: give the other one another name.") from error
+        raise StartError(f"This bed has a fleet {spec.name!r} already: give the other one another name.") from error
     command = Command(
         role="fleet",
-        argv=[sys.executable, "-m", "evil_minions", *order.arguments(folder, request_port)],
+        argv=[sys.executable, "-m", "evil_minions", *spec.arguments(folder, request_port)],
         environment=environment,
-        output=logs / f"{order.name}.out",
+        output=logs / f"{spec.name}.out",
         cwd=processes.folder,
         layer=Layer.CLIENT,
     )
-    process = processes.start(order.name, command)
+    process = processes.start(spec.name, command)
     path = evil_minions.socket_path(folder)
     deadline = process.patience(START_S)
 
@@ -153,4 +159,4 @@ def start(
         deadline,
         lambda: process.late(f"The fleet does not answer at {path}", deadline),
     )
-    return Fleet(order.minions, folder, evil_minions.connect(folder, ANSWER_S), process)
+    return Fleet(spec.minions, folder, evil_minions.connect(folder, ANSWER_S), process)

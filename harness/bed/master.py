@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import resource
+import signal
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +18,22 @@ import yaml
 
 from harness.bed import batches
 from harness.bed.ping import PINGS
-from harness.errors import DiskError, MasterError, StartError
+from harness.choices import TRANSPORT
+from harness.errors import DiskError, MasterError, ProcessError, StartError
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST, listens
-from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.bed.tree import Tree
-    from harness.processes.process import Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 STATES = Path(__file__).resolve().parent / "states"
 READY_S = 60.0
+STOP_S = 20.0
 # Salt puts every path below root_dir, so logs get there through a link
 LOGS = "log"
 CLIENTS = ("local", "local_async", "local_batch", "local_subset", "runner", "runner_async", "wheel", "wheel_async")
@@ -50,7 +54,7 @@ class Master:
     log: Path
     request_port: int
     publish_port: int
-    transport: str = "zeromq"
+    transport: str = TRANSPORT
     event_port: int | None = None
 
     @property
@@ -172,6 +176,20 @@ def start(master: Master, tree: Tree, environment: Mapping[str, str], processes:
         layer=Layer.MASTER,
     )
     return processes.start("salt-master", command)
+
+
+def stop(process: Process) -> None:
+    """Ask a master to stop, and end it if it has not after its time."""
+    process.stopped = True
+    process.signal(signal.SIGTERM)
+    # the warden is free meanwhile for whoever takes samples and looks after the others
+    try:
+        process.wait(STOP_S)
+    except ProcessError:
+        # it had its time
+        process.stop(0)
+    else:
+        process.stop(STOP_S)
 
 
 def wait_ready(master: Master, process: Process, seconds: float = READY_S) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from harness.bed.master import LOGS
+from harness.choices import TRANSPORT
+from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
-from harness.processes.process import Command, Layer, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,15 +23,16 @@ if TYPE_CHECKING:
 
     from harness.bed.master import Master
     from harness.bed.tree import Tree
-    from harness.processes.process import Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 READY_S = 90.0
-# it takes ten seconds to stop when asked to, and has nothing to lose
+# killed at once: it would take ten seconds to stop, and has nothing to save
 STOP_S = 1.0
 READY_LINE = "Minion is ready to receive requests!"
 
 
-def options(minion: str, home: Path, log: Path, request_port: int, transport: str = "zeromq") -> dict[str, Any]:
+def options(minion: str, home: Path, log: Path, request_port: int, transport: str = TRANSPORT) -> dict[str, Any]:
     """Return the minion's configuration; its timers and all else keep Salt's defaults."""
     return {
         "id": minion,

@@ -5,25 +5,24 @@ Everything is checked before the first process starts, so that a wrong setting c
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from evil_minions import Transport
 from harness.bed.tree import Tree
-from harness.errors import DiskError, LimitError, SettingsError
+from harness.choices import PILLARS, TRANSPORT, TRANSPORTS, WITHOUT_API, Pillar, Transport, minion_ids
+from harness.errors import DiskError, LimitError, SettingsError, disk_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Pillar = Literal["sql", "none"]
-# salt-api takes the master for dead: it looks for a socket that no master of these makes
-WITHOUT_API = frozenset({"ws"})
 Source = Literal["auto", "dsn", "docker", "local", "wheel", "none"]
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 
 # A Unix socket's path has room for 107 bytes; Salt's longest name below the temporary folder takes about 60 of them.
 LONGEST_TEMPORARY = 40
@@ -33,64 +32,84 @@ SPARE_FILES = 500
 DISK_BED_MB, DISK_POSTGRES_MB, DISK_MINION_MB = 50, 100, 0.03
 # and below the folder for logs and samples
 DISK_LOGS_MB = 20
+# of free space: a disk with less is full
+FULL_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class ApiSettings:
+    """Settings of salt-api."""
+
+    # how many processes of it there are, each on a port of its own
+    processes: int = 1
+    # further users, with what each may do, as Salt's `external_auth` has it
+    users: Mapping[str, list[object]] = field(default_factory=dict)
+    # merged into the section `rest_cherrypy` of the master's configuration
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PortSettings:
+    """Ports of one's own choice; the bed chooses free ones for those that are None."""
+
+    # where minions and clients send requests to the master
+    request: int | None = None
+    # where the master publishes jobs
+    publish: int | None = None
+    # the first process of salt-api
+    api: int | None = None
+    # the bed's own PostgreSQL
+    postgres: int | None = None
+
+
+@dataclass(frozen=True)
+class TemporarySettings:
+    """The folder of databases, caches, keys and sockets, which goes when the bed ends."""
+
+    # where it is made; None is the machine's own place for temporary folders
+    parent: Path | None = None
+    # whether it is left behind
+    keep: bool = False
 
 
 @dataclass(frozen=True)
 class BedSettings:
-    """Settings of one bed.
+    """Settings of one bed."""
 
-    tree: the Salt to run, see `harness.bed.tree`
-    folder: where logs and samples stay
-    master_options: merged into the master's configuration
-    api_options: merged into its section `rest_cherrypy`
-    pillar: "sql" for pillars from the bed's PostgreSQL, "none" for none
-    minions, first, id_format: the minions whose pillars are in the database
-    keys: shares of the fleet's keys that the master doesn't accept, such as "pending=10%,denied=5%"
-    api: whether salt-api is started
-    apis: how many processes of it, each on a port of its own
-    users: further users of salt-api with what each may do, as Salt's `external_auth` has it
-    acl: users of Salt's commands with what each may do, as Salt's `publisher_acl` has it
-    postgres: where PostgreSQL comes from; "auto" tries the others in this order; "none" for a bed without
-    transport: what Salt's own option is called; the master, the fleet and real minions speak it
-    keep: whether the temporary folder (databases, caches, keys) is left behind
-    request_port, publish_port, api_port, postgres_port: ports of one's own choice; the bed chooses free ones otherwise
-    temporary: where the temporary folder is made, the machine's own place otherwise
-    seed: of the pillars' content
-    """
-
+    # the Salt to run, see `harness.bed.tree`
     tree: Path
+    # where logs and samples stay
     folder: Path
+    # merged into the master's configuration, with precedence over all that the bed sets there
     master_options: Mapping[str, Any] = field(default_factory=dict)
-    api_options: Mapping[str, Any] = field(default_factory=dict)
+    # "sql" for pillars from the bed's PostgreSQL, "none" for none
     pillar: Pillar = "sql"
+    # how many minions have a pillar in the database, and how many a fleet has unless it is told otherwise
     minions: int = 0
-    first: int = 0
-    id_format: str = "minion-{:05d}"
+    # shares of the fleet's keys that the master does not accept, such as "pending=10%,denied=5%"; "" for none
     keys: str = ""
-    api: bool = True
-    apis: int = 1
-    users: Mapping[str, list[object]] = field(default_factory=dict)
-    acl: Mapping[str, list[object]] = field(default_factory=dict)
-    postgres: Source = "auto"
-    transport: Transport = "zeromq"
-    keep: bool = False
-    request_port: int | None = None
-    publish_port: int | None = None
-    api_port: int | None = None
-    postgres_port: int | None = None
-    temporary: Path | None = None
+    # of the pillars' content, and of the fleet's random choices
     seed: int = 1
+    # None for a bed without salt-api
+    api: ApiSettings | None = ApiSettings()
+    # where PostgreSQL comes from: "auto" tries the others in the order of `SOURCES`, "none" is a bed without it
+    postgres: Source = "auto"
+    # Salt's option of that name; the master, the fleet and real minions speak it
+    transport: Transport = TRANSPORT
+    ports: PortSettings = PortSettings()
+    temporary: TemporarySettings = TemporarySettings()
 
     def minion_ids(self) -> list[str]:
         """Return the ids of the minions that the bed is made for."""
-        return [self.id_format.format(number) for number in range(self.first, self.first + self.minions)]
+        return minion_ids(self.minions)
 
-    def temporary_parent(self) -> Path:
-        """Return where the temporary folder is made: its path has to be short, for sockets lie below it."""
-        parent = self.temporary or Path(tempfile.gettempdir())
-        if len(os.fsencode(parent.absolute())) > LONGEST_TEMPORARY and self.temporary is None:
-            return Path("/tmp")  # noqa: S108 - the warden makes a folder of an unpredictable name there
-        return parent.absolute()
+
+def temporary_parent(wanted: TemporarySettings = TemporarySettings()) -> Path:
+    """Return where the temporary folder is made: its path has to be short, as sockets lie below it."""
+    parent = wanted.parent or Path(tempfile.gettempdir())
+    if len(os.fsencode(parent.absolute())) > LONGEST_TEMPORARY and wanted.parent is None:
+        return Path("/tmp")  # noqa: S108 - the warden makes a folder of an unpredictable name there
+    return parent.absolute()
 
 
 def check(settings: BedSettings) -> None:
@@ -98,9 +117,9 @@ def check(settings: BedSettings) -> None:
     if not Tree(settings.tree).found():
         raise SettingsError(f"{settings.tree} holds no Salt: make the trees first with `nox -s apply`.")
     for name, value, choices in (
-        ("pillar", settings.pillar, get_args(Pillar)),
-        ("postgres", settings.postgres, get_args(Source)),
-        ("transport", settings.transport, get_args(Transport)),
+        ("pillar", settings.pillar, PILLARS),
+        ("postgres", settings.postgres, SOURCES),
+        ("transport", settings.transport, TRANSPORTS),
     ):
         if value not in choices:
             raise SettingsError(f"{value!r} is no choice for {name}: take one of {', '.join(choices)}.")
@@ -109,26 +128,28 @@ def check(settings: BedSettings) -> None:
     if settings.pillar == "sql" and settings.postgres == "none":
         raise SettingsError('Pillars from SQL need a PostgreSQL: set postgres to "auto", or pillar to "none".')
     _check_api(settings)
-    if settings.acl and os.geteuid():
-        raise SettingsError(
-            "Salt asks `publisher_acl` about users who became root: run the bed as root, or have these users ask over "
-            "salt-api (the kind 'api')."
-        )
-    if settings.minions < 0 or settings.first < 0:
-        raise SettingsError("The number of minions, and that of the first one, can't be negative.")
-    try:
-        settings.id_format.format(0)
-    except (IndexError, KeyError, ValueError) as error:
-        raise SettingsError(f"{settings.id_format!r} is no format for minion ids, minion-{{:05d}} is one.") from error
+    if settings.minions < 0:
+        raise SettingsError("The number of minions can't be negative.")
     check_files(settings.minions)
     check_temporary(settings)
 
 
 def _check_api(settings: BedSettings) -> None:
-    if settings.api and settings.transport in WITHOUT_API:
-        raise SettingsError(f"salt-api does not work over {settings.transport}: set `api` to False, or take another.")
-    if settings.apis < 1:
-        raise SettingsError("At least one process of salt-api is needed: set `apis` to 1, or `api` to False.")
+    if settings.api is None:
+        return
+    if settings.transport in WITHOUT_API:
+        raise SettingsError(f"salt-api does not work over {settings.transport}: set `api` to None, or take another.")
+    if settings.api.processes < 1:
+        raise SettingsError("salt-api needs at least one process: set `processes` to 1, or `api` to None.")
+
+
+def check_acl(acl: Mapping[str, list[object]]) -> None:
+    """Raise SettingsError if `acl`, the users of Salt's commands with what each may do, can't work for this user."""
+    if acl and os.geteuid():
+        raise SettingsError(
+            "Salt asks `publisher_acl` about users who became root: run the bed as root, or have these users ask over "
+            "salt-api (the kind 'api')."
+        )
 
 
 def check_files(minions: int, limit: int | None = None) -> None:
@@ -147,7 +168,7 @@ def check_files(minions: int, limit: int | None = None) -> None:
 
 def check_temporary(settings: BedSettings) -> None:
     """Raise an error if the temporary folder can't be made, its path is too long, or its disk too full."""
-    parent = settings.temporary_parent()
+    parent = temporary_parent(settings.temporary)
     if not parent.is_dir():
         raise SettingsError(f"The temporary folder's place {parent} does not exist: make it, or set TMPDIR to another.")
     if len(os.fsencode(parent)) > LONGEST_TEMPORARY:
@@ -156,6 +177,17 @@ def check_temporary(settings: BedSettings) -> None:
             f"choose one of at most {LONGEST_TEMPORARY} bytes."
         )
     check_room(parent, needed_mb(settings))
+
+
+def check_not_full(settings: BedSettings) -> None:
+    """Raise DiskError if a disk that a bed writes to is full."""
+    needed = {
+        temporary_parent(settings.temporary): needed_mb(settings),
+        settings.folder.absolute(): DISK_LOGS_MB,
+    }
+    for folder, megabytes in needed.items():
+        if shutil.disk_usage(folder).free < FULL_BYTES:
+            raise disk_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder, megabytes)
 
 
 def needed_mb(settings: BedSettings) -> int:

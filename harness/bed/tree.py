@@ -12,14 +12,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.processes.process import PACKAGES
+from harness.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 # Compiled modules halve the start of each of Salt's commands. They are kept out of the trees, whose content is checked.
-COMPILED = PACKAGES / "build" / "pycache"
+COMPILED = ROOT / "build" / "pycache"
 # a caller's Salt must not leak into the bed, nor what would change how Python behaves there
 DROPPED = ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME", "PYTHONWARNINGS", "SALT_MASTER_CONFIG", "SALT_MINION_CONFIG")
 # systemd gives a service these folders, and an ordinary user's shell does not: Salt calls ip, service and others there

@@ -1,4 +1,4 @@
-"""A line to a program in a container, over its standard input and output: `Channel`.
+"""A connection to a program in a container, over its standard input and output: `Channel`.
 
 Requests and answers are JSON, a line each, as on the fleet's control socket. The line needs no port and no folder in
 common, only the engine, wherever that is. And it is a lifeline: the program ends when the line does, so a container
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from docker import DockerClient
+    from docker.models.containers import Container
 
 ANSWER_S = 60.0
 STDOUT = 1
@@ -26,12 +27,12 @@ STDOUT = 1
 class Channel:
     """The line to one container, which `open` made and started."""
 
-    def __init__(self, client: DockerClient, name: str, container: Any) -> None:  # noqa: ANN401 - no types
+    def __init__(self, client: DockerClient, name: str, container: Container) -> None:
         """Attach to a container that is created and not started yet, then start it."""
         self.name = name
         self.container = container
         self._stream: Any = client.api.attach_socket(
-            container.id, params={"stdin": 1, "stdout": 1, "stderr": 0, "stream": 1}
+            str(container.id), params={"stdin": 1, "stdout": 1, "stderr": 0, "stream": 1}
         )
         self._socket = getattr(self._stream, "_sock", self._stream)
         # the SDK's timeout is for requests, and a line may be silent for long
@@ -76,7 +77,7 @@ class Channel:
         self._socket.close()
 
     def _read(self) -> None:
-        """Hand each answer to whoever waits for it."""
+        """Hand each answer to the thread that waits for it."""
         for line in self._lines():
             answer = json.loads(line)
             mailbox = self._waiting.get(answer["number"])
@@ -89,11 +90,11 @@ class Channel:
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the lines of the program's output, out of the frames in which the engine sends it."""
-        from docker.utils.socket import SocketError, frames_iter  # noqa: PLC0415
+        from docker.utils.socket import SocketError, frames_iter  # noqa: PLC0415 - slow to import, and most beds need none
 
         received = b""
         try:
-            for kind, data in frames_iter(self._stream, tty=False):  # type: ignore[no-untyped-call]
+            for kind, data in frames_iter(self._stream, tty=False):  # type: ignore[no-untyped-call]  # the SDK has no type here
                 if kind == STDOUT and data:
                     *lines, received = (received + data).split(b"\n")
                     yield from lines

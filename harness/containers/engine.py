@@ -12,8 +12,9 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import DockerError
+from harness.errors import DockerError, StartError
 from harness.processes import pressure
+from harness.processes.deadline import Deadline, until
 from harness.processes.owner import ended, owner
 from harness.processes.ports import listens
 
@@ -27,7 +28,7 @@ UNIX = "unix://"
 PING_S = 5
 ANSWER_S = 600
 RUN, HOST, OWNER, STARTED = "saltbed.run", "saltbed.host", "saltbed.owner", "saltbed.started"
-# no start of a run takes so long, nor are two machines' clocks so far apart
+# longer than the start of any run, and than any difference of two machines' clocks
 FORGOTTEN_S = 24 * 3600.0
 
 
@@ -45,8 +46,8 @@ def connect(url: str, environment: Mapping[str, str], timeout: float = ANSWER_S)
     if url.startswith(UNIX) and not listens(socket.AF_UNIX, url.removeprefix(UNIX)):
         raise DockerError(missing)
     # slow to import, and most beds do without
-    import docker  # noqa: PLC0415
-    from docker.errors import DockerException  # noqa: PLC0415
+    import docker  # noqa: PLC0415 - slow to import, and most beds need none
+    from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
     variables = {**environment, "DOCKER_HOST": url}
     try:
@@ -60,7 +61,7 @@ def connect(url: str, environment: Mapping[str, str], timeout: float = ANSWER_S)
 
 
 def labels(run: str) -> dict[str, str]:
-    """Return the labels of what this process makes for `run`."""
+    """Return the labels for everything that this process makes for `run`."""
     return {RUN: run, HOST: socket.gethostname(), OWNER: owner(os.getpid()), STARTED: f"{time.time():.0f}"}
 
 
@@ -95,7 +96,7 @@ def remove(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) ->
 
     What goes by itself meanwhile counts as removed.
     """
-    from docker.errors import APIError, NotFound  # noqa: PLC0415
+    from docker.errors import APIError, NotFound  # noqa: PLC0415 - slow to import, and most beds need none
 
     problems: list[str] = []
 
@@ -134,8 +135,5 @@ def _containers(client: DockerClient) -> list[Any]:
 
 def _await_none(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) -> None:
     """Wait until the containers have gone: some end by themselves, and a network can't go before them."""
-    from harness.errors import StartError  # noqa: PLC0415
-    from harness.processes.deadline import Deadline, until  # noqa: PLC0415
-
     with contextlib.suppress(StartError):
         until(lambda: not any(wanted(entry.labels) for entry in _containers(client)), Deadline(10.0), lambda: "")

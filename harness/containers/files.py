@@ -8,15 +8,18 @@ import os
 import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
-from harness import samples
+from harness import samplerows, samples
 from harness.errors import RunError
 from harness.load import plan as plans
-from harness.samples import ProcessSample, SampleFile
+from harness.samplerows import ProcessSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from docker.models.containers import Container
 
 SKIPPED = frozenset({"__pycache__", ".git", "tests", "doc"})
 # columns of samples that hold a moment, by the clock of whoever wrote them
@@ -42,7 +45,7 @@ def _wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if Path(entry.name).name in SKIPPED or entry.name.endswith(".pyc") else entry
 
 
-def fetch(container: Any, path: str, folder: Path) -> Path:  # noqa: ANN401 - the SDK's objects have no types
+def fetch(container: Container, path: str, folder: Path) -> Path:
     """Copy a container's file or folder `path` into `folder` and return the copy's path."""
     with tempfile.TemporaryFile() as received:
         for chunk in container.get_archive(path)[0]:
@@ -75,7 +78,7 @@ def merge_processes(folders: Iterable[tuple[Path, float]], output: Path) -> None
         if (folder / "processes.csv").exists():
             latest = {(round(row.time - ahead), row.pid): row for row in samples.read_processes(folder)}
             rows += [
-                ProcessSample(float(time), row.role, number * samples.APART + pid, row.cpu_s, row.rss_kb)
+                ProcessSample(float(time), row.role, number * samplerows.APART + pid, row.cpu_s, row.rss_kb)
                 for (time, pid), row in latest.items()
             ]
     file = SampleFile(output, ProcessSample)
@@ -111,7 +114,7 @@ def set_back(path: Path, output: Path, ahead: float) -> None:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(header)
             for row in csv.reader(source):
-                # the last line of a process that was killed may be short
+                # a process that was killed may have left half a line
                 for column in columns if len(row) == len(header) else ():
                     row[column] = f"{float(row[column]) - ahead:.6f}"
                 rows.writerow(row)

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from harness.containers import engine, files
 from harness.errors import DockerError, SettingsError
-from harness.processes.process import PACKAGES
+from harness.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 BASE_VARIABLE = "HARNESS_DOCKER_BASE"
 BASE = os.environ.get(BASE_VARIABLE) or "python:3.12-slim-bookworm"
 KEPT = "saltbed-environment"
-LOCK = PACKAGES / "requirements.lock"
-WHEELS = PACKAGES / "build" / "docker"
+LOCK = ROOT / "requirements.lock"
+WHEELS = ROOT / "build" / "docker"
 HOME = "/opt/saltbed"
 PYTHON = f"{HOME}/venv/bin/python"
 TREE = f"{HOME}/tree"
@@ -79,7 +79,7 @@ def code(client: DockerClient, base: str, tree: Path, run: str) -> str:
     name = f"saltbed-run:{run}"
     entries: dict[str, Path | bytes] = {"Dockerfile": CODE.format(base=base).encode()}
     for folder in ("harness", "evil_minions", "sql"):
-        entries[f"opt/{folder}"] = PACKAGES / folder
+        entries[f"opt/{folder}"] = ROOT / folder
     for folder in ("salt", "scripts"):
         entries[f"opt/tree/{folder}"] = tree / folder
     build(client, entries, name, engine.labels(run))
@@ -87,8 +87,8 @@ def code(client: DockerClient, base: str, tree: Path, run: str) -> str:
 
 
 def build(client: DockerClient, entries: dict[str, Path | bytes], name: str, labels: dict[str, str]) -> None:
-    """Build the image `name` from a Dockerfile and what it copies; raise DockerError with the builder's last words."""
-    from docker.errors import APIError, BuildError  # noqa: PLC0415
+    """Build the image `name` from a Dockerfile and the files that it copies; raise DockerError if that fails."""
+    from docker.errors import APIError, BuildError  # noqa: PLC0415 - slow to import, and most beds need none
 
     with files.pack(entries) as context:
         try:
@@ -119,7 +119,7 @@ def bring(source: DockerClient, target: DockerClient, name: str) -> None:
 
 
 def _there(client: DockerClient, name: str) -> bool:
-    from docker.errors import ImageNotFound  # noqa: PLC0415
+    from docker.errors import ImageNotFound  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         client.images.get(name)
@@ -130,7 +130,7 @@ def _there(client: DockerClient, name: str) -> bool:
 
 def _base(client: DockerClient, base: str, say: Callable[[str], None]) -> str:
     """Return the identity of the base, pulled if the engine lacks it."""
-    from docker.errors import APIError  # noqa: PLC0415
+    from docker.errors import APIError  # noqa: PLC0415 - slow to import, and most beds need none
 
     if not _there(client, base):
         say(f"pulling {base}")
@@ -146,7 +146,7 @@ def _base(client: DockerClient, base: str, say: Callable[[str], None]) -> str:
 
 def _python(client: DockerClient, base: str) -> str:
     """Return the version of the base's Python, such as 3.11; raise SettingsError if it has none of use."""
-    from docker.errors import APIError, ContainerError  # noqa: PLC0415
+    from docker.errors import APIError, ContainerError  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         output: Any = client.containers.run(

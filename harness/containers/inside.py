@@ -50,7 +50,7 @@ def serve(requests: BinaryIO, answers: Answers) -> int:
             facts, actions = roles.ROLES[first["role"]](first, stack)
         except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked for this has to hear it
             answers.send(first["number"], {"error": str(error) or type(error).__name__})
-            # the logs are fetched before the line ends
+            # keep the container until the harness has fetched the logs and closes the line
             requests.read()
             return 1
         actions = {"clock": lambda _: {"time": time.time()}, **actions}
@@ -72,7 +72,7 @@ def _answer(action: Action, request: dict[str, Any], answers: Answers) -> None:
 
 def main() -> int:
     """Serve standard input."""
-    # what a library prints must not come between two answers
+    # standard output is for answers: what a library prints goes to standard error
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING
 
 from harness.containers import engine
 from harness.errors import DockerError
+from harness.paths import ROOT
+from harness.processes.command import Command, Layer, tail
+from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from harness.processes.processes import Processes
 
 TRIES = 3
+JANITOR_S = 60.0
 
 
 def clean(url: str, run: str) -> list[str]:
@@ -38,6 +45,38 @@ def clean(url: str, run: str) -> list[str]:
     return problems
 
 
+def start(processes: Processes, logs: Path, run: str, engines: Sequence[str], seconds: float) -> Callable[[], None]:
+    """Start the program, before there is anything to remove, and return what ends it; `seconds` limit its start.
+
+    What is returned raises DockerError if something of the run could not be removed.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, "-m", "harness.containers.janitor", "--run", run]
+    argv += [f"--engine={url}" for url in engines]
+    log = logs / "janitor.out"
+    command = Command(
+        role="harness",
+        argv=argv,
+        environment={**os.environ, "PYTHONPATH": str(ROOT)},
+        output=log,
+        layer=Layer.DATABASE,
+        patience=JANITOR_S,
+    )
+    process = processes.start("janitor", command)
+
+    def ready() -> bool:
+        process.check()
+        return "ready" in tail(log)
+
+    until(ready, Deadline(seconds), lambda: f"The janitor does not start, see {log}.")
+
+    def stop() -> None:
+        if process.stop(JANITOR_S):
+            raise DockerError(f"Not everything of this run could be removed: {process.tail(1)} (see {log})")
+
+    return stop
+
+
 def main(argv: Sequence[str]) -> int:
     """Wait for SIGTERM, then clean up."""
     parser = argparse.ArgumentParser(
@@ -47,8 +86,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--engine", action="append", required=True, help="address of an engine; may be repeated")
     options = parser.parse_args(argv)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
-    # what cleaning needs is loaded now: it has little time then
-    import docker  # noqa: F401, PLC0415
+    # loaded now, as there is little time when it has to clean up
+    import docker  # noqa: F401, PLC0415 - slow to import, and most beds need none
 
     print("ready", flush=True)
     signal.sigwait([signal.SIGTERM, signal.SIGINT])

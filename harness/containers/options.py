@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from harness.containers.image import BASE
-from harness.containers.stage import Settings
+from harness.containers.settings import ContainerSettings
 from harness.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--master-address", metavar="IP", help="where further engines reach the first one's machine")
 
 
-def settings(options: argparse.Namespace) -> Settings | None:
+def settings(options: argparse.Namespace) -> ContainerSettings | None:
     """Return how the bed's containers are made, None for a bed of processes.
 
     Raises SettingsError for options that need others, or a number that makes no sense.
@@ -44,7 +44,7 @@ def settings(options: argparse.Namespace) -> Settings | None:
             "--fleet-engine and --master-address belong together: minions on other machines need to know where the "
             "master's machine is."
         )
-    found = Settings(engines=tuple(options.fleet_engine or ()), master_address=options.master_address or "")
+    found = ContainerSettings(engines=tuple(options.fleet_engine or ()), master_address=options.master_address or "")
     return dataclasses.replace(found, base=options.base or found.base, fleets=options.fleets or found.fleets)
 
 

@@ -17,16 +17,19 @@ import yaml
 
 import evil_minions
 from harness.bed import Bed, BedSettings, api, fleet
-from harness.bed.bed import LOSSES
+from harness.bed.losses import LOSSES
+from harness.bed.settings import PortSettings, TemporarySettings
 from harness.bed.tree import Tree
 from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
-from harness.load import clients, errand
-from harness.load.plan import COMMANDS, Plan
+from harness.load import clients, programs
+from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
+from harness.paths import ROOT
 from harness.processes import monitor
+from harness.processes.command import Command, own_environment
 from harness.processes.ports import Ports
-from harness.processes.process import PACKAGES, Command, Process, Processes
+from harness.processes.processes import Processes
 from harness.processes.watch import Watch
 
 if TYPE_CHECKING:
@@ -34,12 +37,13 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from harness.load.clients import Locust
+    from harness.processes.process import Process
 
 FOLDER = Path("/bed")
 LOGS, SAMPLES, FILES = FOLDER / "logs", FOLDER / "samples", FOLDER / "files"
 # the volume that master, salt-api and clients share: Salt's own commands reach a master through its files and sockets
 SHARED = FOLDER / "master"
-TREE = PACKAGES / "tree"
+TREE = ROOT / "tree"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - within the containers' own network
 POSTGRES_PORT, API_PORT = 5432, 8000
 SCENARIO = "scenario.toml"
@@ -58,7 +62,7 @@ class Workplace:
 
     def spawn(self, name: str, argv: list[str], role: str, environment: Mapping[str, str]) -> Process:
         """Start a program of ours."""
-        variables = {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONFAULTHANDLER": "1", **environment}
+        variables = own_environment(**environment)
         command = Command(role=role, argv=argv, environment=variables, output=LOGS / f"{name}.out", cwd=SAMPLES)
         return self.processes.start(name, command)
 
@@ -116,31 +120,30 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
         master_options={"interface": EVERYWHERE, **request["options"]},
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         transport=request["transport"],
-        request_port=request["request_port"],
-        publish_port=request["publish_port"],
-        temporary=SHARED,
+        ports=PortSettings(request=request["request_port"], publish=request["publish_port"]),
+        temporary=TemporarySettings(SHARED),
     )
     bed = stack.enter_context(Bed(settings))
 
     def jobcache(asked: dict[str, Any]) -> dict[str, Any]:
-        errand.read_job_cache(bed, asked["jids"], SAMPLES / "kept.csv")
+        programs.read_job_cache(bed, asked["jids"], SAMPLES / "kept.csv")
         return {}
 
     def accepted(asked: dict[str, Any]) -> dict[str, Any]:
-        errand.read_accepted(bed, asked["functions"], SAMPLES / "accepted.csv")
+        programs.read_accepted(bed, asked["functions"], SAMPLES / "accepted.csv")
         return {}
 
     def runners(asked: dict[str, Any]) -> dict[str, Any]:
-        errand.read_runners(bed, asked["jobs"], SAMPLES / "runners.csv")
+        programs.read_runners(bed, asked["jobs"], SAMPLES / "runners.csv")
         return {}
 
     def running(_: dict[str, Any]) -> dict[str, Any]:
         return {"running": bed.master.running()}
 
     def rotate(_: dict[str, Any]) -> dict[str, Any]:
-        errand.rotate_keys(bed)
+        programs.rotate_keys(bed)
         return {}
 
     def restart(_: dict[str, Any]) -> dict[str, Any]:
@@ -179,7 +182,7 @@ def salt_api(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any],
 def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
     """Be a fleet, or a share of one."""
     place = workplace(stack)
-    order = fleet.Order(
+    spec = fleet.FleetSpec(
         minions=request["minions"],
         first=request["first"],
         id_format=request["id_format"],
@@ -188,8 +191,8 @@ def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], 
         master=request["master"],
     )
     # simulated minions use Salt's own matchers and keys; there is one tree only in a container
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(PACKAGES), str(TREE)))}
-    started = fleet.start(order, request["request_port"], SAMPLES, LOGS, environment, place.processes)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(TREE)))}
+    started = fleet.start(spec, request["request_port"], SAMPLES, LOGS, environment, place.processes)
     place.watch.add(started.process, LOSSES["fleet"])
 
     def forward(asked: dict[str, Any]) -> dict[str, Any]:
@@ -212,13 +215,10 @@ def load(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dic
         seed=request["seed"],
         expected=request["expected"],
         samples=SAMPLES,
-        urls=tuple(request["urls"]),
-        user=request["user"],
-        password=request["password"],
-        eauth=request["eauth"],
+        api=ApiAccess(tuple(request["urls"]), request["user"], request["password"], request["eauth"]),
         commands={kind: tuple(tree.command(name, Path(request["config"]))) for kind, name in COMMANDS.items()},
         command_environment=tree.environment(os.environ),
-        workers=request["workers"],
+        share=Share(request["workers"]),
     )
 
     def spawn(locust: Locust) -> Process:

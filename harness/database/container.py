@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import StartError
+from harness.paths import ROOT
 from harness.processes import pressure
+from harness.processes.command import Command, Layer
 from harness.processes.ports import HOST, listens
-from harness.processes.process import PACKAGES, Command, Layer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,8 +44,8 @@ def engine(environment: Mapping[str, str]) -> DockerClient:
     if host.startswith(UNIX) and not listens(socket.AF_UNIX, host.removeprefix(UNIX)):
         raise UnavailableError(f"no Docker engine answers at {host}")
     # slow to import, and most beds do without
-    import docker  # noqa: PLC0415
-    from docker.errors import DockerException  # noqa: PLC0415
+    import docker  # noqa: PLC0415 - slow to import, and most beds need none
+    from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         client = docker.from_env(timeout=int(pressure.patient(ENGINE_S)), environment=dict(environment))
@@ -64,7 +65,7 @@ def start(place: Place) -> Postgres:
     command = Command(
         role="postgres",
         argv=[sys.executable, "-m", "harness.database.container", "--image", image, "--port", str(port)],
-        environment={**place.environment, "PYTHONPATH": str(PACKAGES), PASSWORD_VARIABLE: postgres.password},
+        environment={**place.environment, "PYTHONPATH": str(ROOT), PASSWORD_VARIABLE: postgres.password},
         output=log,
         layer=Layer.DATABASE,
     )
@@ -79,14 +80,14 @@ def start(place: Place) -> Postgres:
 
 def hold(client: DockerClient, image: str, port: int, password: str) -> None:
     """Run the server's container until told to stop."""
-    from docker.errors import ImageNotFound  # noqa: PLC0415
+    from docker.errors import ImageNotFound  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         client.images.get(image)
     except ImageNotFound:
         print(f"pulling {image}", flush=True)
         client.images.pull(image)
-    # only now: until here there is nothing to remove, and a pull may be interrupted
+    # not earlier: there is nothing to remove before, and the pull of an image may be interrupted
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
     container = client.containers.create(
         image,
@@ -111,8 +112,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--image", required=True, help="the image to run")
     parser.add_argument("--port", type=int, required=True, help=f"the port on {HOST}")
     options = parser.parse_args(argv)
-    import docker  # noqa: PLC0415
-    from docker.errors import DockerException  # noqa: PLC0415
+    import docker  # noqa: PLC0415 - slow to import, and most beds need none
+    from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
         hold(docker.from_env(), options.image, options.port, os.environ[PASSWORD_VARIABLE])

@@ -58,7 +58,7 @@ class Form:
         return [{"postgres": [{"query": query} for query in (self.ordered if ordered else self.queries)]}]
 
 
-# without this a minion that Uyuni doesn't know and that calls itself org_id:1 gets what is the organisation's
+# without this a minion that Uyuni does not know and whose id is "org_id:1" would get the organisation's pillars
 KNOWN_TARGET = (*TARGET[:3], f"{TARGET[3]} AND EXISTS (SELECT FROM suseMinionInfo AS M WHERE M.minion_id = target)")
 
 

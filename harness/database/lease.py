@@ -20,8 +20,9 @@ from psycopg2.extensions import parse_dsn
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, first_line, wait_ready
 from harness.errors import PostgresError
+from harness.paths import ROOT
 from harness.processes import pressure
-from harness.processes.process import PACKAGES, Command, Layer
+from harness.processes.command import Command, Layer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ def start(place: Place) -> Postgres:
     command = Command(
         role="postgres",
         argv=[sys.executable, "-m", "harness.database.lease", name],
-        environment={**place.environment, "PYTHONPATH": str(PACKAGES)},
+        environment={**place.environment, "PYTHONPATH": str(ROOT)},
         output=place.log,
         layer=Layer.DATABASE,
     )
@@ -79,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("name", help="database to create, and to drop at the end")
     options = parser.parse_args(argv)
-    # blocked first: a signal between the creation and the wait must not skip the drop
+    # signals are blocked first: one between the creation and the wait must not prevent the drop
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
     try:
         hold(os.environ[VARIABLE], options.name)

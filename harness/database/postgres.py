@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.processes.ports import Ports
-    from harness.processes.process import Process, Processes
+    from harness.processes.process import Process
+    from harness.processes.processes import Processes
 
 NAME = "saltbed"
 ANSWER_S = 2.0
@@ -34,7 +35,7 @@ class UnavailableError(PostgresError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a source starts what it starts; `port` is the one that the user wants, if any.
+    """Where a source starts its server; `port` is the one that the user wants, if any.
 
     `listen` is the address at which the server takes connections; more than the bed's own needs an open network.
     """

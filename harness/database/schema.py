@@ -77,7 +77,7 @@ def fill(dsn: str, minions: Sequence[str], seed: int, scale: Scale) -> None:
         copy(connection, "suseSaltPillars", PILLAR, shared_rows(organisations, groups, seed))
         add_pillars(connection, servers, seed, scale)
         with connection.cursor() as cursor:
-            # the planner knows nothing yet of tables this young
+            # without this the planner has no statistics of the new tables
             cursor.execute("ANALYZE")
 
 
@@ -93,7 +93,7 @@ def add_owners(connection: Connection, servers: Sequence[Server], scale: Scale) 
 def add_minion(dsn: str, minion: str, seed: int, scale: Scale) -> None:
     """Add one minion with its pillars to a filled schema, unless it is there."""
     with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
-        # one at a time, or two would take the same number
+        # one at a time: two at once would choose the same number
         cursor.execute("LOCK TABLE rhnServer")
         cursor.execute("SELECT 1 FROM suseMinionInfo WHERE minion_id = %s", (minion,))
         if cursor.fetchone() is None:

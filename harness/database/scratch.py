@@ -15,7 +15,7 @@ from psycopg2 import sql
 from harness.database import forms, schema, sources
 from harness.database.postgres import Place
 from harness.processes.ports import Ports
-from harness.processes.process import Processes
+from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ class Database:
 
     def run(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """Run statements in a transaction of their own and return the rows of the last."""
-        # leaving `with connection` would hide an error of a connection that broke behind one of its own
+        # `with connection` would replace the error of a broken connection by another one when it is left
         with closing(psycopg2.connect(self.server.dsn)) as connection, connection.cursor() as cursor:
             cursor.execute(text, values or None)
             rows = list(cursor.fetchall()) if cursor.description else []

@@ -6,18 +6,17 @@ half of the fleet never returned, so the status alone would report a collapsed m
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import requests
 
-from harness.load import runners
-from harness.load.answer import LONGEST, Answer
+from harness.load.answer import Answer
+from harness.load.asking import arguments, lowstate
+from harness.load.reading import read_api, read_api_batch, read_runner, read_salt, read_salt_run
 from harness.load.sessions import LoginError
 from harness.scenarios.clients import RUNNERS, SALT_RUN
-from harness.scenarios.runners import asks_minions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,19 +25,8 @@ if TYPE_CHECKING:
     from harness.scenarios.clients import Clients
     from harness.scenarios.expected import Expected
 
-_NO_RETURN = "Minion did not return"
-_JID = re.compile(r"(?:jid|job ID): (\d{20})")
-# what a line of a batch's output holds beside minions
-_OF_BATCH = ("jid", "retcode")
-_RUNNER_TAG = re.compile(r"salt/run/(\d{20})")
 # why salt-api refuses with 401 although the user has logged in: the permissions of another user would be needed
 _DENIED = re.compile(r"Authorization error|occurred for user")
-# options of `salt` for the target types; a glob is what it takes without one
-_TARGET_OPTIONS = {
-    "list": "-L", "pcre": "-E", "grain": "-G", "grain_pcre": "-P", "pillar": "-I", "pillar_pcre": "-J",
-    "compound": "-C", "nodegroup": "-N", "ipcidr": "-S",
-}  # fmt: skip
-_JSON = ("--out=json", "--out-indent=-1")
 
 
 class Caller(Protocol):
@@ -125,205 +113,5 @@ class CliCaller:
         except OSError as error:
             return Answer(error=f"{argv[0]} could not be started: {error}")
         if clients.kind == SALT_RUN:
-            return _read_salt_run(clients, done, expected, over)
-        return _read_salt(clients, done, expected.minions)
-
-
-def _read_salt(clients: Clients, done: subprocess.CompletedProcess[str], expected: int) -> Answer:
-    """Return the answer in what `salt` printed."""
-    if clients.batch and clients.mode == "sync":
-        answer = read_batch(done.stdout)
-    else:
-        answer = read_cli(done.stdout, expected if clients.mode == "async" else None)
-    # with some answers there the shortfall says most; without any, Salt's last words do, even with exit code 0
-    if expected and not answer.answered:
-        return Answer(0, answer.jids, answer.length, _last_words(done, "no minion answered"))
-    if done.returncode and not answer.error and not answer.gap(expected):
-        return Answer(answer.answered, answer.jids, answer.length, f"exit code {done.returncode}")
-    return answer
-
-
-def _read_salt_run(
-    clients: Clients, done: subprocess.CompletedProcess[str], expected: Expected, over: Collection[str]
-) -> Answer:
-    """Return the answer in what `salt-run` printed."""
-    length = len(done.stdout)
-    if clients.mode == "async":
-        jids = tuple(dict.fromkeys(_RUNNER_TAG.findall(done.stderr)))[:1]
-        if not jids or done.returncode:
-            return Answer(0, jids, length, _last_words(done, "no job id"))
-        return Answer(expected.minions, jids, length)
-    try:
-        value = json.loads(done.stdout)
-    except ValueError:
-        return Answer(length=length, error=_last_words(done, "no answer"))
-    if isinstance(value, str):
-        # such as "'nosuch.fun' is not available.", with exit code 0
-        return Answer(length=length, error=f"exit code {done.returncode}: {value.strip()[:LONGEST]}")
-    answer = runners.read(clients.function, value, expected, over, length)
-    if done.returncode and not answer.error:
-        return Answer(answer.answered, answer.jids, length, f"exit code {done.returncode}")
-    return answer
-
-
-def _last_words(done: subprocess.CompletedProcess[str], nothing: str) -> str:
-    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and line[0] != "{"]
-    return f"exit code {done.returncode}: {lines[-1][:LONGEST] if lines else nothing}"
-
-
-def lowstate(clients: Clients) -> dict[str, object]:
-    """Return the request that salt-api gets for a call of `clients`."""
-    if clients.kind in RUNNERS:
-        return _runner_lowstate(clients)
-    low: dict[str, object] = {
-        "client": "local_async" if clients.mode == "async" else "local",
-        "tgt": clients.tgt,
-        "tgt_type": clients.tgt_type,
-        "fun": clients.function,
-        "timeout": clients.timeout_s,
-    }
-    if clients.args:
-        low["arg"] = list(clients.args)
-    if clients.kwarg:
-        low["kwarg"] = clients.kwarg
-    if clients.batch:
-        # the events of the returns: without them a minion that timed out looks like one that answered nothing
-        low |= {"client": "local_batch", "batch": clients.batch, "raw": True}
-        if clients.batch_wait:
-            low["batch_wait"] = clients.batch_wait
-    elif clients.mode == "sync":
-        # adds the job's id to each minion's answer; without it nobody could tell which job a slow answer belongs to
-        low["full_return"] = True
-    return low
-
-
-def _runner_lowstate(clients: Clients) -> dict[str, object]:
-    """Return the request that salt-api's runner client gets."""
-    low: dict[str, object] = {"client": "runner", "fun": clients.function}
-    if clients.args:
-        low["arg"] = list(clients.args)
-    if kwarg := _runner_kwarg(clients):
-        low["kwarg"] = kwarg
-    if clients.mode == "async":
-        return low | {"client": "runner_async"}
-    # the runner's last event, which says whether it succeeded; salt-api waits for it as long as the client does
-    return low | {"full_return": True, "timeout": clients.give_up_s}
-
-
-def _runner_kwarg(clients: Clients) -> dict[str, object]:
-    """Return a runner's keyword arguments: those that ping get their target and its timeout in this way."""
-    if not asks_minions(clients.function):
-        return dict(clients.kwarg)
-    target = {"tgt": clients.tgt, "tgt_type": clients.tgt_type, "timeout": clients.timeout_s}
-    return {**clients.kwarg, **target}
-
-
-def arguments(clients: Clients) -> list[str]:
-    """Return the arguments of `salt` or `salt-run` for a call of `clients`, so that it prints what is read here."""
-    if clients.kind == SALT_RUN:
-        # the job id of an asynchronous runner is told in a warning only
-        options = ["--async", "--log-level=warning"] if clients.mode == "async" else [*_JSON]
-        keywords = [f"{key}={json.dumps(value)}" for key, value in _runner_kwarg(clients).items()]
-        return [*options, clients.function, *map(str, clients.args), *keywords]
-    options = ["--async"] if clients.mode == "async" else [*_JSON, "--show-jid"]
-    if clients.batch:
-        options += ["--batch-size", clients.batch]
-        options += ["--batch-wait", str(clients.batch_wait)] if clients.batch_wait else []
-    target = [_TARGET_OPTIONS[clients.tgt_type]] if clients.tgt_type in _TARGET_OPTIONS else []
-    keywords = [f"{key}={json.dumps(value)}" for key, value in clients.kwarg.items()]
-    return [
-        *options,
-        "-t",
-        str(clients.timeout_s),
-        *target,
-        clients.tgt,
-        clients.function,
-        *map(str, clients.args),
-        *keywords,
-    ]
-
-
-def read_runner(body: object, clients: Clients, expected: Expected, over: Collection[str], length: int) -> Answer:
-    """Return the answer in the decoded JSON of salt-api for `runner` with full returns and for `runner_async`."""
-    try:
-        (returned,) = body["return"]  # type: ignore[index]
-        if clients.mode == "async":
-            return Answer(expected.minions, (str(returned["jid"]),), length)
-        event = returned["data"]
-    except (LookupError, TypeError, ValueError):
-        return _something_else(body, length)
-    return runners.read_event(clients.function, event, expected, over, length)
-
-
-def read_api(body: object, length: int) -> Answer:
-    """Return the answer in the decoded JSON of salt-api, for `local` with full returns and for `local_async`."""
-    try:
-        returned = body["return"][0]  # type: ignore[index]
-        if "jid" in returned and "minions" in returned:
-            return Answer(len(returned["minions"]), (str(returned["jid"]),), length)
-        full = [value for value in returned.values() if isinstance(value, dict) and "jid" in value]
-    except (LookupError, TypeError, AttributeError):
-        return _something_else(body, length)
-    return _returned(full, length)
-
-
-def read_api_batch(body: object, length: int) -> Answer:
-    """Return the answer in the decoded JSON of salt-api for `local_batch`: a list with an event for each minion.
-
-    Of a minion that timed out there is an event without a job id.
-    """
-    try:
-        events = [value["data"] for value in body["return"]]  # type: ignore[index]
-        minions = {event["id"]: event for event in events if "jid" in event}
-    except (LookupError, TypeError):
-        return _something_else(body, length)
-    return _returned(list(minions.values()), length)
-
-
-def _something_else(body: object, length: int) -> Answer:
-    return Answer(length=length, error=f"salt-api answered something else: {str(body)[:100]}")
-
-
-def _returned(full: Sequence[Mapping[str, Any]], length: int) -> Answer:
-    """Return the answer that the minions' full returns make."""
-    jids = {str(value["jid"]) for value in full}
-    failed = sum(bool(value.get("retcode")) for value in full)
-    error = f"{failed} of {len(full)} minions that answered failed" if failed else ""
-    return Answer(len(full) - failed, tuple(sorted(jids)), length, error)
-
-
-def read_batch(output: str) -> Answer:
-    """Return the answer in the output of `salt --batch-size`: a line for each minion, with its return code."""
-    answered, failed = 0, 0
-    jids: dict[str, None] = {}
-    for line in output.splitlines():
-        if not line.startswith("{"):
-            continue
-        try:
-            values = json.loads(line)
-        except ValueError:
-            continue
-        minions = [value for key, value in values.items() if key not in _OF_BATCH]
-        code, count = values.get("retcode"), sum(not str(value).startswith(_NO_RETURN) for value in minions)
-        failed += count if code else 0
-        answered += 0 if code else count
-        if "jid" in values:
-            jids[str(values["jid"])] = None
-    error = f"{failed} of {answered + failed} minions that answered failed" if failed else ""
-    return Answer(answered, tuple(jids), len(output), error)
-
-
-def read_cli(output: str, accepted: int | None = None) -> Answer:
-    """Return the answer in the output of `salt`; `accepted` is the answer's size if a job id alone is complete."""
-    answered = 0
-    for line in output.splitlines():
-        if line.startswith("{"):
-            try:
-                values = json.loads(line)
-            except ValueError:
-                continue
-            answered += sum(not str(value).startswith(_NO_RETURN) for value in values.values())
-    jids = tuple(dict.fromkeys(_JID.findall(output)))
-    if accepted is not None and jids:
-        answered = accepted
-    return Answer(answered, jids, len(output))
+            return read_salt_run(clients, done, expected, over)
+        return read_salt(clients, done, expected.minions)

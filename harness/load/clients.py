@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from harness.processes.deadline import Deadline
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.load.desk import Desk
+    from harness.load.coordinator import Coordinator
     from harness.load.plan import Plan
     from harness.processes.process import Process
 
@@ -38,9 +37,9 @@ class Locust:
 class Clients:
     """The clients at work; `process` is the one that ends when the last answer has come."""
 
-    def __init__(self, processes: Sequence[Process], samples: Path, desk: Desk | None = None) -> None:
+    def __init__(self, processes: Sequence[Process], samples: Path, coordinator: Coordinator | None = None) -> None:
         """Take the processes, the leading one first, the folder of their samples, and the workers of other hosts."""
-        self._desk = desk
+        self._coordinator = coordinator
         self._last = Deadline(0.0)
         self._process, *self._workers = processes
         self._samples = samples
@@ -50,8 +49,8 @@ class Clients:
     def code(self) -> int | None:
         """Return the exit code, None while they are at work; raise a HarnessError if a worker has failed."""
         code = self._process.code()
-        if self._desk:
-            code = self._of_all(self._desk, code)
+        if self._coordinator:
+            code = self._of_all(self._coordinator, code)
         ended = [worker for worker in self._workers if code is None and worker.code() is not None]
         for worker in ended:
             # one whose work is done ends well, perhaps a moment before the one that directs it
@@ -61,15 +60,15 @@ class Clients:
             self._alone = Deadline(ALONE_S)
         return code
 
-    def _of_all(self, desk: Desk, code: int | None) -> int | None:
+    def _of_all(self, coordinator: Coordinator, code: int | None) -> int | None:
         """Return the exit code once the workers of other hosts have handed in what they wrote."""
-        if code not in {None, 0, 1} or (code is not None and desk.done()):
+        if code not in {None, 0, 1} or (code is not None and coordinator.done()):
             return code
         if code is None:
             self._last = Deadline(LAST_S)
         elif self._last.passed():
             raise RunError("A worker of another host has not handed in its samples: see what it printed there.")
-        desk.check()
+        coordinator.check()
         return None
 
     def patience(self, seconds: float) -> Deadline:
@@ -94,31 +93,31 @@ class Clients:
         return f"{self._process.tail()} (see {self._process.log})"
 
 
-def start(plan: Plan, port: int, spawn: Callable[[Locust], Process], desk: Desk | None = None) -> Clients:
+def start(plan: Plan, port: int, spawn: Callable[[Locust], Process], coordinator: Coordinator | None = None) -> Clients:
     """Start the clients with `spawn`; `port` is for locust's master, if there are workers.
 
-    The workers of other hosts, which are at the `desk` already, get their part of the load.
+    The workers of other hosts, which are at the `coordinator` already, get their part of the load.
     """
     processes = [spawn(locust) for locust in commands(plan, port)]
-    if desk:
-        desk.hand_out(plan, port)
-    return Clients(processes, plan.samples, desk)
+    if coordinator:
+        coordinator.hand_out(plan, port)
+    return Clients(processes, plan.samples, coordinator)
 
 
 def commands(plan: Plan, port: int) -> list[Locust]:
     """Return the processes of locust that a plan needs, the leading one first."""
     base = [sys.executable, "-m", "locust", "--headless", "-f", str(LOCUST)]
     statistics = str(plan.samples / "locust")
-    lead = [*base, "--users", str(plan.workers), "--spawn-rate", str(plan.workers), "--stop-timeout", "1"]
+    lead = [*base, "--users", str(plan.share.workers), "--spawn-rate", str(plan.share.workers), "--stop-timeout", "1"]
     lead += ["--only-summary", "--csv", statistics, "--csv-full-history", "--html", f"{statistics}.html"]
     lead += ["--json-file", statistics]
-    if plan.workers == 1:
+    if plan.share.workers == 1:
         return [Locust("locust", lead, plans.to_environment(plan))]
-    lead += ["--master", "--expect-workers", str(plan.workers)]
-    lead += ["--master-bind-host", plan.address, "--master-bind-port", str(port)]
+    lead += ["--master", "--expect-workers", str(plan.share.workers)]
+    lead += ["--master-bind-host", plan.share.address, "--master-bind-port", str(port)]
     found = [Locust("locust", lead, plans.to_environment(plan))]
-    worker = [*base, "--worker", "--master-host", plan.address, "--master-port", str(port)]
-    for number in range(plan.workers - plan.remote):
-        part = dataclasses.replace(plan, worker=number)
+    worker = [*base, "--worker", "--master-host", plan.share.address, "--master-port", str(port)]
+    for number in range(plan.share.workers - plan.share.remote):
+        part = replace(plan, share=replace(plan.share, worker=number))
         found.append(Locust(f"locust-{number}", worker, plans.to_environment(part)))
     return found

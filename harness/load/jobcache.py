@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from harness.load import runners
 from harness.load.runners import RunnerJob
-from harness.samples import AcceptedJob, KeptReturn, RunnerSample, SampleFile
+from harness.samplerows import AcceptedJob, KeptReturn, RunnerSample
+from harness.samples import SampleFile
 from harness.scenarios.asked import Asked
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     GetJid = Callable[[str], dict[str, dict[str, Any]]]
 
-# how often a job is read that can't be, and the seconds in between
+# how often an unreadable job is tried, and the seconds between two tries
 TRIES, PAUSE_S = 10, 0.2
 # how Salt ends the sentence about a file of the job cache that is not there
 MISSING = " does not exist"

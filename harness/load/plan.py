@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.processes.ports import HOST
 from harness.scenarios import scenario as scenarios
 from harness.scenarios.clients import CLI, SALT_RUN
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.scenarios.clients import Clients
     from harness.scenarios.expected import Expected
 
@@ -29,41 +31,68 @@ FOREVER_S = 1_000_000.0
 
 
 @dataclass(frozen=True)
+class ApiAccess:
+    """Where salt-api is, and how the clients log in."""
+
+    # the address of each of its processes; none without salt-api
+    urls: tuple[str, ...] = ()
+    # the bed's own user
+    user: str = ""
+    password: str = ""
+    # the way in which salt-api checks users
+    eauth: str = ""
+
+    def seen_from_afar(self, address: str) -> ApiAccess:
+        """Return the same for clients of other hosts, which reach this machine at `address`."""
+        return replace(self, urls=tuple(url.replace(f"//{HOST}:", f"//{address}:") for url in self.urls))
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which part of the schedule a process has."""
+
+    # how many processes share the schedule
+    workers: int = 1
+    # the number of this one, from 0
+    worker: int = 0
+    # how many of them, the last ones, are on other hosts
+    remote: int = 0
+    # where the process that directs them listens
+    address: str = HOST
+
+    def file(self, name: str) -> str:
+        """Return the name of this process's file of samples of one kind."""
+        return f"{name}.{self.worker}.csv" if self.workers > 1 else f"{name}.csv"
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The load of one tree's run.
+    """The load of one tree's run."""
 
-    `scenario_file`, `minions` and `seed` give the scenario; `expected` is the number of minions that each block of
-    clients targets, by the names in `Clients.targets`; `samples` is the folder for raw samples; `urls` (of each of its
-    processes), `user`, `password` and `eauth` belong to salt-api; `commands` starts Salt's commands, by the clients'
-    kind, with `command_environment`. Of `workers` processes that share the schedule this is number `worker`; the last
-    `remote` of them are on other hosts. Their director listens on `address`.
-    """
-
+    # these three give the scenario
     scenario_file: Path
     minions: int
     seed: int
+    # how many minions each block of clients targets, by the names in `Clients.targets`
     expected: dict[str, int]
+    # the folder for raw samples
     samples: Path
-    urls: tuple[str, ...]
-    user: str
-    password: str
-    eauth: str
+    api: ApiAccess
+    # the start of the command line of Salt's commands, by the clients' kind
     commands: dict[str, tuple[str, ...]]
+    # the environment of these commands
     command_environment: dict[str, str]
-    workers: int = 1
-    worker: int = 0
-    remote: int = 0
-    address: str = HOST
+    share: Share = Share()
 
     @property
     def requests_file(self) -> Path:
         """Return the file for this process's samples of requests."""
-        return self.samples / (f"requests.{self.worker}.csv" if self.workers > 1 else "requests.csv")
+        return self.samples / self.share.file("requests")
 
     @property
     def logins_file(self) -> Path:
         """Return the file for this process's samples of log-ins."""
-        return self.samples / (f"logins.{self.worker}.csv" if self.workers > 1 else "logins.csv")
+        return self.samples / self.share.file("logins")
 
     def expects(self, clients: Clients) -> Expected:
         """Return what a complete answer to `clients` holds."""
@@ -75,24 +104,37 @@ class Plan:
         return scenarios.load(self.scenario_file).changed(minions=self.minions, seed=self.seed)
 
 
+def to_values(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values, for JSON; `from_values` makes a plan of them again."""
+    return {**asdict(plan), "scenario_file": str(plan.scenario_file), "samples": str(plan.samples)}
+
+
+def from_values(values: Mapping[str, Any]) -> Plan:
+    """Return the plan of values out of JSON."""
+    return Plan(
+        **{
+            **values,
+            "scenario_file": Path(values["scenario_file"]),
+            "samples": Path(values["samples"]),
+            "api": ApiAccess(**{**values["api"], "urls": tuple(values["api"]["urls"])}),
+            "commands": {kind: tuple(command) for kind, command in values["commands"].items()},
+            "share": Share(**values["share"]),
+        }
+    )
+
+
 def to_environment(plan: Plan) -> dict[str, str]:
     """Return the environment variable that carries `plan`."""
-    values = {**vars(plan), "scenario_file": str(plan.scenario_file), "samples": str(plan.samples)}
-    return {VARIABLE: json.dumps(values)}
+    return {VARIABLE: json.dumps(to_values(plan))}
 
 
 def from_environment() -> Plan:
     """Return the plan of this process, and forget it, so that no child inherits the password."""
-    values = json.loads(os.environ.pop(VARIABLE))
-    values["scenario_file"] = Path(values["scenario_file"])
-    values["samples"] = Path(values["samples"])
-    values["urls"] = tuple(values["urls"])
-    values["commands"] = {kind: tuple(command) for kind, command in values["commands"].items()}
-    return Plan(**values)
+    return from_values(json.loads(os.environ.pop(VARIABLE)))
 
 
 def write_zero(samples: Path, zero: float) -> None:
-    """Tell whoever watches the load when the schedule's zero is, in seconds since the epoch."""
+    """Write when the schedule began, in seconds since the epoch, for the process that watches the load."""
     (samples / ZERO).write_text(f"{zero:.6f}\n", encoding="utf-8")
 
 

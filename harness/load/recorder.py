@@ -6,13 +6,14 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from harness.processes import machine
-from harness.samples import FleetSample, MachineSample, SampleFile
+from harness.samplerows import FleetSample, MachineSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.load.stage import Fleet
+    from harness.load.backend import Fleet
     from harness.progress import Progress
 
 

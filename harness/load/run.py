@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING
 from evil_minions import read_jobs
 from harness import samples
 from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
+from harness.load.local import LocalBackend
 from harness.load.recorder import Recorder
 from harness.load.settling import SAMPLE_S, Queue, accepted, runners, settle
-from harness.load.stage import Local
 from harness.load.timeline import Player
 from harness.processes.deadline import Deadline, Patience
-from harness.samples import Timeline
+from harness.samplerows import Timeline
 from harness.scenarios.fleet import network_targets
 from harness.verify import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.load.stage import Clients, Fleet, Job, Stage
+    from harness.load.backend import Backend, Clients, Fleet
+    from harness.load.job import Job
     from harness.progress import Progress
 
 # what the clients may take to begin, and beyond the last one's patience, before the run counts as stuck
@@ -35,43 +36,43 @@ STUCK_S = 120.0
 def run(
     job: Job,
     progress: Progress,
-    stage_of: Callable[[Job], Stage] = Local,
+    backend_of: Callable[[Job], Backend] = LocalBackend,
     told: Callable[[str], None] | None = None,
 ) -> None:
     """Run the scenario against the tree; raw samples and logs are in the job's folder afterwards, whatever happens.
 
-    `stage_of` makes the place where it runs; `told` hears where its PostgreSQL comes from. Raises HarnessError if the
+    `backend_of` makes the place where it runs; `told` hears where its PostgreSQL comes from. Raises HarnessError if the
     bed, the fleet or the load generator fails, the fleet does not know a function, or a moment of the timeline can't be
     played. Clients that get no answer are samples, not failures.
     """
     job.samples.mkdir(parents=True, exist_ok=True)
     progress.say(f"{job.name}: starting the bed")
     with ExitStack() as stack:
-        stage = _enter(job, stage_of, stack)
-        if told and stage.postgresql:
-            told(stage.postgresql)
+        backend = _enter(job, backend_of, stack)
+        if told and backend.postgresql:
+            told(backend.postgresql)
         fleet_start = time.time()
-        fleet = stage.start_fleet()
-        with closing(fleet), _recorder(job, fleet, stage, progress) as recorder:
+        fleet = backend.start_fleet()
+        with closing(fleet), _recorder(job, fleet, backend, progress) as recorder:
             _check_functions(job, fleet)
             _ramp_up(job, recorder)
             ready = time.time()
             progress.say(f"{job.name}: {job.scenario.minions:,} minions ready after {ready - fleet_start:.1f} s")
             expected = _expected(job, fleet)
-            clients = stage.start_clients(expected)
-            with Player(job.scenario.timeline, fleet.ask, stage, job.samples) as player:
+            clients = backend.start_clients(expected)
+            with Player(job.scenario.timeline, fleet.ask, backend, job.samples) as player:
                 load_start = _watch_clients(job, recorder, clients, player)
-            settled, in_time = settle(job.scenario.settle_s, recorder, Queue(job, stage, fleet, expected).empty)
+            settled, in_time = settle(job.scenario.settle_s, recorder, Queue(job, backend, fleet, expected).empty)
             fleet.flush()
         progress.show(f"{job.name}: reading the job cache")
         if not in_time:
-            stage.read_accepted(job.scenario.asked.lines())
-        stage.collect()
+            backend.read_accepted(job.scenario.asked.lines())
+        backend.collect()
         rows = list(samples.read_clients(job.samples))
         clients_done = max((row.finished for row in rows), default=settled)
-        stage.read_job_cache(_jids(job))
+        backend.read_job_cache(_jids(job))
         if started := runners(job, expected):
-            stage.read_runners(started)
+            backend.read_runners(started)
         # before the bed ends: whatever happens to it then, the samples are complete
         timeline = Timeline(fleet_start, ready, load_start, clients_done, settled, in_time)
         samples.write_timeline(job.samples, timeline)
@@ -81,14 +82,14 @@ def run(
     progress.say(f"{job.name}: {len(rows):,} client requests are over")
 
 
-def _recorder(job: Job, fleet: Fleet, stage: Stage, progress: Progress) -> Recorder:
-    return Recorder(fleet, job.samples, progress, job.name, stage.check, here=stage.here)
+def _recorder(job: Job, fleet: Fleet, backend: Backend, progress: Progress) -> Recorder:
+    return Recorder(fleet, job.samples, progress, job.name, backend.check, here=backend.here)
 
 
-def _enter(job: Job, stage_of: Callable[[Job], Stage], stack: ExitStack) -> Stage:
-    """Start the stage; of a master that does not start the scenario's own options are the first suspects."""
+def _enter(job: Job, backend_of: Callable[[Job], Backend], stack: ExitStack) -> Backend:
+    """Start the backend; of a master that does not start the scenario's own options are the first suspects."""
     try:
-        return stack.enter_context(stage_of(job))
+        return stack.enter_context(backend_of(job))
     except MasterError as error:
         options = job.scenario.master_options(job.name)
         if not options:

@@ -97,7 +97,7 @@ def _pinged(function: str, value: object, expected: Expected, length: int) -> An
 def _orchestrated(value: object, expected: Expected, length: int) -> Answer | None:
     """Return the answer of an orchestration, None if it is none."""
     try:
-        (steps,) = value["data"].values()  # type: ignore[index]
+        (steps,) = value["data"].values()  # type: ignore[index]  # what is no table is an error below
     except (LookupError, TypeError, AttributeError, ValueError):
         return None
     if not isinstance(steps, dict):

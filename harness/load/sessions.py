@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import requests
 
 from harness.processes.deadline import Deadline
-from harness.samples import LoginSample
+from harness.samplerows import LoginSample
 from harness.scenarios.users import REQUEST, START
 
 if TYPE_CHECKING:

@@ -18,25 +18,26 @@ from harness.scenarios.clients import RUNNERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from harness.load.backend import Backend, Fleet
+    from harness.load.job import Job
     from harness.load.recorder import Recorder
-    from harness.load.stage import Fleet, Job, Stage
-    from harness.samples import ClientSample, FleetSample
+    from harness.samplerows import ClientSample, FleetSample
 
 SAMPLE_S = 1.0
 """Seconds between two samples of the fleet."""
-# how long nothing may move before a fleet that has nothing left to send counts as settled
+# seconds without any change after which a fleet with nothing left to send counts as settled
 QUIET_S = 2.0
 
 
 class Queue:
     """What waits in the master: runners and batches at work, and accepted jobs that no minion has heard of."""
 
-    def __init__(self, job: Job, stage: Stage, fleet: Fleet, expected: Mapping[str, int]) -> None:
+    def __init__(self, job: Job, backend: Backend, fleet: Fleet, expected: Mapping[str, int]) -> None:
         """Look at nothing yet; `expected` are the sizes of the clients' targets."""
         self._expected = expected
         self._ended = 0
         self._job = job
-        self._stage = stage
+        self._backend = backend
         self._fleet = fleet
         self._waiting: list[str] = []
 
@@ -45,12 +46,12 @@ class Queue:
 
         The master's job cache is read only when those that waited last time are out: that is a process of its own.
         """
-        if self._stage.running() or not self._runners_ended():
+        if self._backend.running() or not self._runners_ended():
             return False
         if self._waiting:
             self._waiting = self._fleet.unseen(self._waiting)
         if not self._waiting:
-            self._stage.read_accepted(self._job.scenario.asked.lines())
+            self._backend.read_accepted(self._job.scenario.asked.lines())
             self._waiting = self._fleet.unseen(accepted(self._job))
         return not self._waiting
 
@@ -58,7 +59,7 @@ class Queue:
         """Return whether the job cache has the answer of every asynchronous runner that clients were told the id of."""
         started = runners(self._job, self._expected)
         if len(started) > self._ended:
-            self._stage.read_runners(started)
+            self._backend.read_runners(started)
             self._ended = len({row.jid for row in samples.read_runners(self._job.samples)})
         return len(started) <= self._ended
 
@@ -106,7 +107,7 @@ def settle(
     `empty` says whether no job waits in the master. Returns when it was so, in seconds since the epoch, and whether
     that was before the limit.
     """
-    # to the second: how long is waited is part of what is measured
+    # not lengthened on a busy machine: the time is one of the figures
     deadline = Deadline(seconds, clock)
     quiet = Deadline(QUIET_S, clock)
     before = recorder.sample("settling")
@@ -116,7 +117,7 @@ def settle(
         if _moved(before, sample) or at_work(sample):
             quiet = Deadline(QUIET_S, clock)
         elif quiet.passed() and empty():
-            # to find that out takes a while: what the master has published meanwhile is at work now
+            # that took a while, and the master may have published a job meanwhile
             after = recorder.sample("settling")
             if not _moved(sample, after) and not at_work(after):
                 return after.time, True

@@ -10,7 +10,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from harness.samples import MomentSample, SampleFile
+from harness.samplerows import MomentSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -27,7 +27,8 @@ from harness.load import plan as plans
 from harness.load.calls import ApiCaller, CliCaller
 from harness.load.sessions import LoginError, Sessions
 from harness.processes import pressure
-from harness.samples import ClientSample, ClockSample, LoginSample, SampleFile
+from harness.samplerows import ClientSample, ClockSample, LoginSample
+from harness.samples import SampleFile
 from harness.scenarios import schedule
 from harness.scenarios.clients import API, CLI, OVER_API, RUNNER, RUNNERS, SALT_RUN
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 PLAN = plans.from_environment()
 SCENARIO = PLAN.scenario
-# between the login and the schedule's zero, on a quiet machine: every worker has to be waiting by then
+# seconds between the log-in and the start of the schedule, in which every worker gets ready, on a quiet machine
 LEAD_S = 1.0
 # locust gives up a worker that says nothing for three seconds, which a busy machine is enough for; one that has ended
 # is noticed by whoever started it
@@ -69,7 +70,8 @@ class Load:
         self.logins: SampleFile | None = None
         # ids of the jobs that were answered: a list of jobs has to have them
         self.over: set[str] = set()
-        self.sessions = Sessions(PLAN.urls, PLAN.user, PLAN.password, PLAN.eauth, SCENARIO.users, self.note)
+        api = PLAN.api
+        self.sessions = Sessions(api.urls, api.user, api.password, api.eauth, SCENARIO.users, self.note)
         over_api = ApiCaller(self.sessions, self.over)
         typed = CliCaller(PLAN.commands, PLAN.command_environment, self.sessions.user, self.over)
         self.callers: dict[str, Caller] = {API: over_api, RUNNER: over_api, CLI: typed, SALT_RUN: typed}
@@ -119,9 +121,9 @@ class Load:
 
     def note_clock(self) -> None:
         """Write down what was measured of our clock, if it is another one."""
-        row = self.offset.sample(f"locust-{PLAN.worker}", self.measure())
+        row = self.offset.sample(f"locust-{PLAN.share.worker}", self.measure())
         if row.offset_s or row.drift_s:
-            file = SampleFile(PLAN.samples / f"clocks.{PLAN.worker}.csv", ClockSample)
+            file = SampleFile(PLAN.samples / f"clocks.{PLAN.share.worker}.csv", ClockSample)
             file.write(row)
             file.close()
 
@@ -210,26 +212,26 @@ class Load:
         self.environment.events.worker_report.fire(client_id=worker, data=report)
         self.errors += errors
         self.workers_done += 1
-        if self.workers_done == PLAN.workers:
+        if self.workers_done == PLAN.share.workers:
             gevent.spawn(self.environment.runner.quit)
 
 
 def mine(clients: Clients) -> list[Request]:
     """Return the requests of a block that this process sends."""
     every = schedule.requests_of(clients, SCENARIO.seed)
-    return [request for request in every if request.number % PLAN.workers == PLAN.worker]
+    return [request for request in every if request.number % PLAN.share.workers == PLAN.share.worker]
 
 
-class Idle(User):  # type: ignore[misc]
+class Idle(User):  # type: ignore[misc]  # likewise
     """Locust counts users; the clients are greenlets of their own, so its one user waits."""
 
-    @task  # type: ignore[untyped-decorator]
+    @task  # type: ignore[untyped-decorator]  # locust has no types
     def wait(self) -> None:
         """Wait to be stopped."""
         gevent.sleep(plans.FOREVER_S)
 
 
-@events.init.add_listener  # type: ignore[untyped-decorator]
+@events.init.add_listener  # type: ignore[untyped-decorator]  # locust has no types
 def _init(environment: Environment, **_: object) -> None:
     load = Load(environment)
     environment.saltbed = load
@@ -254,13 +256,13 @@ def _init(environment: Environment, **_: object) -> None:
         environment.runner.register_message(CLOCK, on_clock)
 
 
-@events.test_start.add_listener  # type: ignore[untyped-decorator]
+@events.test_start.add_listener  # type: ignore[untyped-decorator]  # locust has no types
 def _start(environment: Environment, **_: object) -> None:
     if not isinstance(environment.runner, WorkerRunner):
         environment.saltbed.begin()
 
 
-@events.quitting.add_listener  # type: ignore[untyped-decorator]
+@events.quitting.add_listener  # type: ignore[untyped-decorator]  # locust has no types
 def _exit_code(environment: Environment, **_: object) -> None:
     """Exit 0 if every answer was complete, 1 if not (thresholds judge that), 3 if clients could not begin.
 

@@ -1,7 +1,7 @@
 """A worker of another host: `python -m harness worker ADDRESS`.
 
-It reports at the bed's desk (see `harness.load.wire`), starts a worker of locust for its part of the load, and hands in
-what that writes. It joins one load after the other until Ctrl-C, for a run has one for each tree.
+It reports to the bed's coordinator (see `harness.load.wire`), starts a worker of locust for its part of the load, and
+hands in what that writes. It joins one load after the other until Ctrl-C, as a run has one for each tree.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import RunError, SettingsError
 from harness.load import plan as plans
 from harness.load.clients import LOCUST
-from harness.load.desk import FILES, HELLO_S
+from harness.load.coordinator import FILES, HELLO_S
 from harness.load.wire import Line, address_of, version
-from harness.processes.process import PACKAGES, Command, Process, Processes
+from harness.paths import ROOT
+from harness.processes.command import Command
+from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from harness.processes.process import Process
 
 BEAT_S = 1.0
 # between two tries to find a bed
@@ -36,9 +40,9 @@ KEEPALIVE_S = 30
 
 
 def work(address: str, key: str, loads: int | None, say: Callable[[str], None]) -> None:
-    """Join loads at a desk until there have been `loads` of them, without end by default; `say` takes lines to print.
+    """Join loads until there have been `loads` of them, without end by default; `say` takes lines to print.
 
-    Raises SettingsError if the desk refuses, RunError if the clients here fail.
+    Raises SettingsError if the coordinator refuses, RunError if the clients here fail.
     """
     where = address_of(address)
     done, told = 0, ""
@@ -68,12 +72,12 @@ def _join(line: Line, key: str, say: Callable[[str], None]) -> bool:
     if "wait" in message:
         time.sleep(AGAIN_S)
         return False
-    plan = message["plan"]
-    say(f"A load begins: this is worker {plan['worker']} of {plan['workers']}.")
+    share = message["plan"]["share"]
+    say(f"A load begins: this is worker {share['worker']} of {share['workers']}.")
     with tempfile.TemporaryDirectory(prefix="saltbed-worker-") as folder:
         code, last = _load(line, message, Path(folder))
         line.send({"ended": code, "tail": last})
-        # whoever has it all may hang up at once
+        # the bed may hang up as soon as it has everything
         with contextlib.suppress(OSError):
             line.receive(HELLO_S)
     if code:
@@ -89,11 +93,11 @@ def _load(line: Line, message: dict[str, Any], folder: Path) -> tuple[int, str]:
     plan = {**message["plan"], "scenario_file": str(scenario), "samples": str(folder)}
     argv = [sys.executable, "-m", "locust", "--headless", "-f", str(LOCUST), "--worker"]
     argv += ["--master-host", message["host"], "--master-port", str(message["port"])]
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), plans.VARIABLE: json.dumps(plan)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), plans.VARIABLE: json.dumps(plan)}
     with Processes(Path(tempfile.gettempdir())) as processes:
         command = Command("locust", argv, environment, folder / "locust.out", cwd=folder)
         process = processes.start("locust", command)
-        code = _watch(line, process, folder, int(plan["worker"]))
+        code = _watch(line, process, folder, int(plan["share"]["worker"]))
         return code, process.tail()
 
 

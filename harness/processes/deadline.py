@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 PAUSE_S = 0.05
-# for those who know better: what every deadline is multiplied by
+# how long a wait in the kernel lasts before its deadline is looked at
+SLICE_S = 0.5
+# every deadline is multiplied by this, which a user may set
 PATIENCE = float(os.environ.get("SALTBED_PATIENCE", "1"))
 # no wait lasts longer than so many times its seconds, whatever the machine does
 CEILING = 10.0
-# of a wait's seconds: how long no progress may be seen in the end
+# the share of a wait, at its end, in which there has to be no progress before it fails
 WINDOW = 1 / 6
-# parts of that time after which progress is looked for
+# how many times progress is looked for in that share
 LOOKS = 5
-# the least progress in CPU time: so much of a core; an idle master takes less
+# CPU time that counts as progress, in cores; an idle master uses less
 LEAST_CORES = 0.025
 
 

@@ -12,7 +12,7 @@ import warnings
 
 import psutil
 
-from harness.samples import MachineSample
+from harness.samplerows import MachineSample
 
 
 def sample(now: float) -> MachineSample:

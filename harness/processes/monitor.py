@@ -26,10 +26,13 @@ from typing import TYPE_CHECKING
 import psutil
 
 from harness.processes.warden import ROSTER
-from harness.samples import ProcessSample, SampleFile
+from harness.samplerows import ProcessSample
+from harness.samples import SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from harness.processes.process import Process
 
 INTERVAL_S = 1.0
 FILE = "processes.csv"
@@ -198,11 +201,19 @@ def watch(warden: int, roster: Path, output: Path, stop: Callable[[float], bool]
             for sample in accounts.samples(time.time(), read(root), read_roster(roster)):
                 samples.write(sample)
             due = max(due + INTERVAL_S, time.monotonic())
-            # on a busy machine it may have passed by now
+            # on a busy machine the time may be over already
             if stop(max(0.0, due - time.monotonic())):
                 return
     finally:
         samples.close()
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """A monitor at work, and the file that it writes."""
+
+    process: Process
+    path: Path
 
 
 def command(warden: int, folder: Path, samples: Path) -> list[str]:
@@ -222,7 +233,7 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--output", type=Path, required=True, help="file to write")
     options = parser.parse_args(argv)
-    # not signal.sigtimedwait: when it is interrupted by a stop it claims in the end that a signal has come
+    # not signal.sigtimedwait: after a SIGSTOP and a SIGCONT it reports a signal although none has come
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)

@@ -2,7 +2,7 @@
 
 A process that is killed takes no note of its end; whoever comes later asks whether its mark still stands for anyone.
 A host's name does not say which machine that is: many are called `debian`. What does is the id of its boot, which the
-kernel draws by chance, and that of the machine, which the system drew when it was installed. Numbers of processes
+kernel draws at random, and that of the machine, which the system drew when it was installed. Numbers of processes
 belong to a namespace, so that is part of a mark as well: in a container, others' processes can't be seen.
 """
 
@@ -68,4 +68,4 @@ def rebooted(mark: str, here: Callable[[], Place] = Place.here) -> bool:
     """Say whether a mark is of an earlier boot of a machine with this one's id: of this one, unless it was copied."""
     place = mark.rsplit("/", 2)[0].split("/", 2)
     now = here()
-    return bool(now.machine) and place[0] == now.machine and len(place) == 3 and place[1] != now.boot  # noqa: PLR2004
+    return bool(now.machine) and place[0] == now.machine and len(place) == 3 and place[1] != now.boot  # noqa: PLR2004 - a number of things

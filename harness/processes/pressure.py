@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOAD = Path("/proc/loadavg")
 STALLS = Path("/proc/pressure/io")
-# no wait grows without end
+# so that no wait grows without end
 SLOWEST = 0.1
 
 
@@ -28,7 +28,7 @@ def pace(load: Path = LOAD, stalls: Path = STALLS, cores: int = 0) -> float:
     """
     running = int(load.read_text(encoding="ascii").split()[3].partition("/")[0])
     count = cores or len(os.sched_getaffinity(0))
-    # whoever reads the file is running too
+    # the process that reads the file is one of the running ones
     share = min(1.0, count / max(1, running - 1))
     return max(SLOWEST, share * (1 - _stalled(stalls)))
 

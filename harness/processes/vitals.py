@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from os import sysconf
 from pathlib import Path
 
-from harness.processes.warden import descendants
+from harness.processes.kernel import descendants
 
 TICK_S = 1 / sysconf("SC_CLK_TCK")
 STATES = {

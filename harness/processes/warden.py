@@ -1,12 +1,11 @@
 """The one parent of every process of a bed: `python -m harness.processes.warden`.
 
 A harness that is killed with -9 can't stop anything any more, so the processes of a bed are not its children. They
-belong to a small process in a session of its own that starts them on request, notices when the harness is gone, stops
-them, and removes the bed's temporary folder. It is two processes: the warden does the work; its parent, the keeper,
-only waits for the warden's end and then ends whatever is left. Both are child subreapers, so that a process whose
-parent died, and that left its group and its session, still arrives here. Should both be killed at once, the kernel
-sends each process that the warden started its stop signal (PR_SET_PDEATHSIG): Salt's main processes and PostgreSQL
-then take their own children along.
+belong to the warden, a small process in a session of its own. It starts them on request, notices when the harness is
+gone, stops them, and removes the bed's temporary folder. Its parent is the reaper, see `harness.processes.reaper`,
+which only waits for the warden's end and then ends whatever is left. Should both be killed at once, the kernel sends
+each process that the warden started its stop signal (PR_SET_PDEATHSIG): Salt's main processes and PostgreSQL then take
+their own children along.
 
 Rejected: process groups alone (Salt's jobs and PostgreSQL's backends leave theirs), PR_SET_PDEATHSIG alone (not
 inherited by children), PID namespaces (need privileges).
@@ -19,10 +18,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import json
 import os
-import resource
 import select
 import shutil
 import signal
@@ -32,20 +29,29 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
+
+from harness.processes import reaper
+from harness.processes.execution import start
+from harness.processes.kernel import (
+    KILL_S,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    TICK_S,
+    descendants,
+    kill_children,
+    prctl,
+    reap,
+    send,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
 # stopping a whole bed must end, whatever its processes do
 STOP_S = 20.0
-KILL_S = 10.0
-TICK_S = 0.1
 SIGNAL_S = 0.5
 ROSTER = "roster.csv"
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass
@@ -66,117 +72,9 @@ class Child:
     family: set[int] = field(default_factory=set)
 
 
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process, as the system call of that name does."""
-    if LIBC.prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl failed")
-
-
-def processes() -> Iterator[tuple[int, int]]:
-    """Yield every process of the machine with its parent."""
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                # the name of a command may hold spaces and parentheses, so the fields are counted from its end
-                fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
-                yield int(entry.name), int(fields[1])
-
-
-def descendants(root: int) -> set[int]:
-    """Return the processes below `root`."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in processes():
-        children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
-    new = list(children.get(root, []))
-    while new:
-        found.update(new)
-        new = [child for pid in new for child in children.get(pid, []) if child not in found]
-    return found
-
-
-def reap() -> dict[int, int]:
-    """Collect the children that have ended, with their exit codes (minus the signal's number if one ended them)."""
-    ended: dict[int, int] = {}
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            ended[pid] = os.waitstatus_to_exitcode(status)
-    return ended
-
-
-def kill_children() -> None:
-    """Kill every child until none is left, its orphaned children included, which become ours when it ends.
-
-    Only children are killed: their ids can't be given to another process before they are reaped here.
-    """
-    end = time.monotonic() + KILL_S
-    me = os.getpid()
-    while time.monotonic() < end:
-        children = [pid for pid, parent in processes() if parent == me]
-        if not children:
-            return
-        send(children, signal.SIGKILL)
-        signal.sigtimedwait([signal.SIGCHLD], TICK_S)
-        reap()
-
-
 def line(message: dict[str, Any]) -> bytes:
     """Return a message as it is sent."""
     return json.dumps(message).encode() + b"\n"
-
-
-def send(pids: Iterable[int], number: int) -> None:
-    """Send a signal to processes, some of which may be gone already."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def execute(request: dict[str, Any], parent: int) -> NoReturn:
-    """Become the requested command; called in a new process and never returns."""
-    os.setsid()
-    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    errors = os.open(request["errors"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if request["errors"] else output
-    for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (errors, 2)):
-        os.dup2(source, target)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if request["uid"] is not None:
-        os.setgroups([])
-        os.setgid(request["gid"])
-        os.setuid(request["uid"])
-    # after the change of user, which clears it
-    prctl(PR_SET_PDEATHSIG, request["stop_signal"])
-    if os.getppid() != parent:
-        os._exit(1)
-    for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    os.chdir(request["cwd"])
-    os.execvpe(request["argv"][0], request["argv"], request["environment"])  # noqa: S606 - the command is the bed's own, and no shell is wanted
-
-
-def start(request: dict[str, Any]) -> int:
-    """Start the requested command and return its process id; raise OSError if it can't be executed."""
-    reader, writer = os.pipe()
-    me = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            execute(request, me)
-        except OSError as error:
-            os.write(writer, json.dumps([error.errno, error.strerror, error.filename]).encode())
-        finally:
-            os._exit(127)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        failure = pipe.read()
-    if failure:
-        raise OSError(*json.loads(failure))
-    return pid
 
 
 class Warden:
@@ -235,7 +133,7 @@ class Warden:
         """Ask processes to stop, wait until they and their descendants are gone, and kill what is left at `end`."""
         family = {pid for child in children if child.code is None for pid in descendants(child.pid)}
         family |= {pid for child in children for pid in child.family}
-        # the leaders alone are asked: Salt and PostgreSQL stop their own children, in their own order
+        # only the processes that were started are asked: Salt and PostgreSQL stop their own children in their own order
         for child in children:
             if child.code is None:
                 send([child.pid], child.stop_signal)
@@ -291,38 +189,21 @@ class Warden:
                     control.sendall(line({"number": request["number"], **self.answer(request)}))
 
 
-def work(control: socket.socket, harness: int, folder: Path, keeper: int) -> None:
+def work(control: socket.socket, harness: int, folder: Path, parent: int) -> None:
     """Be the warden: serve the harness, then stop everything."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     warden = Warden(folder)
     try:
-        if os.getppid() == keeper:
+        if os.getppid() == parent:
             with contextlib.suppress(OSError):
                 warden.serve(control, harness)
     finally:
         warden.stop_all()
 
 
-def keep(warden: int) -> None:
-    """Be the keeper: wait for the warden's end, then for the processes that it left, and kill those that stay."""
-    while warden not in reap():
-        received = signal.sigtimedwait([signal.SIGCHLD, signal.SIGTERM], SIGNAL_S)
-        if received is not None and received.si_signo == signal.SIGTERM:
-            os.kill(warden, signal.SIGTERM)
-    end = time.monotonic() + STOP_S / 2
-    asked: set[int] = set()
-    # a warden that was killed leaves processes that the kernel has told to stop, and orphans that it has not
-    while time.monotonic() < end and (left := {pid for pid, parent in processes() if parent == os.getpid()}):
-        send(left - asked, signal.SIGTERM)
-        asked |= left
-        signal.sigtimedwait([signal.SIGCHLD], TICK_S)
-        reap()
-    kill_children()
-
-
 def main(argv: Sequence[str]) -> int:
-    """Make the folder, start the warden, keep it company, and remove the folder."""
+    """Make the folder, start the warden, wait for its end as its reaper, and remove the folder."""
     parser = argparse.ArgumentParser(
         prog="python -m harness.processes.warden", description=(__doc__ or "").partition("\n")[0]
     )
@@ -338,21 +219,21 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         control.sendall(line({"errno": error.errno, "error": str(error)}))
         return 1
-    # traversable, for PostgreSQL may run as another user
+    # PostgreSQL may run as another user, who has to get through this folder
     folder.chmod(0o711)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # blocked signals wait for sigtimedwait and sigpending; Ctrl-C and a closed terminal are the harness's business
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-    keeper = os.getpid()
+    me = os.getpid()
     warden = os.fork()
     try:
         if warden == 0:
-            work(control, harness, folder, keeper)
+            work(control, harness, folder, me)
         else:
             control.close()
-            keep(warden)
+            reaper.wait_for(warden)
     finally:
-        # by whichever of the two outlives the other
+        # by the last of the two processes
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
     return 0

@@ -6,28 +6,23 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from harness import figures
 from harness.report import moments, series, spreads, templates, theme, verdict, waits
-from harness.results import comparison, differences, evidence, repeats, runs
+from harness.report.cpu import cpu_rows, used_by_role
+from harness.report.rows import against_rows, number, row
+from harness.report.sentences import conditions, facts, meaning, remarks
+from harness.results import differences, evidence, repeats, runs
 from harness.results import result as results
-from harness.results import trees as known
-from harness.results.percentiles import LEAST
-from harness.scenarios import labels, thresholds
-from harness.scenarios.asked import OVERHEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.figures import Figure
-    from harness.results.comparison import Change, Comparison
-    from harness.results.differences import Pair
+    from harness.results.comparison import Comparison
     from harness.results.evidence import Evidence
 
 FILE = "report.html"
@@ -41,29 +36,6 @@ CARDS = (
 )  # fmt: skip
 # how many kinds of errors of each tree are listed
 ERRORS = 6
-NOTHING = "\N{EN DASH}"
-MEANINGS = {"stock": "as it is released", "patched": "with our patches", "other": "of another folder"}
-# CPU time for each return below which a comparison says nothing
-SEEN_MS = 0.02
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure of the page: its definition, each tree's value and range as text, and how the trees compare.
-
-    `known` is whether any tree has a value.
-    """
-
-    figure: Figure
-    values: dict[str, str]
-    change: Change | None
-    known: bool = True
-    ranges: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def differs(self) -> bool:
-        """Return whether the trees are told apart by it."""
-        return self.change not in {None, comparison.ALIKE, comparison.UNTOLD}
 
 
 def write(folder: Path, against: Comparison | None = None) -> Path:
@@ -136,76 +108,6 @@ def render(folder: Path, against: Comparison | None = None) -> str:
     return templates.engine(number).get_template("page.html.j2").render(context)
 
 
-def meaning(tree: str, scenario: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
-    """Return what a tree is: the release of Salt, and the settings that its master alone has."""
-    kind = labels.kind(tree)
-    own = scenario.get("tree_master", {}).get(kind, {})
-    place = machine.get("trees", {}).get(tree, {}).get("folder")
-    release = machine.get("versions", {}).get(f"salt_{tree}", "")
-    words = ["Salt", *([release] if release else []), f"of {place}" if place else MEANINGS[kind]]
-    return f"{' '.join(words)}{f', set to {json.dumps(own)[1:-1]}' if own else ''}"
-
-
-def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what is known of the machine and the software, as pairs of a name and a value."""
-    found = []
-    for group, entries in machine.items():
-        if group == "trees":
-            found += [("tree", known.told(name, tree)) for name, tree in entries.items()]
-        elif isinstance(entries, dict):
-            found += [(name.replace("_", " "), _said(value)) for name, value in entries.items()]
-    return found
-
-
-def conditions(trees: list[str], machine: Mapping[str, Any], runs: int = 1) -> str:
-    """Return what a reader has to know before looking at differences: the order, how busy it was, what was edited."""
-    said = [f"{trees[0]} ran first, then {' and '.join(trees[1:])}." if len(trees) > 1 else f"Only {trees[0]} ran."]
-    if runs > 1:
-        turns = f"{' and '.join(trees)} took turns, {runs} times each; who came first changed."
-        said = [turns if len(trees) > 1 else f"Only {trees[0]} ran, {runs} times."]
-        said.append("Numbers are medians, with their ranges beside them; pictures and errors are of the first repeat.")
-    cores, told = machine.get("machine", {}).get("cores"), machine.get("trees", {})
-    loads = {tree: told[tree]["load_average"] for tree in trees if "load_average" in told.get(tree, {})}
-    if loads and cores:
-        words = " and ".join(f"{load:g} before {tree}" for tree, load in loads.items())
-        words += " (medians)" if runs > 1 else ""
-        said.append(f"The load average was {words} on {cores} core{'s' if cores > 1 else ''}")
-        # that of a later tree has the end of the one before in it
-        busy = next(iter(loads.values())) > cores
-        said[-1] += ": the machine was busy, so treat differences in time as noise." if busy else "."
-    said += [f"{known.told(name, tree)}." for name, tree in machine.get("trees", {}).items() if tree.get("edited")]
-    return " ".join(said)
-
-
-def remarks(trees: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Return (tree, sentence) for what a reader has to know of how the samples came about."""
-    found = []
-    for tree, values in trees.items():
-        late = values["sent_late_s"]
-        if late["late"]:
-            text = f"{late['late']:,} of {late['n']:,} requests were sent more than 0.1 s after they were due, at most "
-            found.append((tree, f"{text}{number(late['max'])} s: the clients had to wait for the processor."))
-        elif late["n"]:
-            found.append((tree, f"All {late['n']:,} requests were sent within {number(late['max'])} s of their time."))
-        clocks = values["clocks"].items()
-        found += [(tree, _of_clock(name, clock)) for name, clock in clocks if clock["offset_s"] or clock["drift_s"]]
-        left = ", ".join(f"{count:,} {kind}" for kind, count in values["left_out"].items() if count)
-        if left:
-            found.append((tree, f"Of before the load's start and left out of every figure: {left}."))
-        # results of before know of none
-        found += [(tree, f"{gap}; what needs it is not measured.") for gap in values.get("gaps", ())]
-    return found
-
-
-def _of_clock(name: str, clock: Mapping[str, float]) -> str:
-    """Return what was measured of another machine's clock in a sentence."""
-    offset, error, drift = (clock[key] for key in ("offset_s", "error_s", "drift_s"))
-    side = "ahead of" if offset > 0 else "behind"
-    text = f"The clock of {name} was {abs(offset):.3f} s {side} this machine's (± {error:.3f} s), which is corrected"
-    moved = f"; it moved by {abs(drift):.3f} s during the run, which is not" if drift else ""
-    return f"{text}{moved}."
-
-
 def plots(
     samples: Mapping[str, Evidence], trees: Mapping[str, Any], roles: list[str], cores: int, blocks: list[str]
 ) -> dict[str, Any]:
@@ -215,7 +117,7 @@ def plots(
     """
     top = series.limits(samples)
     master = spreads.master_roles(roles)
-    used = {tree: _used(values) for tree, values in trees.items()}
+    used = {tree: used_by_role(values) for tree, values in trees.items()}
     drawn: dict[str, Any] = {
         "bars": spreads.cpu_by_role(used, spreads.telling(used, roles), "bars"),
         "ramp": series.ramp_up(samples, "ramp"),
@@ -238,7 +140,7 @@ def plots(
         drawn["returns"][tree] = series.returns_over_time(rows, tree, top, f"returns-{tree}")
         drawn["fleet"][tree] = series.fleet_over_time(rows, tree, top, f"fleet-{tree}") if rows.moments else ""
     return {
-        name: {tree: Markup(svg) for tree, svg in drawing.items()} if isinstance(drawing, dict) else Markup(drawing)  # noqa: S704
+        name: {tree: Markup(svg) for tree, svg in drawing.items()} if isinstance(drawing, dict) else Markup(drawing)  # noqa: S704 - drawn here, and of no text of others
         for name, drawing in drawn.items()
     }
 
@@ -256,132 +158,16 @@ def errors(samples: Mapping[str, Evidence]) -> list[tuple[str, str, int]]:
     return found
 
 
-def cpu_rows(
-    each: Sequence[Mapping[str, Mapping[str, Any]]], roles: list[str], pairs: Sequence[Pair]
-) -> list[tuple[str, dict[str, str], Change | None]]:
-    """Return (role, each tree's CPU time for each distinct return and returns for each second of it, how they compare).
-
-    `each` has the trees' results of each repeat; the times are medians, and of the load phase.
-    """
-    figure = figures.BY_NAME["master_cpu_ms_per_return"]
-    rows = []
-    for role in [*roles, "all of the master"]:
-        found = {tree: [_cpu(one[tree], role, roles) for one in each] for tree in each[0]}
-        known_ms = {tree: [value for value in values if value is not None] for tree, values in found.items()}
-        shares = {tree: median(values) if values else None for tree, values in known_ms.items()}
-        changed = None
-        if pairs and role not in theme.GREYS and any((value or 0.0) >= SEEN_MS for value in shares.values()):
-            sides = ([value for tree in side for value in known_ms[tree]] for side in (pairs[0].base, pairs[0].other))
-            changed = comparison.change(differences.between(figure, *sides))
-            changed = comparison.UNTOLD if changed and pairs[0].blind else changed
-        rows.append((role, {tree: shown(figure, value) + _rate(value) for tree, value in shares.items()}, changed))
-    return rows
-
-
-def _rate(ms: float | None) -> str:
-    """Return how many returns a second of CPU is enough for; "" where too little was used to say."""
-    return f" ({1000 / ms:,.0f}/s)" if ms and ms >= SEEN_MS else ""
-
-
-def _cpu(values: Mapping[str, Any], role: str, roles: list[str]) -> float | None:
-    """Return the CPU time of a role for each return of one run, None where there is no such process."""
-    # those of jobs that runners and batches published as well, not those of polling
-    returns: int = sum(row["returns"] for name, row in values["per_function"].items() if name not in OVERHEAD)
-    used = _used(values)
-    of_role = [role] if role in roles else spreads.master_roles(list(used))
-    if not returns or not any(name in used for name in of_role):
-        return None
-    return sum(used.get(name, 0.0) for name in of_role) * 1000 / returns
-
-
-def against_rows(against: Comparison) -> list[dict[str, Any]]:
-    """Return the lines of a comparison as the page prints them; figures that neither run has are left out."""
-    rows = []
-    for line in against.lines:
-        figure = figures.BY_NAME[line.name]
-        if line.before is not None or line.now is not None:
-            ratio = NOTHING if line.ratio is None else f"{line.ratio:.2f}"
-            values = {"before": shown(figure, line.before), "now": shown(figure, line.now), "ratio": ratio}
-            rows.append({"tree": line.tree, "figure": figure, "change": line.change, **values})
-    return rows
-
-
-def row(figure: Figure, trees: Mapping[str, Mapping[str, Any]], result: Mapping[str, Any] | None = None) -> Row:
-    """Return one figure of all trees; with a run's `result.json` its ranges and how the trees compare, too."""
-    found = {tree: thresholds.lookup(values, figure.name) for tree, values in trees.items()}
-    texts = {tree: shown(figure, value) + of_how_many(figure, trees[tree]) for tree, value in found.items()}
-    there = any(value is not None for value in found.values())
-    if result is None:
-        return Row(figure, texts, None, there)
-    ranges = {tree: of_tree.get(figure.name) for tree, of_tree in result["ranges"].items()}
-    spans = {tree: _span(figure, of) for tree, of in ranges.items() if of}
-    lines = [line for pair in result["differences"][:1] for line in differences.from_dict(pair).lines]
-    changed = comparison.change(next((line for line in lines if line.name == figure.name), None))
-    return Row(figure, texts, changed, there, spans)
-
-
-def of_how_many(figure: Figure, values: Mapping[str, Any]) -> str:
-    """Return how many times a percentile is of, "" for any other figure: one of few says little."""
-    base, _, name = figure.name.rpartition(".")
-    n = thresholds.lookup(values, f"{base}.n")
-    return "" if name not in LEAST or n is None else f" (n = {n:,.0f})"
-
-
-def _span(figure: Figure, of: Mapping[str, Any]) -> str:
-    """Return the range of a figure over repeats, and of how many; "" of one run."""
-    if of["n"] == 1:
-        return ""
-    low, high = shown(figure, of["min"]), shown(figure, of["max"])
-    return f"{f'{low} to {high}' if low != high else 'the same'} in {of['n']} runs"
-
-
-def shown(figure: Figure, value: float | None) -> str:
-    """Return a value as the page prints it, with its unit."""
-    if value is None:
-        return NOTHING
-    if figure.unit == "%":
-        return f"{value * 100:.1f} %"
-    if figure.unit == "x":
-        return f"{value:.2f}"
-    return f"{number(value)} {figure.unit}".strip().replace(" /s", "/s")
-
-
-def number(value: float | None) -> str:
-    """Return a number with as many digits as a reader needs: three, and all of those before the point."""
-    if value is None:
-        return NOTHING
-    if value == int(value) or abs(value) >= 100:  # noqa: PLR2004  # whole numbers from here on
-        return f"{value:,.0f}"
-    if abs(value) < 0.005:  # noqa: PLR2004  # which two places would make zero of
-        return f"{value:.1g}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"  # noqa: PLR2004
-
-
 def _trust(result: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return why a result is not to be believed, and why it is to be doubted; one that nobody verified has neither."""
     wrong = result.get("disagrees", [])
     return {"disagrees": wrong, "doubts": [sentence for sentence in result.get("why", []) if sentence not in wrong]}
 
 
-def _said(value: object) -> str:
-    """Return a fact in words; a table's entries follow each other."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {entry}" for name, entry in value.items())
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
 def _grouped(samples: Evidence) -> Evidence:
     """Return the samples with the roles that the page shows."""
     rows = [dataclasses.replace(row, role=theme.group(row.role)) for row in samples.processes]
     return dataclasses.replace(samples, processes=rows)
-
-
-def _used(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return the CPU seconds of a tree's result by the roles that the page shows."""
-    used: Counter[str] = Counter()
-    for role, seconds in values["cpu_s"].items():
-        used[theme.group(role)] += seconds
-    return dict(used)
 
 
 def _environment(folder: Path) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def shares(values: Mapping[str, Sequence[float]], x: str, name: str) -> str:
     plot.set_xlim(low * 0.9, max(high, low * 2) * 1.1)
     plot.set_ylim(0, 102)
     plot.set_yticks([0, 25, 50, 75, 95], ["0 %", "25 %", "50 %", "75 %", "95 %"])
-    plot.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 500 else (1.0,)))  # noqa: PLR2004
+    plot.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 500 else (1.0,)))  # noqa: PLR2004 - as it is read
     plot.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     plot.xaxis.set_minor_formatter(NullFormatter())
     plot.tick_params(which="minor", length=0)

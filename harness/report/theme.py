@@ -45,7 +45,7 @@ ROLES = {
     "rest of the master": Colour("#7a4f8a", "#ab85bb"),
 }
 REST = "rest of the master"
-# what isn't the master
+# roles that are no part of the master
 GREYS = {
     "api": Colour("#5d6673", "#8e98a8"),
     "postgres": Colour("#828b98", "#717b8a"),
@@ -81,7 +81,7 @@ _NAMED = {
     **STATES,
     **BASE,
 }
-# placeholders: colours that no plot would have by itself
+# placeholders: colours that appear in no plot otherwise
 _PLACEHOLDERS = {name: f"#{0x0A0B00 + number:06x}" for number, name in enumerate(_NAMED)}
 
 WIDTH = 5.2

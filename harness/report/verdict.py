@@ -31,8 +31,8 @@ RULES = (
     "Struggled: anything between."
 )
 ONE_PAIR = (
-    f"counts are compared by exact tests; a time or rate differs beyond {differences.WIDE['s']:g}×, CPU and memory "  # noqa: RUF001
-    f"beyond {differences.WIDE['ms']:g}×."  # noqa: RUF001
+    f"counts are compared by exact tests; a time or rate differs beyond {differences.WIDE['s']:g}×, CPU and memory "  # noqa: RUF001 - a multiplication sign
+    f"beyond {differences.WIDE['ms']:g}×."  # noqa: RUF001 - a multiplication sign
 )
 
 
@@ -116,11 +116,12 @@ def grounds(pairs: Sequence[Pair]) -> str:
         )
     one, two = (max(1, runs) for runs in pairs[0].runs)
     if noise.rare(one, two):
+        once_in = 1 / noise.probability(one, two)
         return (
             "A figure differs if each run of one tree is beyond each run of the other, and the medians are more than "
-            f"{differences.SMALL - 1:.0%} apart; by chance that comes once in {1 / noise.chance(one, two):.0f} figures."
+            f"{differences.SMALL - 1:.0%} apart; by chance that comes once in {once_in:.0f} figures."
         )
-    margins = [f"{noise.margin(wide, one, two):.1f}×" for wide in (differences.WIDE["s"], differences.WIDE["ms"])]  # noqa: RUF001
+    margins = [f"{noise.margin(wide, one, two):.1f}×" for wide in (differences.WIDE["s"], differences.WIDE["ms"])]  # noqa: RUF001 - a multiplication sign
     if one == two == 1:
         return f"Of one pair of runs, {ONE_PAIR} Smaller differences take repeats: `--repeat 5`."
     return (

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.figures import Figure
+    from harness.figure import Figure
     from harness.results.differences import Difference
 
 FORMAT = 1
 GOOD, BAD = "good", "bad"
 # times of which there may be fewer in a better run: polls that were answered, log-ins that were needed
 FEWER = ("acknowledgement_s", "login_s")
-# of environment.json's section `machine`: what makes another machine of it
+# keys of the section `machine` of environment.json that have to be equal for the same machine
 MACHINE = ("processor", "cores", "memory_gb", "system")
 
 
@@ -150,7 +150,7 @@ def change(found: Difference | None) -> Change | None:
     if not before or not now:
         return Change(state, f"{'up from' if now else 'down to'} none")
     factor = max(before, now) / min(before, now)
-    text = f"{factor:.{1 if factor < 10 else 0}f}×"  # noqa: PLR2004, RUF001
+    text = f"{factor:.{1 if factor < 10 else 0}f}×"  # noqa: PLR2004, RUF001 - a multiplication sign
     return Change("", f"differs {text}") if found.basis == "margin" else Change(state, f"{text} {word}")
 
 
@@ -181,9 +181,9 @@ def _line(tree: str, figure: Figure, before: list[Mapping[str, Any]], now: list[
 
 
 def _scenarios(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """Return what the scenarios differ in; words and limits change nothing of what was measured."""
+    """Return what the scenarios differ in; descriptions and thresholds do not count, as they change no measurement."""
     keys = sorted((now.keys() | before.keys()) - {"description", "thresholds", "name"})
-    # a key that an older result lacks is one that nobody gave
+    # a key that an older result lacks was not given there
     found = [key for key in keys if (now.get(key) or None) != (before.get(key) or None)]
     if now["name"] != before["name"] and found:
         return [f"another scenario: {now['name']}, not {before['name']} (different: {', '.join(found)})"]

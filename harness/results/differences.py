@@ -20,21 +20,21 @@ from harness.scenarios import labels as names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.figures import Figure
+    from harness.figure import Figure
     from harness.results.repeats import Range
 
 Basis = Literal["ranges", "counts", "margin"]
 Rule = Callable[[Mapping[str, Any]], tuple[float, float]]
-# the ratio that two single runs of the same tree do not reach: CPU and memory, times and rates
+# ratios that two runs of the same tree do not reach: for CPU and memory, and for times and rates
 WIDE = {"ms": 2.0, "KB": 2.0, "MB": 2.0, "s": 5.0, "/s": 5.0}
 # of all cores, what others may use: beyond that one pair of runs tells nothing, as what comes and goes in an hour can
 # fail most requests of one run and none of the next
 BUSY = 0.15
-# less is nothing that a reader would act on, however sure it is; and what samples or the clock can't resolve
+# smaller ratios are not reported, however certain, nor differences below the resolution of samples and clocks
 SMALL = 1.05
 RESOLUTION = {"s": 0.1}
 SAMPLED_S = {"settle_s": 2.0, "ramp_up_s": 2.0}
-# what the simulated minions and clients take and do is nothing that a tree does
+# figures of the simulated minions and the clients, which say nothing about a tree
 OF_BED = frozenset(
     {
         "kb_per_minion",
@@ -140,7 +140,7 @@ def judge(figure: Figure, base: Sequence[Mapping[str, Any]], other: Sequence[Map
         return None
     if figure.measured:
         return between(figure, here, there)
-    # a repeat without the figure counts for it on neither side
+    # a repeat without the figure is left out of both sides
     counted = tuple([one for one in side if repeats.values([one], figure.name)] for side in (base, other))
     return _difference(figure, here, there, _counted(figure, (here, there), (counted[0], counted[1])))
 
@@ -181,7 +181,7 @@ def _counted(
         return ""
     (events, of), (other_events, other_of) = (_total(rule, side) for side in results)
     grown = _badness(figure, median(found[1])) - _badness(figure, median(found[0]))
-    # more events of even more requests are no clear case
+    # counts say something only if they differ in the direction of the figure: not more events of many more requests
     if grown * (other_events * of - events * other_of) <= 0:
         return ""
     test = noise.same_share if figure.name in SHARES else noise.same_rate

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
     from harness.results.answers import Answer
-    from harness.samples import (
+    from harness.samplerows import (
         AcceptedJob,
         ClientSample,
         ClockSample,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ProcessSample,
         RunnerSample,
         Timeline,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def follow(samples: Evidence, functions: Asked) -> list[Followed]:
         kept[entry.jid].add(entry.minion)
     over: dict[str, set[str]] = defaultdict(set)
     for sent in samples.returns:
-        # one without an attempt was never sent: its minion died before
+        # a return without an attempt was never sent, as its minion died before
         if sent.attempts and sent.fun in functions and sent.time <= samples.timeline.settled:
             over[sent.jid].add(sent.minion)
     found = []
@@ -73,7 +73,7 @@ def follow(samples: Evidence, functions: Asked) -> list[Followed]:
                 jid=jid,
                 fun=names[jid],
                 published=bool(rows),
-                # a worker without a living minion hears of no job, and of a job in parts some may never be published
+                # a worker without a living minion hears of no job, and some parts of a job may never be published
                 targeted=max(asked.get(jid, 0), sum(row.targeted for row in rows)),
                 reached=sum(row.reached for row in rows),
                 kept=len(kept.get(jid, ())),
@@ -88,7 +88,7 @@ def _asked(samples: Evidence, functions: Asked) -> tuple[dict[str, str], Mapping
     names = {row.jid: row.fun for row in samples.accepted if row.fun in functions}
     asked = Counter({row.jid: row.targeted for row in samples.accepted})
     for request in samples.clients:
-        # of a runner's jobs master and fleet know the functions, and its own id is that of no job of minions
+        # a runner's id is none of a job of minions; master and fleet know the functions of the jobs that it published
         for jid in () if request.kind in RUNNERS else request.jids.split():
             names.setdefault(jid, request.function)
             if not asked[jid]:

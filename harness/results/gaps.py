@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.samples import Timeline
+    from harness.samplerows import Timeline
 
 LONGEST_S = 5.0
 """The longest time without a sample that is none: five of them may be late on a busy machine."""
@@ -46,7 +46,7 @@ def find(times: Iterable[float], timeline: Timeline) -> list[Gap]:
     longest = max(LONGEST_S, RHYTHMS * rhythm)
     before = [moment for moment in moments if moment <= start]
     after = [moment for moment in moments if moment >= end]
-    # without a sample before the load, or after it, that edge stands for one
+    # where there is no sample before or after the load, its start or end takes the place of one
     within = [moment for moment in moments if start < moment < end]
     chain = [before[-1] if before else start, *within, after[0] if after else end]
     found = [Gap(one, two, one <= start or two >= end) for one, two in pairwise(chain) if two - one > longest]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from harness.processes.process import PACKAGES
+from harness.paths import ROOT
 from harness.results import trees as known
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _version(name: str) -> str:
 def _git(*arguments: str) -> str:
     """Return what git says of the project, "" where there is no git or no repository."""
     try:
-        command = ["git", "-C", str(PACKAGES), *arguments]
+        command = ["git", "-C", str(ROOT), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return ""

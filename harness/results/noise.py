@@ -18,29 +18,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# how often two runs of the same may be told apart: of a hundred figures once
+# the share of figures that may be called different between two runs of the same tree
 LEVEL = 0.01
 # the same for counts: requests of one bad moment fail together, so much more is asked of a test that takes them for
 # independent ones
 COUNTS_LEVEL = 0.001
-# by how many widths of the wider range two ranges have to be apart, of which a share counts as of the margin
+# how many widths of the wider range two ranges have to be apart; of this, the same share is asked as of the margin
 SPREADS = 2
 
 
-def chance(one: int, other: int) -> float:
+def probability(one: int, other: int) -> float:
     """Return how probable it is that so many runs of a tree all lie above, or all below, those of the same tree."""
     return 2.0 / math.comb(one + other, one)
 
 
 def rare(one: int, other: int) -> bool:
     """Return whether so many runs are enough to tell trees apart by their ranges alone."""
-    return chance(one, other) <= LEVEL
+    return probability(one, other) <= LEVEL
 
 
 def margin(wide: float, one: int, other: int) -> float:
     """Return the ratio that the ends of two ranges have to exceed: `wide` for a single pair, 1 where that is rare.
 
-    Between them it follows the evidence (the logarithm of `chance`) that is missing for `LEVEL`.
+    Between them it follows the evidence (the logarithm of `probability`) that is missing for `LEVEL`.
     """
     if rare(one, other):
         return 1.0
@@ -107,7 +107,7 @@ def same_rate(events: float, exposure: float, other_events: float, other_exposur
 
 def _missing(one: int, other: int) -> float:
     """Return how much of the evidence is missing that enough runs would give: 1 for a single pair, 0 for enough."""
-    return max(0.0, 1 - math.log(chance(one, other)) / math.log(LEVEL))
+    return max(0.0, 1 - math.log(probability(one, other)) / math.log(LEVEL))
 
 
 def _tail(most: int, total: int, share: float) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# the least number of times that a percentile is given for: one of them then lies beyond it
+# the smallest number of times for each percentile: with so many at least one lies beyond it
 LEAST = {"p50": 2, "p95": 20, "p99": 100}
 
 

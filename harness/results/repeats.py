@@ -66,7 +66,7 @@ def fields(results: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*(figure.name for figure in figures.FIGURES if figure.name not in figures.BY_ROLE), *roles]
 
 
-def _middle(found: Sequence[Any]) -> Any:  # noqa: ANN401  # a result is made of all kinds
+def _middle(found: Sequence[Any]) -> Any:  # noqa: ANN401 - a result is made of all kinds
     there = [value for value in found if value is not None]
     if not there:
         return None
@@ -75,7 +75,7 @@ def _middle(found: Sequence[Any]) -> Any:  # noqa: ANN401  # a result is made of
         keys = dict.fromkeys(key for value in there for key in value)
         return {key: _middle([value[key] for value in there if key in value]) for key in keys}
     if isinstance(first, list | tuple):
-        # what is missing in any repeat is told
+        # what is missing in one repeat is named
         return list(dict.fromkeys(entry for value in there for entry in value))
     if isinstance(first, bool):
         return all(there)

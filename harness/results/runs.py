@@ -30,7 +30,7 @@ FORMAT = 1
 FOLDER = Path("build/runs")
 LATEST = "latest"
 KILLED = "the process that ran it was killed"
-# holds some room on the disk, so that a run that fills it can still say so
+# a file that reserves room on the disk, so that a run that fills it can still note that
 RESERVE, RESERVE_BYTES = ".reserve", 64 * 1024
 
 
@@ -171,7 +171,7 @@ def note_killed(parent: Path) -> list[Path]:
     """Record of each run in `parent` whose process was killed that it was, and return their folders."""
     found = []
     for path in sorted(parent.glob("*/run.json")):
-        # a folder that is no run, or one that belongs to somebody else, is none of ours
+        # a folder that is no run, or belongs to another user, is left alone
         with contextlib.suppress(SettingsError, OSError):
             if not path.parent.is_symlink() and read(path.parent).killed:
                 end(path.parent, "killed", KILLED)
@@ -196,7 +196,7 @@ def find(name: str | None, parent: Path = FOLDER) -> Path:
 
 
 def _make_latest(folder: Path) -> None:
-    """Point `latest` at `folder` in one step: whoever reads it sees the old run or the new one, never nothing."""
+    """Point `latest` at `folder` in one step: a reader sees the old run or the new one, never nothing."""
     draft = folder.parent / f".{LATEST}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
         draft.unlink()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from harness.processes.process import PACKAGES
+from harness.paths import ROOT
 from harness.scenarios.labels import kind
 from harness.scenarios.scenario import TREES
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from harness.scenarios.scenario import Scenario
 
 # the tree that the patches are applied to, and the command that tells its edits
-PATCHED = PACKAGES / "salt"
+PATCHED = ROOT / "salt"
 STATUS = (sys.executable, "-m", "patches", "status", "--json")
-# far beyond what it takes: this is for one that hangs
+# only for a command that hangs
 STATUS_S = 600.0
 # of its answer: files of upstream's that were edited, and those of ours that are new, gone or changed
 DIFFERENT = ("edits", "new_files", "missing_files", "changed_files")
@@ -38,7 +38,7 @@ def facts(trees: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
         folder: {"hash": content_hash(folder), "edited": edits() if folder == PATCHED else None}
         for folder in dict.fromkeys(trees.values())
     }
-    # where somebody else's is: its label does not tell
+    # the folder of another tree, as its label does not tell which it is
     places = {name: {} if kind(name) in TREES else {"folder": str(folder)} for name, folder in trees.items()}
     return {name: {**known[folder], **places[name]} for name, folder in trees.items()}
 
@@ -114,7 +114,7 @@ def _files(folder: Path) -> Iterator[str]:
 def _run(*command: str) -> str | None:
     """Return what a command prints, None if it fails."""
     try:
-        done = subprocess.run(command, cwd=PACKAGES, capture_output=True, text=True, check=False, timeout=STATUS_S)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=STATUS_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

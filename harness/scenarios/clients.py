@@ -12,7 +12,7 @@ from harness.scenarios.expected import Expected
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from harness.scenarios.table import Table
+    from evil_minions import Table
 
 TARGET_TYPES = (
     "glob", "list", "pcre", "grain", "grain_pcre", "pillar", "pillar_pcre", "pillar_exact", "compound", "nodegroup",
@@ -24,53 +24,58 @@ KINDS = (API, CLI, RUNNER, SALT_RUN)
 RUNNERS = frozenset({RUNNER, SALT_RUN})
 # they go through salt-api; the others are processes of Salt's own commands
 OVER_API = frozenset({API, RUNNER})
-# how a batch finds out who is there, before it begins
+# the function with which a batch finds out, before it begins, who is there
 GATHER = "test.ping"
 _BATCH = re.compile(r"(100|[1-9]\d?)%|[1-9]\d*")
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """When requests arrive: an open model, in which nobody waits for the answers of others.
+    """When requests arrive: an open model, in which nobody waits for the answers of others."""
 
-    `kind` is `poisson` or `constant` (`rate` requests a second for `duration_s` seconds) or `burst` (`burst` requests
-    at once). `start_s` is the delay after the load phase begins.
-    """
-
+    # "poisson" (at random) or "constant" (at equal distances) have a rate and a duration; "burst" is all at once
     kind: str
+    # requests a second
     rate: float = 0.0
     duration_s: float = 0.0
+    # how many requests come at once
     burst: int = 0
+    # seconds from the begin of the load to the first request
     start_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class Clients:
-    """One kind of client: what it asks for, how, and when its requests arrive.
+    """One block `[[clients]]`: what these clients ask for, how, and when their requests arrive."""
 
-    `kind` is `api` (a request to salt-api), `cli` (a process of Salt's own `salt`), `runner` (a request to salt-api's
-    runner client) or `salt-run` (a process of that name). `mode` is `sync` (waits for the answer) or `async` (is
-    content with the job's id). `tgt` is "" for a runner's function that names no minions; `steps` are the targets of
-    an orchestration's steps that differ from it. `timeout_s` is given to Salt, as `-t` is; `give_up_s` is when the
-    client itself gives up. `batch` is the size of a batch as Salt's `-b` takes it, "" for none, `batch_wait` the
-    seconds between a minion's return and the next one's turn. `user` is the group of users that send the requests,
-    "" for the bed's own user.
-    """
-
+    # what reports call them
     name: str
+    # "api" is a request to salt-api, "cli" a process of Salt's `salt`, "runner" a request to the runner client of
+    # salt-api, "salt-run" a process of that name
     kind: str
+    # of an execution module, or of a runner
     function: str
+    # the minions that have to answer; "" for a runner's function that names no minions
     tgt: str
     arrival: Arrival
+    # how Salt reads `tgt`
     tgt_type: str = "glob"
+    # "sync" waits for the answer, "async" is content with the job's id
     mode: str = "sync"
+    # of the function
     args: tuple[object, ...] = ()
     kwarg: dict[str, object] = field(default_factory=dict)
+    # given to Salt, as the option -t is
     timeout_s: int = 5
+    # when the client itself gives up
     give_up_s: float = 300.0
+    # the size of a batch as Salt's option -b takes it; "" for none
     batch: str = ""
+    # seconds between a minion's return and the next one's turn
     batch_wait: int = 0
+    # the group of users that send the requests; "" for the bed's own user
     user: str = ""
+    # targets of an orchestration's steps that differ from `tgt`, by the steps' ids
     steps: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -120,7 +125,7 @@ def read_clients(table: Table, users: Container[str] = ()) -> tuple[Clients, ...
     Two of the same name are refused: reports couldn't tell them apart.
     """
     seen: dict[str, Clients] = {}
-    for number, row in enumerate(table.tables("clients"), start=1):
+    for number, row in enumerate(table.tables("clients", least=1), start=1):
         entry = _clients(row)
         if entry.name in seen:
             raise table.error(
@@ -137,12 +142,12 @@ def _clients(table: Table) -> Clients:
     table.allow(*keys, "batch", "batch_wait", "user", "rate", "duration_s", "arrival", "burst", "start_s")
     function = table.take("function", str)
     kind = table.choice("kind", KINDS)
-    tgt_type = table.choice("tgt_type", TARGET_TYPES, "glob")
-    mode = table.choice("mode", ("sync", "async"), "sync")
+    tgt_type = table.choice("tgt_type", TARGET_TYPES, Clients.tgt_type)
+    mode = table.choice("mode", ("sync", "async"), Clients.mode)
     tgt = _runner_target(table, function) if kind in RUNNERS else table.take("tgt", str)
-    if table.has("steps") and (kind not in RUNNERS or not runners.orchestrates(function)):
+    if "steps" in table and (kind not in RUNNERS or not runners.orchestrates(function)):
         raise table.error("steps", f"belongs to an orchestration, {function!r} of kind {kind!r} is none")
-    if table.has("timeout_s") and kind in RUNNERS and not runners.asks_minions(function):
+    if "timeout_s" in table and kind in RUNNERS and not runners.asks_minions(function):
         raise table.error("timeout_s", f"has no meaning for {function!r}, which takes none: leave it out")
     user = table.take("user", str, "")
     if user and kind == SALT_RUN:
@@ -156,10 +161,10 @@ def _clients(table: Table) -> Clients:
         tgt=tgt,
         tgt_type=tgt_type,
         mode=mode,
-        timeout_s=table.count("timeout_s", 5, low=1, high=3600),
-        give_up_s=table.number("give_up_s", 300.0, low=1, high=3600),
+        timeout_s=table.count("timeout_s", Clients.timeout_s, low=1, high=3600),
+        give_up_s=table.number("give_up_s", Clients.give_up_s, low=1, high=3600),
         batch=_batch(table, kind, mode),
-        batch_wait=table.count("batch_wait", 0, high=3600),
+        batch_wait=table.count("batch_wait", Clients.batch_wait, high=3600),
         user=user,
         steps=_steps(table),
         arrival=_arrival(table),
@@ -176,22 +181,22 @@ def _runner_target(table: Table, function: str) -> str:
                 raise table.error("kwarg", f"holds `{key}`: give it as `{other}` of the clients")
         return tgt
     for key in ("tgt", "tgt_type"):
-        if table.has(key):
+        if key in table:
             raise table.error(key, f"has no meaning for {function!r}, whose answer names no minions: leave it out")
     return ""
 
 
 def _batch(table: Table, kind: str, mode: str) -> str:
     """Return the size of a batch as Salt takes it, "" for none."""
-    if not table.has("batch"):
-        if table.has("batch_wait"):
+    if "batch" not in table:
+        if "batch_wait" in table:
             raise table.error("batch_wait", "needs a `batch` beside it")
         return ""
     if kind in RUNNERS:
         raise table.error("batch", f"is for the kinds 'api' and 'cli', not for {kind!r}")
     if kind == API and mode == "async":
         raise table.error("batch", "of the kind 'api' is sync only, as salt-api has no other: take the kind 'cli'")
-    value = table.value("batch")
+    value = table.values["batch"]
     text = str(value)
     if isinstance(value, bool) or not isinstance(value, int | str) or not _BATCH.fullmatch(text):
         raise table.error("batch", f"is {value!r}, but has to be a number of minions, or a share from '1%' to '100%'")
@@ -208,13 +213,13 @@ def _steps(table: Table) -> dict[str, str]:
 
 
 def _arrival(table: Table) -> Arrival:
-    start_s = table.number("start_s", 0.0)
-    if table.has("burst"):
+    start_s = table.number("start_s", Arrival.start_s)
+    if "burst" in table:
         for key in ("rate", "duration_s", "arrival"):
-            if table.has(key):
+            if key in table:
                 raise table.error(key, "can't stand beside `burst`: give `burst`, or `rate` and `duration_s`")
         return Arrival("burst", burst=table.count("burst", low=1, high=10_000), start_s=start_s)
-    if not table.has("rate"):
+    if "rate" not in table:
         raise table.error("rate", "is missing: give `rate` and `duration_s`, or `burst`")
     return Arrival(
         table.choice("arrival", ("poisson", "constant"), "poisson"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from harness.scenarios.table import Table
+    from evil_minions import Table
 
 # the command's option, and the kinds of value that it takes
 OPTIONS: dict[str, tuple[str, tuple[type, ...]]] = {
@@ -56,7 +56,7 @@ def read_fleet(table: Table) -> tuple[str, ...]:
     table.allow(*OPTIONS)
     found: list[str] = []
     for key in table:
-        value = table.value(key)
+        value = table.values[key]
         option, kinds = OPTIONS[key]
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise table.error(key, f"is {value!r}, but has to be {' or '.join(_NAMES[kind] for kind in kinds)}")
@@ -69,17 +69,17 @@ def read_fleet(table: Table) -> tuple[str, ...]:
 
 def _regions(table: Table, value: object) -> list[str]:
     """Return the networks of one table or of several, in words as the fleet's command takes them."""
-    entries = table.tables("network") if isinstance(value, list) else [table.table("network")]
+    entries = table.tables("network", least=1) if isinstance(value, list) else [table.table("network")]
     return [" ".join(_words(entry.allow(*NETWORK, "share", "tgt", "tgt_type"))) for entry in entries]
 
 
 def _words(table: Table) -> list[str]:
-    if table.has("share") and table.has("tgt"):
+    if "share" in table and "tgt" in table:
         raise table.error("share", "can't stand beside `tgt`: say whose network it is by one of them")
     path = [f"{key}={value:g}" for key, value in read_path(table).items()]
-    if table.has("share"):
+    if "share" in table:
         return [*path, f"share={table.number('share', low=0.0, high=1.0):g}"]
-    if not table.has("tgt"):
+    if "tgt" not in table:
         return path
     kind = table.choice("tgt_type", TARGET_TYPES, "glob")
     return [*path, shlex.quote(f"tgt={table.take('tgt', str)}"), f"tgt_type={kind}"]
@@ -94,9 +94,9 @@ def network_targets(options: Iterable[str]) -> list[tuple[str, str]]:
 
 def read_path(table: Table) -> dict[str, float]:
     """Return what a table says of a network: round trip, jitter, loss, bandwidth. Raises ScenarioError for nonsense."""
-    if not any(table.has(key) for key in NETWORK):
+    if not any(key in table for key in NETWORK):
         raise table.error(NETWORK[0], f"is missing: a network has one of {', '.join(NETWORK)} at least")
-    path = {key: table.number(key, high=NETWORK_MOST[key]) for key in NETWORK if table.has(key)}
+    path = {key: table.number(key, high=NETWORK_MOST[key]) for key in NETWORK if key in table}
     if path.get("jitter_ms", 0.0) > path.get("rtt_ms", 0.0):
         raise table.error("jitter_ms", "can't be more than `rtt_ms`")
     return path

@@ -6,12 +6,12 @@ Source: salt/runners/manage.py, jobs.py and state.py of Salt 3008.5.
 from __future__ import annotations
 
 PING = "test.ping"
-# they ping their target and name who answered, or who did not
+# these runners ping their target, and name who answered or who did not
 STATUS, UP, DOWN = "manage.status", "manage.up", "manage.down"
 LIST_JOBS, ACTIVE = "jobs.list_jobs", "jobs.active"
 _ORCHESTRATIONS = frozenset({"state.orchestrate", "state.orch", "state.sls"})
 _PINGING = frozenset({STATUS, UP, DOWN})
-# what a function of the master's has it publish
+# functions that the master publishes for each of these runners
 _PUBLISHED = {
     **dict.fromkeys(_PINGING, frozenset({PING})),
     ACTIVE: frozenset({"saltutil.running"}),

@@ -7,19 +7,18 @@ reader sees in half a minute what was asked of the master. Every key is checked 
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
-from evil_minions import TRANSPORTS, Transport
-from harness.bed.settings import WITHOUT_API
+from evil_minions import nearest, read_table
+from harness import paths
+from harness.choices import PILLARS, TRANSPORT, TRANSPORTS, WITHOUT_API, Pillar, Transport
 from harness.errors import ScenarioError
 from harness.scenarios import labels
 from harness.scenarios.asked import Asked
 from harness.scenarios.clients import OVER_API, Clients, read_clients
 from harness.scenarios.fleet import read_fleet
-from harness.scenarios.table import Table, nearest
 from harness.scenarios.thresholds import Threshold, read_thresholds
 from harness.scenarios.timeline import Moment, read_timeline
 from harness.scenarios.users import Group, read_users
@@ -27,38 +26,50 @@ from harness.scenarios.users import Group, read_users
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from evil_minions import Table
+
 FOLDER = Path(__file__).parent
-TREES = ("stock", "patched")
+TREES = tuple(paths.TREES)
 MOST_APIS = 16
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that a load run is told.
+    """Everything that a load run is told: each field is a key or a table of the scenario's file, and of results."""
 
-    `ready_s` limits the fleet's start; `settle_s` limits the wait, after the last answer to a client, for the last
-    return. `master` holds options of the master's configuration, `tree_master` those of one tree only;
-    `fleet` those of the fleet's command. `unknown_allowed` lets clients ask for functions that the fleet does not
-    know. `timeline` is what happens to fleet and master while the clients are at work. `users` are the groups of users
-    by name; `salt_api` is the number of processes of salt-api.
-    """
-
+    # the name of the file
     name: str
+    # one sentence, for lists and reports
     description: str
+    # how many minions there are when the load begins
     minions: int
+    # what is asked, and when
     clients: tuple[Clients, ...]
+    # of the pillars' content, of when requests arrive, and of the fleet's random choices
     seed: int = 1
-    pillar: Literal["sql", "none"] = "sql"
+    # "sql" for pillars out of PostgreSQL, "none" for none
+    pillar: Pillar = "sql"
+    # seconds that the fleet has to get ready, longer as long as more minions do
     ready_s: float = 300.0
+    # seconds, after the last answer to a client, within which nothing may be on its way any more
     settle_s: float = 60.0
-    transport: Transport = TRANSPORTS[0]
+    # Salt's option of that name
+    transport: Transport = TRANSPORT
+    # options of the master's configuration
     master: dict[str, object] = field(default_factory=dict)
+    # such options by the tree that has them, with precedence
     tree_master: dict[str, dict[str, object]] = field(default_factory=dict)
+    # what is asked of the result
     thresholds: tuple[Threshold, ...] = ()
+    # options of the fleet's command, in its own words
     fleet: tuple[str, ...] = ()
+    # what happens to fleet and master while the clients are at work
     timeline: tuple[Moment, ...] = ()
+    # whether clients may ask for functions that the fleet does not know
     unknown_allowed: bool = False
+    # groups of users that send requests, by name
     users: dict[str, Group] = field(default_factory=dict)
+    # how many processes of salt-api there are
     salt_api: int = 1
 
     def master_options(self, tree: str) -> dict[str, object]:
@@ -149,13 +160,7 @@ def load(path: Path) -> Scenario:
 
     Raises ScenarioError, one sentence that names the file and the key, for anything in it that is not understood.
     """
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path} can't be read: {error}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{path.name} is not TOML: {error}.") from error
-    found = _scenario(Table(values, path.name), path.stem)
+    found = _scenario(read_table(path, path.name, ScenarioError), path.stem)
     _check_transport(found)
     return found
 
@@ -201,7 +206,7 @@ def _scenario(table: Table, name: str) -> Scenario:
     for group in users.keys() - {entry.user for entry in clients}:
         raise table.error(f"users.{group}", "is used by no clients: give a block `user`, or leave the table out")
     fleet = table.table("fleet")
-    if fleet.has("states") and any(
+    if "states" in fleet and any(
         "file_roots" in each for each in (table.take("master", dict, {}), *tree_master.values())
     ):
         raise fleet.error("states", "makes states up, and `master.file_roots` names real ones: leave one out")
@@ -209,11 +214,11 @@ def _scenario(table: Table, name: str) -> Scenario:
         name=name,
         description=table.take("description", str),
         minions=table.count("minions", low=1, high=100_000),
-        seed=table.count("seed", 1),
-        pillar=cast("Literal['sql', 'none']", table.choice("pillar", ("sql", "none"), "sql")),
-        ready_s=table.number("ready_s", 300.0, low=1),
-        settle_s=table.number("settle_s", 60.0),
-        transport=cast("Transport", table.choice("transport", TRANSPORTS, TRANSPORTS[0])),
+        seed=table.count("seed", Scenario.seed),
+        pillar=table.choice("pillar", PILLARS, Scenario.pillar),
+        ready_s=table.number("ready_s", Scenario.ready_s, low=1),
+        settle_s=table.number("settle_s", Scenario.settle_s),
+        transport=table.choice("transport", TRANSPORTS, Scenario.transport),
         master=table.take("master", dict, {}),
         tree_master=tree_master,
         clients=clients,
@@ -222,5 +227,5 @@ def _scenario(table: Table, name: str) -> Scenario:
         timeline=read_timeline(table),
         unknown_allowed=table.choice("unknown_functions", ("refuse", "allow"), "refuse") == "allow",
         users=users,
-        salt_api=table.count("salt_api", 1, low=1, high=MOST_APIS),
+        salt_api=table.count("salt_api", Scenario.salt_api, low=1, high=MOST_APIS),
     )

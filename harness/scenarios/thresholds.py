@@ -11,28 +11,30 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from evil_minions import nearest
 from harness.errors import ScenarioError
 from harness.figures import BY_NAME, BY_ROLE, known
+from harness.paths import TREES
 from harness.scenarios import labels
-from harness.scenarios.table import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from harness.scenarios.table import Table
+    from evil_minions import Table
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Limits of one field of a tree's result; `field` may be dotted, as in `client_latency_s.p95`.
+    """One key of the table `[thresholds]`: limits of one field of a tree's result."""
 
-    `trees` names the trees it applies to.
-    """
-
+    # may be dotted, as in `client_latency_s.p95`
     field: str
+    # the smallest value that passes
     minimum: float | None = None
+    # the largest value that passes
     maximum: float | None = None
-    trees: tuple[str, ...] = ("stock", "patched")
+    # the trees that it is asked of
+    trees: tuple[str, ...] = tuple(TREES)
 
     @property
     def text(self) -> str:
@@ -74,7 +76,7 @@ def read_thresholds(table: Table, prefix: str = "") -> list[Threshold]:
     found = []
     for key in table:
         entry, field = table.table(key), f"{prefix}{key}"
-        if not prefix and not known(field) and not entry.has("min") and not entry.has("max"):
+        if not prefix and not known(field) and "min" not in entry and "max" not in entry:
             found += read_thresholds(entry, f"{field}.")
         else:
             found.append(_threshold(entry, field))
@@ -84,16 +86,20 @@ def read_thresholds(table: Table, prefix: str = "") -> list[Threshold]:
 def _threshold(table: Table, field: str) -> Threshold:
     if not known(field):
         hint = nearest(field, [*BY_NAME, *BY_ROLE])
-        advice = f"; the nearest valid one is `{hint}`" if hint else f"; fields are {', '.join(BY_NAME)}"
+        advice = f"; the nearest one is `{hint}`" if hint else f"; fields are {', '.join(BY_NAME)}"
         raise ScenarioError(f"{table.source}: `thresholds.{field}` is no field of a result{advice}.")
     table.allow("min", "max", "trees")
-    if not (table.has("min") or table.has("max")):
+    if not ("min" in table or "max" in table):
         raise table.error("max", "is missing: a threshold needs `min` or `max`")
+    trees = table.texts("trees", tuple(TREES))
+    for tree in trees:
+        if tree not in TREES:
+            raise table.error("trees", f"holds {tree!r}, but may hold {' and '.join(TREES)} only")
     return Threshold(
         field=field,
-        minimum=table.number("min") if table.has("min") else None,
-        maximum=table.number("max") if table.has("max") else None,
-        trees=table.texts("trees", ("stock", "patched")),
+        minimum=table.number("min") if "min" in table else None,
+        maximum=table.number("max") if "max" in table else None,
+        trees=trees,
     )
 
 
@@ -156,7 +162,7 @@ def _passed(value: float | None, least: float | None, most: float | None) -> boo
 
 
 def _percentile(field: str) -> bool:
-    """Return whether a field is a percentile, of which a few values have none."""
+    """Return whether a field is a percentile, which a few values do not have."""
     return field.rpartition(".")[2] in {"p50", "p95", "p99"}
 
 

@@ -13,7 +13,7 @@ from harness.scenarios.clients import TARGET_TYPES
 from harness.scenarios.fleet import NETWORK, read_path
 
 if TYPE_CHECKING:
-    from harness.scenarios.table import Table
+    from evil_minions import Table
 
 # what each action may and must be told beside `at_s`, `do` and `name`
 _SELECTION = ("share", "tgt", "tgt_type")
@@ -34,20 +34,24 @@ OF_MASTER = frozenset({"rotate-keys", "restart-master"})
 
 @dataclass(frozen=True)
 class Moment:
-    """One moment: `do` happens `at_s` seconds after the load begins; reports call it `name`.
+    """One block `[[timeline]]`: something that happens to the fleet or the master."""
 
-    `share` (0 to 1) or `tgt` with `tgt_type` select minions, all of them where neither is given. `minions` is the new
-    size of the fleet (`scale`), `behaviour` the name of one (`behaviour`), `path` what a network is like (`network`).
-    """
-
+    # seconds after the load begins
     at_s: float
+    # a key of `OPTIONS`
     do: str
+    # what reports call it
     name: str
+    # of the fleet, 0 to 1; without it and without `tgt` all minions are meant
     share: float | None = None
+    # the minions that are meant
     tgt: str | None = None
     tgt_type: str = "glob"
+    # the new size of the fleet, for "scale"
     minions: int = 0
+    # the name of a behaviour, for "behaviour"
     behaviour: str = ""
+    # what a network is like, for "network": the keys of `harness.scenarios.fleet.NETWORK`
     path: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -76,9 +80,9 @@ def read_timeline(table: Table) -> tuple[Moment, ...]:
 
     Raises ScenarioError for anything that is not understood.
     """
-    if not table.has("timeline"):
+    if "timeline" not in table:
         return ()
-    moments = [moment for entry in table.tables("timeline") for moment in _moments(entry)]
+    moments = [moment for entry in table.tables("timeline", least=1) for moment in _moments(entry)]
     return tuple(sorted(moments, key=lambda moment: moment.at_s))
 
 
@@ -87,15 +91,15 @@ def _moments(table: Table) -> list[Moment]:
     allowed, required = OPTIONS[do]
     table.allow("at_s", "do", "name", *allowed)
     for key in required:
-        if not table.has(key):
+        if key not in table:
             raise table.error(key, f"is missing: `do = {do!r}` needs it")
-    if table.has("share") and table.has("tgt"):
+    if "share" in table and "tgt" in table:
         raise table.error("share", "can't stand beside `tgt`: select minions by one of them")
-    if table.has("tgt_type") and not table.has("tgt"):
+    if "tgt_type" in table and "tgt" not in table:
         raise table.error("tgt_type", "needs a `tgt` beside it")
     at_s = table.number("at_s", high=86_400)
-    share = table.number("share", low=0.0, high=1.0) if table.has("share") else None
-    tgt = table.take("tgt", str) if table.has("tgt") else None
+    share = table.number("share", low=0.0, high=1.0) if "share" in table else None
+    tgt = table.take("tgt", str) if "tgt" in table else None
     moment = Moment(
         at_s=at_s,
         do=do,
@@ -107,7 +111,7 @@ def _moments(table: Table) -> list[Moment]:
         behaviour=table.take("behaviour", str) if do == "behaviour" else "",
         path=read_path(table) if do == "network" else {},
     )
-    if not table.has("for_s"):
+    if "for_s" not in table:
         return [moment]
     return [moment, Moment(at_s + table.number("for_s", low=0.1, high=86_400), "heal", "heal")]
 

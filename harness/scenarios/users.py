@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.scenarios.table import Table
+    from evil_minions import Table
 
 LOGINS = START, REQUEST = ("start", "request")
 MOST = 1000
@@ -20,14 +20,15 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 @dataclass(frozen=True)
 class Group:
-    """So many users alike: `permissions` as Salt's `external_auth` and `publisher_acl` take them.
+    """One table `[users.NAME]`: users who may all do the same."""
 
-    `login` is when they log in: `start` (once, when the load begins) or `request` (anew for each request).
-    """
-
+    # the table's own; users are called NAME-001 and so on
     name: str
+    # how many users there are
     count: int
+    # what each may do, as Salt's `external_auth` and `publisher_acl` take it
     permissions: tuple[object, ...]
+    # when they log in: "start" is once, when the load begins; "request" is anew for each request
     login: str = START
 
     def user(self, number: int) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # a request that is sent later than this was not sent when the schedule said
 LATE_S = 1.0
-# of all cores: what others may use
+# the share of all cores that other programs may use
 OTHERS = 0.15
 STOLEN = 0.05
 # MB: below this the machine begins to write to its disks what it needs in memory

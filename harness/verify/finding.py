@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WRONG, DOUBT, NOTE = "wrong", "doubt", "note"
-# how many of a kind are named one by one
+# how many things are named before the rest is only counted
 NAMED = 3
 
 

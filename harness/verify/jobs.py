@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from harness.scenarios.scenario import Scenario
     from harness.verify.store import Store
 
-# a publication reaches all workers at once, as far as each gets round to reading it
+# a publication comes to all workers at the same time, but a busy one reads it later
 SPREAD_S = 60.0
-# a job's id is the master's time, in its time zone: whole quarters of an hour from UTC
+# a job's id is the time of the master in its own time zone, which is a multiple of 15 minutes away from UTC
 ZONE_S = 900.0
 JID = "%Y%m%d%H%M%S%f"
 # between two looks at the same clock

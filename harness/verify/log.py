@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 PUBLISHED = re.compile(r"Published command (\S+) with jid (\d{20})")
 STOPPED = "Master received a SIGTERM. Exiting."
 SEVERE = re.compile(r"\[(?:ERROR|CRITICAL) *\]")
-# what makes every figure doubtful, whoever is at fault
+# conditions that make every figure doubtful
 EXHAUSTED = ("Too many open files", "No space left on device", "MemoryError", "Cannot allocate memory")
 RESTART = "restart-master"
 TRACEBACK = "Traceback (most recent call last):"
 LONGEST = 160
-# a log of the most talkative level has this many lines only in a run of hours
+# more lines than even the most detailed log has in a run of some hours
 MOST_LINES = 50_000_000
 
 
@@ -49,7 +49,7 @@ def findings(store: Store, scenario: Scenario, logs: Path) -> Iterator[Finding]:
     elif severe:
         yield Finding(store.tree, NOTE, f"the master's log has {len(severe):,} errors, the first is: {severe[0]}")
     restarts = store.value("SELECT count(*) FROM moments WHERE do = :do AND error = ''", do=RESTART)
-    # a master that is killed for being slow to end says nothing
+    # a master that is killed because it stops too slowly writes no last line
     if stops > restarts + 1:
         yield Finding(store.tree, WRONG, f"the master was stopped {stops:,} times; the run knows {restarts + 1:,}.")
     yield from _publications(store, scenario, published)

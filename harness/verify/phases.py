@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ORDER = ("fleet_start", "ready", "load_start", "clients_done", "settled")
 # times in samples have six places
 EXACT_S = 0.0001
-# from a sample of the fleet to what its taker does next, on a busy machine
+# between a sample of the fleet and the next action of the process that takes it, on a busy machine
 NEXT_S = 10.0
 # until a fleet answers, and until a container of it is there
 STARTS_S = 60.0

@@ -18,7 +18,7 @@ STATISTICS = "locust_stats.csv"
 # times in samples have six places; a sleep may end a moment early
 EXACT_S = 0.0001
 EARLY_S = 0.05
-# locust adds up milliseconds; what it says is the mean of the same numbers
+# locust's mean is made of the same numbers, rounded to milliseconds
 MEAN = 0.001
 MEAN_MS = 1.0
 
@@ -71,7 +71,7 @@ def _timed(store: Store) -> Iterator[Finding]:
         ("started < scheduled - :early", "were sent before they were due"),
         ("finished < started", "were answered before they were sent"),
     ):
-        query = f"SELECT clients || ' ' || number FROM requests WHERE {condition} AND :early IS NOT NULL"  # noqa: S608
+        query = f"SELECT clients || ' ' || number FROM requests WHERE {condition} AND :early IS NOT NULL"  # noqa: S608 - names of ours
         if names := [name for (name,) in store.rows(query, early=EARLY_S)]:
             yield Finding(store.tree, WRONG, f"{len(names):,} requests {what}: {some(names)}.")
     both = store.rows("SELECT jids FROM requests WHERE jids <> '' GROUP BY jids HAVING count(*) > 1")

@@ -52,7 +52,7 @@ def _counters(store: Store) -> Iterator[Finding]:
     do: each is counted and written in one step.
     """
     columns = ", ".join(COUNTERS)
-    samples = store.rows(f"SELECT time, {columns} FROM fleet ORDER BY rowid")  # noqa: S608
+    samples = store.rows(f"SELECT time, {columns} FROM fleet ORDER BY rowid")  # noqa: S608 - names of ours
     if not samples:
         return
     times = [row[0] for row in samples]
@@ -134,7 +134,7 @@ def _tallied(store: Store) -> Iterator[Finding]:
         )
     }
     off, tallied = [], set()
-    for jid, acknowledged in store.rows(f"SELECT jid, sum(acknowledged) FROM ({last}) GROUP BY jid"):  # noqa: S608
+    for jid, acknowledged in store.rows(f"SELECT jid, sum(acknowledged) FROM ({last}) GROUP BY jid"):  # noqa: S608 - names of ours
         tallied.add(jid)
         low, high = rows.get(jid, (0, 0))
         if not low <= acknowledged <= high:
@@ -143,10 +143,10 @@ def _tallied(store: Store) -> Iterator[Finding]:
     if off:
         text = f"the fleet's tallies and rows have other numbers of acknowledged returns: {some(off)}."
         yield Finding(store.tree, WRONG, text)
-    # whatever a worker sees for the first time it begins to count
+    # a worker begins to count a job when it first sees it
     uncounted = """SELECT DISTINCT jid FROM {one} AS one WHERE time <= :until AND NOT EXISTS
                    (SELECT 1 FROM {other} AS other WHERE other.jid = one.jid AND other.worker = one.worker)"""
-    # one that is being ended counts no more
+    # a process that is being stopped is not looked after any more
     for one, other, until in (("jobs", "tallies", settled), ("tallies", "jobs", math.inf)):
         jids = [jid for (jid,) in store.rows(uncounted.format(one=one, other=other), until=until)]
         if jids:
@@ -154,7 +154,7 @@ def _tallied(store: Store) -> Iterator[Finding]:
             yield Finding(store.tree, WRONG, text)
     more = store.rows(
         f"""SELECT jid, sum(reached), (SELECT count(DISTINCT minion) FROM kept WHERE kept.jid = last.jid) AS held
-            FROM ({last}) AS last GROUP BY jid HAVING held > sum(reached)"""  # noqa: S608
+            FROM ({last}) AS last GROUP BY jid HAVING held > sum(reached)"""  # noqa: S608 - names of ours
     )
     if more:
         told = some(f"{held:,} and {reached:,} of {jid}" for jid, reached, held in more)

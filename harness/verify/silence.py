@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 # samples come every second, on a busy machine now and then a second late
 GAP_S = 5.0
-# NTP slews; what jumps was set
+# NTP changes a clock slowly; one that jumps was set by hand
 JUMP_S = 0.5
 # processes that stay from the load's start to its end; others come and go
 STAY = ("MWorker", "MWorkerQueue", "EventPublisher", "PubServerChannel", "fleet", "api", "master")
-# of these roles there is a process as long as the master runs
+# roles that have a process as long as the master runs
 ALWAYS = (*STAY, "Maintenance", "EventMonitor", "FileserverUpdate", "ReqServer_ProcessManager")
 RESTART = "restart-master"
 # between the numbers of the processes of two containers, see harness.containers.files
@@ -53,7 +53,7 @@ def findings(store: Store, scenario: Scenario) -> Iterator[Finding]:
 def _gaps(store: Store, table: str, start: float, end: float) -> Iterator[Finding]:
     """Yield what one file of samples lacks; of processes, what each container's lacks."""
     if table != "processes":
-        times = [time for (time,) in store.rows(f"SELECT DISTINCT time FROM {table} ORDER BY rowid")]  # noqa: S608
+        times = [time for (time,) in store.rows(f"SELECT DISTINCT time FROM {table} ORDER BY rowid")]  # noqa: S608 - names of ours
         yield from _missing(store, times, f"{table}.csv", start, end)
         return
     query = "SELECT DISTINCT pid / :apart, time FROM processes ORDER BY rowid"
@@ -88,11 +88,11 @@ def _missing(store: Store, times: list[float], file: str, start: float, end: flo
 def _pairs(store: Store) -> Iterator[Finding]:
     """Yield samples of the fleet without one of the machine, or the other way round: they are taken together."""
     for one, other in (("fleet", "machine"), ("machine", "fleet")):
-        query = f"SELECT count(*) FROM {one} WHERE time NOT IN (SELECT time FROM {other})"  # noqa: S608
+        query = f"SELECT count(*) FROM {one} WHERE time NOT IN (SELECT time FROM {other})"  # noqa: S608 - names of ours
         if count := store.value(query):
             yield Finding(store.tree, WRONG, f"{count:,} samples of {one}.csv have none of {other}.csv beside them.")
     for table in ("fleet", "machine"):
-        query = f"SELECT count(*) - count(DISTINCT time) FROM {table}"  # noqa: S608
+        query = f"SELECT count(*) - count(DISTINCT time) FROM {table}"  # noqa: S608 - names of ours
         if count := store.value(query):
             yield Finding(store.tree, WRONG, f"{table}.csv has {count:,} samples more than once.")
 
@@ -122,7 +122,7 @@ def _roles(store: Store, start: float, end: float) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Row:
-    """A sample of a process; `tick` numbers the times at which whoever took it took any."""
+    """A sample of a process; `tick` is the number of the round of samples that it was taken in."""
 
     tick: int
     time: float

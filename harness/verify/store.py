@@ -14,7 +14,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
 from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
-from harness import samples as kinds
+from harness import samplerows as kinds
 from harness.errors import RunError
 from harness.verify.finding import WRONG, Finding, some
 
@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[type, str, bool]] = {
     "returns": (ReturnRow, "fleet/returns.*.csv", True),
     "starts": (StartRow, "fleet/starts.*.csv", True),
 }
-# what each search goes by; returns and what was kept of them are paired
+# an index for each search; the one of returns and kept pairs them
 INDEXES = {
     "returns": "jid, minion, attempts, acknowledged, time",
     "kept": "jid, minion",
@@ -60,7 +60,7 @@ class Store:
         self.folder = folder
         self.findings: list[Finding] = []
         self.names: list[str] = []
-        # a name of nothing is a file of SQLite's own, which goes with the connection
+        # without a name SQLite makes a temporary file, which it deletes when the connection is closed
         self._db = sqlite3.connect("")
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         self._db.execute("PRAGMA journal_mode = OFF")
@@ -119,7 +119,7 @@ class Store:
         for path in paths:
             self.names.append(path.relative_to(self.folder).as_posix())
             number, worker = len(self.names) - 1, path.name.split(".")[1]
-            # what is the same for all rows of a file needs no list of its own for each row
+            # the same for all rows of a file, so it is worked out once
             statement = f"INSERT INTO {table} VALUES ({places}, {number}, {_quoted(worker)})"  # noqa: S608 - see there
             self._db.executemany(statement, self._lines(path, columns, number))
         if table in INDEXES:
@@ -155,11 +155,11 @@ class Store:
         bad = " OR ".join(f"typeof(\"{name}\") = 'text'" for name in columns)
         if not bad:
             return
-        found = self.rows(f"SELECT file, count(*) FROM {table} WHERE {bad} GROUP BY file")  # noqa: S608
+        found = self.rows(f"SELECT file, count(*) FROM {table} WHERE {bad} GROUP BY file")  # noqa: S608 - names of ours
         for file, count in found:
             self.wrong(f"{self.names[file]} has {count:,} rows with something that is no number.")
         if found:
-            self._db.execute(f"DELETE FROM {table} WHERE {bad}")  # noqa: S608
+            self._db.execute(f"DELETE FROM {table} WHERE {bad}")  # noqa: S608 - names of ours
 
     def _timeline(self) -> dict[str, Any]:
         try:

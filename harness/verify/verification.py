@@ -79,7 +79,7 @@ def verify(folder: Path) -> Verification:
     trees = result.get("trees", {})
     if missing := sorted(set(run.trees) ^ set(trees)):
         findings.append(Finding("", WRONG, f"the result and run.json disagree on the trees: {', '.join(missing)}."))
-    # of one repeat the figures that everybody reads are its own
+    # with one repeat, the figures of `trees` are those of the repeat
     each = [trees] if run.repeats == 1 else result.get("repeats", [])
     findings += _medians(trees, each)
     for number, places in enumerate(run.places(folder)):

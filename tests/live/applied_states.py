@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from benchmarks.contender import Contender
+    from harness.saltprocess.process import SaltProcess
     from tests.live.apt_root import AptRoot, Caller
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
@@ -38,7 +38,7 @@ class Applied:
 class Bench:
     """A root, Salt in it, and the compiler of the patched tree outside."""
 
-    def __init__(self, root: AptRoot, salt: Caller, compiler: Contender) -> None:
+    def __init__(self, root: AptRoot, salt: Caller, compiler: SaltProcess) -> None:
         """Take all three."""
         self.root = root
         self.salt = salt

@@ -104,7 +104,7 @@ def package_bed(
         master_options={"loop_interval": 1, **master},
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
     )
     with AptRoot(root, factory.mktemp("root"), repository) as apt, Bed(settings) as bed:
         bus = Bus(bed, folder / "events")

@@ -178,7 +178,7 @@ def handler_bed(
         pillar="none",
         postgres="none",
         minions=minions,
-        **{"api": False, "transport": TRANSPORT, **settings},
+        **{"api": None, "transport": TRANSPORT, **settings},
     )
     with Bed(wanted) as bed, Client(bed) as client:
         fleet = bed.start_fleet()

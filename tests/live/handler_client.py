@@ -19,7 +19,7 @@ def answer(client: salt.client.LocalClient, do: str, **request: Any) -> Any:  # 
     """Return what comes of a request."""
     if do == "ask":
         # which stock Salt does not have
-        from salt.job_handler import ipc  # noqa: PLC0415
+        from salt.job_handler import ipc  # noqa: PLC0415 - stock Salt has none
 
         return ipc.ask_sync(client.opts, request)
     if do == "async":

@@ -6,12 +6,12 @@ import json
 import random
 from typing import TYPE_CHECKING
 
+from harness.choices import TRANSPORTS, WITHOUT_API
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TRANSPORTS = ("zeromq", "tcp", "ws")
-# salt-api does not work over ws
-KINDS = {"zeromq": ("api", "api", "api", "cli"), "tcp": ("api", "api", "api", "cli"), "ws": ("cli",)}
+KINDS = {name: ("cli",) if name in WITHOUT_API else ("api", "api", "api", "cli") for name in TRANSPORTS}
 # name, arguments: what fleets are asked, quick and slow
 FUNCTIONS: tuple[tuple[str, list[int | str]], ...] = (
     ("test.ping", []),

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: The newest of each line that fleets run.
-RELEASES = ("3006.30", "3007.17", "3008.5")
 # older releases ask for a certifi that not every index has any more
 OVERRIDE = "certifi>=2026\n"
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")

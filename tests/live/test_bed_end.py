@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING
 import psutil
 import pytest
 
+from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import is_free
-from harness.processes.process import PACKAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,23 +29,24 @@ HARNESS = """
 import json, logging, sys
 from pathlib import Path
 from harness.bed import bed
+from harness.bed.settings import TemporarySettings
 from harness import serve
 
 def describe(found):
     ports = [found.master.request_port, found.master.publish_port, found.api.port, found.postgres.port]
-    yield json.dumps([str(found.temporary), ports, found._processes.keeper, found._processes.warden])
+    yield json.dumps([str(found.temporary), ports, found._processes.reaper, found._processes.warden])
 
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
 serve.describe = describe
 tree, folder, temporary = map(Path, sys.argv[1:])
-serve.serve(bed.BedSettings(tree=tree, folder=folder, minions=20, temporary=temporary))
+serve.serve(bed.BedSettings(tree=tree, folder=folder, minions=20, temporary=TemporarySettings(temporary)))
 """
 UP = "Ctrl-C ends it."
 
 
 @dataclass(frozen=True)
 class Running:
-    """A harness whose bed is up; `everything` are the bed's processes, the keeper and the warden first."""
+    """A harness whose bed is up; `everything` are the bed's processes, the reaper and the warden first."""
 
     harness: subprocess.Popen[str]
     folder: Path
@@ -77,7 +78,7 @@ def alive(process: psutil.Process) -> bool:
 @pytest.fixture
 def harness(stock: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Yield a harness in a process and a session of its own, about to start a bed; it may leave no temporary folder."""
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory(prefix="bed-test-") as temporary:
         # PostgreSQL may run as another user
         Path(temporary).chmod(0o755)
@@ -108,8 +109,8 @@ def running(harness: subprocess.Popen[str], tmp_path: Path) -> Running:
     """Return a harness whose bed is up."""
     lines = read_until(harness.stdout, UP)
     (facts,) = [line for line in lines if line.startswith("[")]
-    temporary, ports, keeper, warden = json.loads(facts)
-    everything = [psutil.Process(keeper), psutil.Process(warden)]
+    temporary, ports, reaper, warden = json.loads(facts)
+    everything = [psutil.Process(reaper), psutil.Process(warden)]
     everything += psutil.Process(warden).children(recursive=True)
     # the master with its ten processes, salt-api with two, PostgreSQL with six, the fleet with two, the monitor
     assert len(everything) > 18
@@ -142,7 +143,7 @@ def test_kill_9_of_the_warden(running: Running) -> None:
     assert errors.splitlines()[-1].startswith("harness.errors.WardenError: The warden of this bed (process ")
 
 
-def test_kill_9_of_the_warden_and_its_keeper(running: Running) -> None:
+def test_kill_9_of_the_warden_and_its_reaper(running: Running) -> None:
     """After kill -9 of both at once the kernel's signals still end every process; only the temporary folder stays."""
     for process in running.everything[:2]:
         process.kill()

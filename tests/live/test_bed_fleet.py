@@ -24,7 +24,7 @@ MINIONS = 20
 @pytest.fixture(scope="module")
 def bed(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Yield a bed for simulated minions."""
-    settings = BedSettings(tree=stock, folder=tmp_path_factory.mktemp("bed"), minions=MINIONS, api=False)
+    settings = BedSettings(tree=stock, folder=tmp_path_factory.mktemp("bed"), minions=MINIONS, api=None)
     with Bed(settings) as found:
         yield found
 

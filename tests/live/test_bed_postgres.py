@@ -19,7 +19,7 @@ from harness.database.postgres import Place, UnavailableError, answers
 from harness.errors import PostgresError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import Ports
-from harness.processes.process import Processes
+from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

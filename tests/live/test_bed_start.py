@@ -12,11 +12,13 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from harness.samples import ProcessSample, read_processes
+from harness.samples import read_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from harness.samplerows import ProcessSample
 
 pytestmark = pytest.mark.live
 REAL = "real"
@@ -137,7 +139,7 @@ def test_monitor_knows_the_roles(bed: Bed) -> None:
 
 def test_two_beds_at_once(bed: Bed, stock: Path, tmp_path: Path) -> None:
     """A second bed has ports, processes and keys of its own, and its end leaves the first one undisturbed."""
-    with Bed(BedSettings(tree=stock, folder=tmp_path, pillar="none", postgres="none", api=False)) as other:
+    with Bed(BedSettings(tree=stock, folder=tmp_path, pillar="none", postgres="none", api=None)) as other:
         ports = {one.master.request_port for one in (bed, other)} | {one.master.publish_port for one in (bed, other)}
         assert len(ports) == 4
         assert other.temporary != bed.temporary
@@ -153,7 +155,7 @@ def test_master_options_take_precedence(stock: Path, tmp_path: Path) -> None:
         folder=tmp_path,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         master_options={"worker_threads": 2, "log_level_logfile": "info"},
     )
     with Bed(settings) as other:

@@ -26,7 +26,7 @@ from harness.database.postgres import Place
 from harness.errors import DockerError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import Ports
-from harness.processes.process import Processes
+from harness.processes.processes import Processes
 from harness.results import result, runs
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ def test_nothing_is_left(client: DockerClient, finished: Path) -> None:
     assert left(client) == []
 
 
-@pytest.mark.parametrize("everybody", [False, True], ids=["harness", "harness, warden, keeper and janitor"])
-def test_killed(client: DockerClient, root: Path, finished: Path, tmp_path: Path, everybody: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("everybody", [False, True], ids=["harness", "harness, warden, reaper and janitor"])
+def test_killed(client: DockerClient, root: Path, finished: Path, tmp_path: Path, everybody: bool) -> None:  # noqa: FBT001 - a case of the test
     """After kill -9 of the harness all of it goes; if its helpers are killed too, the next run sweeps what stays."""
     assert finished.is_dir()
     log = tmp_path / "log"

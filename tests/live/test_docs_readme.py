@@ -76,7 +76,7 @@ def test_one_feature_on_a_packaged_salt(root: Path, tmp_path: Path) -> None:
     (made / "bin" / "salt-pip").symlink_to("pip")
     path = f"{made / 'bin'}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(["bash", "-c", install], cwd=root, env={**os.environ, "PATH": path}, check=True)
-    settings = BedSettings(tree=made, folder=tmp_path / "bed", minions=2, api=False, pillar="none", postgres="none")
+    settings = BedSettings(tree=made, folder=tmp_path / "bed", minions=2, api=None, pillar="none", postgres="none")
     with Bed(settings) as bed:
         bed.start_fleet().wait_ready(120)
         command, *arguments = shlex.split(ask)

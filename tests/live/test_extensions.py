@@ -13,9 +13,10 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.database import forms, scratch
+from patches.features import RELEASES
 from tests.live import salt_release
 from tests.live.query_rows import grains_are_cached, query
-from tests.live.salt_release import RELEASES, release, with_extensions
+from tests.live.salt_release import release, with_extensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +75,7 @@ def bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         minions=COUNT,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         master_options={"module_dirs": [str(modules)]},
     )
     with Bed(settings) as found:
@@ -117,7 +118,7 @@ def test_query_command(bed: Bed) -> None:
 @pytest.fixture(scope="module")
 def pillar_bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Yield an unpatched master with the extensions, and pillars of minions in PostgreSQL."""
-    settings = BedSettings(tree=environment, folder=tmp_path_factory.mktemp("pillar"), minions=COUNT, api=False)
+    settings = BedSettings(tree=environment, folder=tmp_path_factory.mktemp("pillar"), minions=COUNT, api=None)
     with Bed(settings) as found:
         forms.install(found.postgres.dsn, forms.FORMS["improved"])
         yield found

@@ -67,7 +67,7 @@ class Callers:
         self._end = threading.Event()
         kinds: list[Callable[[random.Random], None]] = [self._asynchronous, self._synchronous, self._batch, self._watch]
         self._threads = [
-            threading.Thread(target=kind, args=(random.Random(SEED + place),))  # noqa: S311
+            threading.Thread(target=kind, args=(random.Random(SEED + place),))  # noqa: S311 - nothing secret
             for place, kind in enumerate(kinds)
         ]
 
@@ -83,26 +83,26 @@ class Callers:
         for thread in self._threads:
             thread.join()
 
-    def _asynchronous(self, chance: random.Random) -> None:
+    def _asynchronous(self, rng: random.Random) -> None:
         with Client(self.setup.bed) as client:
             while not self._end.is_set():
                 if self._queued > BACKLOG:
                     self._end.wait(0.2)
                     continue
-                targets = sorted(chance.sample(IDS, chance.choice((1, 3, 30, MINIONS))))
+                targets = sorted(rng.sample(IDS, rng.choice((1, 3, 30, MINIONS))))
                 try:
-                    seconds = chance.choice((0, 1, 4))
+                    seconds = rng.choice((0, 1, 4))
                     request = {"tgt": targets, "fun": "test.sleep", "arg": [str(seconds)], "tgt_type": "list"}
                     (jid,) = client.do("async", **request, count=1)
                     if jid != "0":
                         self.accepted[jid], self.seconds[jid] = targets, seconds
                 except RaisedError:
                     self.refused += 1
-                self._end.wait(chance.random())
+                self._end.wait(rng.random())
 
-    def _synchronous(self, chance: random.Random) -> None:
+    def _synchronous(self, rng: random.Random) -> None:
         while not self._end.is_set():
-            targets = sorted(chance.sample(CALM, 10))
+            targets = sorted(rng.sample(CALM, 10))
             done = self.setup.bed.salt(
                 ["-L", ",".join(targets), "test.echo", "x", "--out=json", "--timeout=30"], timeout=600
             )
@@ -110,16 +110,16 @@ class Callers:
                 found = answers(done.stdout)
                 if found and done.returncode == 0 and found != dict.fromkeys(targets, "x"):
                     self.wrong.append(f"exit code 0 and {found}")
-            self._end.wait(chance.random())
+            self._end.wait(rng.random())
 
-    def _batch(self, chance: random.Random) -> None:
+    def _batch(self, rng: random.Random) -> None:
         while not self._end.is_set():
             done = self.setup.bed.salt(
                 ["-L", "-b", "5", ",".join(CALM[:15]), "test.echo", "x", "--timeout=30"], timeout=600
             )
             if done.returncode == 0 and any(minion not in done.stdout for minion in CALM[:15]):
                 self.wrong.append("a batch with exit code 0 left minions out")
-            self._end.wait(5 * chance.random())
+            self._end.wait(5 * rng.random())
 
     def _watch(self, _: random.Random) -> None:
         with Client(self.setup.bed) as client:
@@ -128,7 +128,7 @@ class Callers:
                     self._queued = client.do("ask", cmd="status")["queued"]
 
 
-def harm(setup: HandlerBed, chance: random.Random) -> None:
+def harm(setup: HandlerBed, rng: random.Random) -> None:
     """Kill and stop what there is, until the time is up."""
     control, begin = setup.fleet.control, time.monotonic()
     once: list[tuple[float, Callable[[], object]]] = [
@@ -145,12 +145,12 @@ def harm(setup: HandlerBed, chance: random.Random) -> None:
             once.pop(0)[1]()
         pid = setup.pid()
         # the moment is what is tried here, it is no wait for anything
-        time.sleep(8 * chance.random())
-        if chance.random() < 0.5:
+        time.sleep(8 * rng.random())
+        if rng.random() < 0.5:
             os.kill(pid, signal.SIGKILL)
         else:
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(3 * chance.random())
+            time.sleep(3 * rng.random())
             os.kill(pid, signal.SIGCONT)
     for _, order in once:
         order()
@@ -172,7 +172,7 @@ def at_once(returns: Sequence[ReturnRow], seconds: Mapping[str, int]) -> int:
 def test_chaos(setup: HandlerBed) -> None:
     """Nothing is lost unsaid, nothing runs twice, no untouched minion is left out for silence, the limit holds."""
     with Callers(setup) as callers:
-        harm(setup, random.Random(SEED))  # noqa: S311
+        harm(setup, random.Random(SEED))  # noqa: S311 - nothing secret
     setup.pid()
     until(
         lambda: not setup.ask("status")["queued"],

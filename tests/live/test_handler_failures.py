@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from harness.bed import api
+from harness.bed.settings import ApiSettings
 from harness.errors import StartError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
@@ -41,7 +42,7 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
     """Yield a patched master with a small queue that refuses when the handler is away, a salt-api, and a fleet."""
     limits = {"criteria": "capacity", "max_master_jobs": 20, "max_queue_size": QUEUE, "fail_mode": "closed"}
     limits |= {"long_running": 3, "reconcile_interval": 2}
-    with handler_bed(root, tmp_path_factory.mktemp("handler"), MINIONS, limits, api=True) as found:
+    with handler_bed(root, tmp_path_factory.mktemp("handler"), MINIONS, limits, api=ApiSettings()) as found:
         yield found
 
 
@@ -112,9 +113,9 @@ class Pressure:
     """A thread that submits asynchronous jobs until it is told to stop, and notes which were accepted."""
 
     def __init__(self, setup: HandlerBed, seed: int) -> None:
-        """Take the bed; the minions are chosen by chance."""
+        """Take the bed; the minions are chosen at random."""
         self.setup = setup
-        self.chance = random.Random(seed)  # noqa: S311
+        self.rng = random.Random(seed)  # noqa: S311 - nothing secret
         self.accepted: dict[str, str] = {}
         self.refused = 0
         self._end = threading.Event()
@@ -137,7 +138,7 @@ class Pressure:
     def _run(self) -> None:
         with Client(self.setup.bed) as client:
             while not self._end.is_set():
-                minion = f"minion-{self.chance.randrange(MINIONS):05d}"
+                minion = f"minion-{self.rng.randrange(MINIONS):05d}"
                 try:
                     (jid,) = client.do("async", tgt=minion, fun="test.echo", arg=["x"], count=1)
                 except RaisedError:
@@ -168,14 +169,14 @@ def check(setup: HandlerBed, pressure: Pressure) -> None:
 
 def test_killed_handler(setup: HandlerBed) -> None:
     """Killed at random moments under load, it loses no accepted job, and none is executed twice."""
-    chance = random.Random(5)  # noqa: S311
+    rng = random.Random(5)  # noqa: S311 - nothing secret
     with Pressure(setup, 5) as pressure:
         for _ in range(KILLS):
             pid = setup.pid()
             count = len(pressure.accepted)
             until(partial(pressure.more_than, count), Deadline(30), lambda: "no job is accepted")
             # the moment of the kill is what is tried here, it is no wait for anything
-            time.sleep(chance.random())
+            time.sleep(rng.random())
             os.kill(pid, signal.SIGKILL)
             setup.pid(other_than=pid)
     assert pressure.refused
@@ -184,14 +185,14 @@ def test_killed_handler(setup: HandlerBed) -> None:
 
 def test_killed_minions(setup: HandlerBed) -> None:
     """Minions that die in mid-job give their capacity back, and those that live keep theirs."""
-    crowd = setup.bed.start_fleet(20, ["--first=100"], name="crowd")
-    with crowd.control:
-        crowd.wait_ready(60)
+    others = setup.bed.start_fleet(20, ["--first=100"], name="others")
+    with others.control:
+        others.wait_ready(60)
     dead = [f"minion-{number:05d}" for number in range(100, 110)]
     (doomed,) = setup.submit(dead, "test.sleep", ["600"])
     (lasting,) = setup.submit(["minion-00001", "minion-00002"], "test.sleep", ["20"])
     until(lambda: setup.arrivals([lasting]) == [lasting], Deadline(20), lambda: "the job does not arrive")
-    crowd.process.signal(signal.SIGKILL)
+    others.process.signal(signal.SIGKILL)
     until(
         lambda: setup.ask("show", jid=doomed)["state"] == "silent",
         Deadline(60),
@@ -214,13 +215,13 @@ def test_killed_master(setup: HandlerBed) -> None:
 
 def test_killed_master_under_load(setup: HandlerBed) -> None:
     """Killed as a whole at random moments under load, it loses no accepted job, and none is executed twice."""
-    chance = random.Random(7)  # noqa: S311
+    rng = random.Random(7)  # noqa: S311 - nothing secret
     with Pressure(setup, 7) as pressure:
         for _ in range(MASTER_KILLS):
             count = len(pressure.accepted)
             until(partial(pressure.more_than, count), Deadline(90), lambda: "no job is accepted")
             # the moment of the kill is what is tried here, it is no wait for anything
-            time.sleep(3 * chance.random())
+            time.sleep(3 * rng.random())
             kill_master(setup)
     check(setup, pressure)
 

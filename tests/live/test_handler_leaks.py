@@ -42,7 +42,7 @@ def setup(
     """Yield a patched master whose limit is half of the fleet."""
     limits = {"criteria": "capacity", "max_master_jobs": request.param // 2 + 5}
     limits |= {"long_running": THRESHOLD_S, "reconcile_interval": ROUND_S}
-    with handler_bed(root, tmp_path_factory.mktemp("handler"), request.param, limits) as found:  # type: ignore[arg-type]
+    with handler_bed(root, tmp_path_factory.mktemp("handler"), request.param, limits) as found:  # type: ignore[arg-type]  # each has the field's type
         yield found
 
 

@@ -101,7 +101,7 @@ def watch(tree: Path, folder: Path, keys: Path) -> Seen:
         folder=folder,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         master_options={
             "nodegroups": {"ours": "web-1 or db-1"},
             "gather_job_timeout": 1,

@@ -45,7 +45,7 @@ class Load:
     """A thread that asks for jobs on single minions until it is told to stop, and notes which were accepted when."""
 
     def __init__(self, setup: HandlerBed) -> None:
-        """Take the bed; the minions are chosen by chance."""
+        """Take the bed; the minions are chosen at random."""
         self.setup = setup
         self.accepted: dict[str, tuple[float, str]] = {}
         self._end = threading.Event()
@@ -62,11 +62,11 @@ class Load:
         self._thread.join()
 
     def _run(self) -> None:
-        chance = random.Random(4)  # noqa: S311
+        rng = random.Random(4)  # noqa: S311 - nothing secret
         with Client(self.setup.bed) as client:
             # somewhat more than the limit lets through, but for what the queue holds
             while not self._end.wait(0.08):
-                minion = chance.choice(IDS)
+                minion = rng.choice(IDS)
                 with suppress(RaisedError):
                     (jid,) = client.do("async", tgt=minion, fun="test.sleep", arg=["1"], tgt_type="glob", count=1)
                     self.accepted[jid] = (time.time(), minion)

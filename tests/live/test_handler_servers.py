@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.bed import api
+from harness.bed.settings import ApiSettings
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST, Ports
 from tests.live.handler_bed import HandlerBed, handler_bed
@@ -38,7 +39,7 @@ def servers(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
         }
         limits = {"criteria": "capacity", "max_master_jobs": 20, "max_queue_size": QUEUE}
         folder = tmp_path_factory.mktemp("handler")
-        with handler_bed(root, folder, 10, limits, api=True, master_options=options) as found:
+        with handler_bed(root, folder, 10, limits, api=ApiSettings(), master_options=options) as found:
             yield found, {"rest_cherrypy": found.bed.api.port, "rest_tornado": tornado}
 
 

@@ -31,14 +31,14 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
     upper = BedSettings(
         folder=tmp_path_factory.mktemp("upper"),
         master_options={"rate_limiting": limits, "order_masters": True},
-        **bare,  # type: ignore[arg-type]
+        **bare,  # type: ignore[arg-type]  # each has the field's type
     )
     with Bed(upper) as above, Client(above) as client:
         lower = BedSettings(
             folder=tmp_path_factory.mktemp("lower"),
             minions=MINIONS,
             master_options=syndic.options(above),
-            **bare,  # type: ignore[arg-type]
+            **bare,  # type: ignore[arg-type]  # each has the field's type
         )
         with Bed(lower) as below:
             fleet = below.start_fleet()

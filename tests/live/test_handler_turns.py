@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.bed import api
+from harness.bed.settings import ApiSettings
+from harness.choices import TRANSPORTS
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
 from tests.live.handler_bed import HandlerBed, RaisedError, handler_bed
@@ -29,7 +31,7 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
     """Yield a patched master on which a minion runs one job at a time and jobs wait for it, and a salt-api."""
     limits = {"criteria": "capacity", "max_master_jobs": 4, "max_minion_jobs": 1, "minion_full": "wait", "reserve": 0}
     limits |= {"max_queue_bytes": 100_000}
-    with handler_bed(root, tmp_path_factory.mktemp("turns"), MINIONS, limits, api=True) as found:
+    with handler_bed(root, tmp_path_factory.mktemp("turns"), MINIONS, limits, api=ApiSettings()) as found:
         yield found
 
 
@@ -115,7 +117,7 @@ def test_bytes_of_the_queue(paused: HandlerBed) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("transport", ["tcp", "ws"])
+@pytest.mark.parametrize("transport", TRANSPORTS[1:])
 def test_waves_over_other_transports(root: Path, tmp_path: Path, transport: str) -> None:
     """A job of several waves, each for neighbours by a regular expression, reaches each minion once."""
     limits = {"criteria": "capacity", "max_master_jobs": 20}

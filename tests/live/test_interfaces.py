@@ -95,7 +95,7 @@ def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         (states / f"{name}.sls").write_text(yaml.safe_dump(content, sort_keys=False))
     options = {"file_roots": {"base": [str(states)]}}
     wanted = BedSettings(
-        tree=root / "salt", folder=folder, master_options=options, pillar="none", postgres="none", api=False
+        tree=root / "salt", folder=folder, master_options=options, pillar="none", postgres="none", api=None
     )
     with Bed(wanted) as found:
         yield found

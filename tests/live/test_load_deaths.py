@@ -38,7 +38,7 @@ pytestmark = pytest.mark.live
         ),
         pytest.param("harness.processes.warden", "The warden of this bed (process ", (), marks=pytest.mark.long),
     ],
-    ids=["monitor", "fleet", "clients", "keeper"],
+    ids=["monitor", "fleet", "clients", "reaper"],
 )
 def test_death_during_aload(
     root: Path, stock: Path, tmp_path: Path, words: str, sentence: str, options: tuple[str, ...]
@@ -47,7 +47,7 @@ def test_death_during_aload(
     assert stock.is_dir()
     with load(root, tmp_path, 200, *options) as running:
         if words.endswith("warden"):
-            # the keeper, the warden's parent
+            # the reaper, the warden's parent
             psutil.Process(running.process.pid).children()[0].kill()
         elif "--worker" in words:
             everybody = psutil.Process(running.process.pid).children(recursive=True)

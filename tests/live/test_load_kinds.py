@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.results.evidence import Evidence
-    from harness.samples import ClientSample
+    from harness.samplerows import ClientSample
 
 pytestmark = pytest.mark.live
 
@@ -153,7 +153,7 @@ master = { token_expire = 10 }
 count = 3
 permissions = ["test.*", "@runner"]
 
-[users.guests]
+[users.workers]
 count = 2
 permissions = [{ "minion-00001" = ["test.ping"] }]
 login = "request"
@@ -186,20 +186,20 @@ user = "ops"
 burst = 1
 
 [[clients]]
-name = "guests"
+name = "workers"
 kind = "api"
 function = "test.ping"
 timeout_s = 30
 tgt = "minion-00001"
-user = "guests"
+user = "workers"
 burst = 3
 
 [[clients]]
-name = "guests who want more"
+name = "workers who want more"
 kind = "api"
 function = "test.ping"
 tgt = "*"
-user = "guests"
+user = "workers"
 burst = 2
 
 [[clients]]
@@ -223,14 +223,14 @@ def test_users_with_log_ins_of_their_own(root: Path, tmp_path: Path, tree: str) 
     found = evidence.read(folder / tree / "samples")
     errors = Counter((row.clients, row.error) for row in found.clients)
     assert errors == {
-        ("ops", ""): 6, ("ops later", ""): 3, ("ops' runners", ""): 1, ("guests", ""): 3, ("nobody's", ""): 3,
-        ("guests who want more", "HTTP 401 Unauthorized"): 2,
+        ("ops", ""): 6, ("ops later", ""): 3, ("ops' runners", ""): 1, ("workers", ""): 3, ("nobody's", ""): 3,
+        ("workers who want more", "HTTP 401 Unauthorized"): 2,
     }  # fmt: skip
     whys = Counter((sample.user, sample.why) for sample in found.logins)
     assert {user for user, why in whys if why == "start"} == {"ops-001", "ops-002", "ops-003"}
     # on a busy machine the token of the bed's own user may be over as well when the load begins
     assert {user for user, why in whys if why == "expired"} - {"saltbed"} == {"ops-001", "ops-002", "ops-003"}
-    assert whys["guests-001", "request"] + whys["guests-002", "request"] == 5
+    assert whys["workers-001", "request"] + whys["workers-002", "request"] == 5
     assert [sample.error for sample in found.logins if sample.error] == []
     figures = result.load(folder)["trees"][tree]
     assert figures["logins"] == len(found.logins) == figures["login_s"]["n"]

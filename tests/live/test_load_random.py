@@ -11,9 +11,10 @@ import pytest
 
 from harness import campaign
 from harness.load import run
-from harness.load.stage import Job, Local
+from harness.load.job import Job
+from harness.load.local import LocalBackend
 from harness.progress import Progress
-from harness.results import evidence, result
+from harness.results import evidence, figures
 from harness.scenarios import scenario as scenarios
 from tests.live import job_oracle, random_scenarios
 
@@ -29,7 +30,7 @@ FEW = 1
 CACHE = "job-cache"
 
 
-class Watched(Local):
+class Watched(LocalBackend):
     """A bed whose job cache is kept as it was when the run read it."""
 
     def read_job_cache(self, jids: Sequence[str]) -> None:
@@ -50,7 +51,7 @@ def check(seed: int, tree: str, folder: Path) -> None:
     log = job.folder / "logs" / "master.log"
     settled = samples.timeline.settled
     expected = job_oracle.of_run(job.folder / CACHE, log, job.samples / "fleet", scenario.functions, settled)
-    found = asdict(result.of_tree(samples, scenario))
+    found = asdict(figures.of_tree(samples, scenario))
     assert {key: found[key] for key in asdict(expected)} == asdict(expected), file.read_text()
 
 

@@ -36,7 +36,7 @@ SEND_S = 1200
 def bed(request: pytest.FixtureRequest, root: Path, stock: Path, tmp_path: Path) -> Iterator[Bed]:
     """Yield a master of a tree, with nothing else."""
     tree = stock if request.param == "stock" else root / "salt"
-    settings = BedSettings(tree, tmp_path / "bed", pillar="none", postgres="none", api=False)
+    settings = BedSettings(tree, tmp_path / "bed", pillar="none", postgres="none", api=None)
     with Bed(settings) as found:
         yield found
 

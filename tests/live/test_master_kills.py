@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from harness.bed import Bed, BedSettings
-from tests.live.returning import kept, name, publish, pumping
+from harness.pump.client import Pump
+from tests.live.returning import kept, name, publish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ def test_workers_are_killed_while_they_keep_returns(root: Path, tmp_path: Path, 
     """What is acknowledged is in the job cache, whole, whichever worker died while he kept it."""
     options = {"worker_threads": WORKERS, "log_level_logfile": "warning"}
     settings = BedSettings(
-        root / "salt", tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=False
+        root / "salt", tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=None
     )
     killed = 0
     done = threading.Event()
@@ -62,7 +63,7 @@ def test_workers_are_killed_while_they_keep_returns(root: Path, tmp_path: Path, 
                 return
 
     tries, jobs = 0, []
-    with Bed(settings) as bed, pumping(bed, MINIONS, tmp_path / "pump") as pump:
+    with Bed(settings) as bed, Pump(bed, MINIONS, tmp_path / "pump") as pump:
         jobs.append(publish(bed))
         killer = threading.Thread(target=kill)
         killer.start()

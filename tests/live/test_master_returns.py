@@ -7,13 +7,15 @@ import shutil
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.bed import Bed, BedSettings
+from harness.choices import TRANSPORTS, Transport
+from harness.pump.client import Pump
 from tests.live.handler_bed import Client
-from tests.live.returning import Pump, folder, kept, name, publish, pumping
+from tests.live.returning import folder, kept, name, publish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +56,7 @@ def bed(request: pytest.FixtureRequest, tree: Path, tmp_path: Path) -> Iterator[
     """Yield a bed whose master logs everything that it says of returns."""
     options = {"log_level_logfile": "debug", "worker_threads": 2, **OPTIONS[request.param]}
     settings = BedSettings(
-        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=False
+        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=None
     )
     with Bed(settings) as found:
         yield found
@@ -63,7 +65,7 @@ def bed(request: pytest.FixtureRequest, tree: Path, tmp_path: Path) -> Iterator[
 @pytest.fixture
 def pump(bed: Bed, tmp_path: Path) -> Iterator[Pump]:
     """Yield minions that return what they are told to."""
-    with pumping(bed, MINIONS, tmp_path / "pump") as found:
+    with Pump(bed, MINIONS, tmp_path / "pump") as found:
         yield found
 
 
@@ -127,8 +129,8 @@ def test_jobs_are_cleaned_meanwhile(root: Path, tmp_path: Path) -> None:
 
     Stock acknowledges them too, but keeps one for each worker: the job has a load without a list of minions then.
     """
-    settings = BedSettings(tree=root / "salt", folder=tmp_path / "bed", pillar="none", postgres="none", api=False)
-    with Bed(settings) as bed, pumping(bed, 100, tmp_path / "pump") as pump:
+    settings = BedSettings(tree=root / "salt", folder=tmp_path / "bed", pillar="none", postgres="none", api=None)
+    with Bed(settings) as bed, Pump(bed, 100, tmp_path / "pump") as pump:
         jid, stop = publish(bed), threading.Event()
 
         def clean() -> None:
@@ -155,8 +157,8 @@ def test_second_try_after_a_worker_was_killed(tree: Path, stock: Path, tmp_path:
 
     Stock takes it for a duplicate and keeps nothing: acknowledged on its second attempt, and not in the job cache.
     """
-    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=False)
-    with Bed(settings) as bed, pumping(bed, 1, tmp_path / "pump") as pump:
+    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=None)
+    with Bed(settings) as bed, Pump(bed, 1, tmp_path / "pump") as pump:
         jid = publish(bed)
         (folder(bed, jid) / name(0)).mkdir()
         pump.ask(0, jid)
@@ -173,9 +175,9 @@ def test_other_job_caches(tree: Path, tmp_path: Path, option: str) -> None:
     shutil.copy(RETURNER, modules / "noted.py")
     options = {option: "noted", "returner_dirs": [str(modules)], "job_cache_store_endtime": True}
     settings = BedSettings(
-        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=False
+        tree=tree, folder=tmp_path / "bed", master_options=options, pillar="none", postgres="none", api=None
     )
-    with Bed(settings) as bed, pumping(bed, MINIONS, tmp_path / "pump") as pump:
+    with Bed(settings) as bed, Pump(bed, MINIONS, tmp_path / "pump") as pump:
         assert publish(bed, JID) == JID
         pump.returns(JID)
         pump.ask(0, JID)
@@ -205,8 +207,8 @@ def test_a_thousand_returns_leave_the_same_files(root: Path, stock: Path, tmp_pa
     """The folder of a job holds the same names with the same content as on stock, with five workers at it."""
     found = []
     for number, tree in enumerate((stock, root / "salt")):
-        settings = BedSettings(tree, tmp_path / f"bed-{number}", pillar="none", postgres="none", api=False)
-        with Bed(settings) as bed, pumping(bed, MANY, tmp_path / "pump") as pump:
+        settings = BedSettings(tree, tmp_path / f"bed-{number}", pillar="none", postgres="none", api=None)
+        with Bed(settings) as bed, Pump(bed, MANY, tmp_path / "pump") as pump:
             assert publish(bed, JID) == JID
             pump.returns(JID)
             found.append((kept(bed, JID), sorted(str(one.name) for one in folder(bed, JID).iterdir())))
@@ -216,8 +218,8 @@ def test_a_thousand_returns_leave_the_same_files(root: Path, stock: Path, tmp_pa
 
 def test_readers_meanwhile(tree: Path, tmp_path: Path) -> None:
     """While returns come, `lookup_jid`, `list_job` and `active` tell whole answers, never fewer than before."""
-    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=False)
-    with Bed(settings) as bed, pumping(bed, MANY, tmp_path / "pump") as pump:
+    settings = BedSettings(tree=tree, folder=tmp_path / "bed", pillar="none", postgres="none", api=None)
+    with Bed(settings) as bed, Pump(bed, MANY, tmp_path / "pump") as pump:
         jid, done = publish(bed), threading.Event()
 
         def pump_all() -> None:
@@ -252,8 +254,8 @@ def test_readers_meanwhile(tree: Path, tmp_path: Path) -> None:
     assert words["Error in function"] == 0
 
 
-@pytest.mark.parametrize("transport", ["tcp", "ws"])
-def test_other_transports(tree: Path, tmp_path: Path, transport: Literal["tcp", "ws"]) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS[1:])
+def test_other_transports(tree: Path, tmp_path: Path, transport: Transport) -> None:
     """Over tcp and ws a job of simulated minions leaves the same files."""
     settings = BedSettings(
         tree=tree,
@@ -262,7 +264,7 @@ def test_other_transports(tree: Path, tmp_path: Path, transport: Literal["tcp", 
         minions=MINIONS,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
     )
     with Bed(settings) as bed:
         fleet = bed.start_fleet()

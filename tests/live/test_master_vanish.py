@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from harness.bed import Bed, BedSettings, fleet
+from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
-from harness.processes.process import PACKAGES
 from tests.live.cut_network import cut_network
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def start_minions(bed: Bed, network: CutNetwork) -> None:
     """Start simulated minions behind the router, and wait until they have signed in and subscribed."""
     folder = bed.temporary / "far"
     folder.mkdir()
-    order = fleet.Order(MINIONS, 0, "far-{:02d}", 1, master=network.master)
-    argv = [sys.executable, "-m", "evil_minions", *order.arguments(folder, bed.master.request_port)]
-    bed.spawn("far", [*network.inside(), *argv], env={"PYTHONPATH": str(PACKAGES)})
+    spec = fleet.FleetSpec(MINIONS, id_format="far-{:02d}", master=network.master)
+    argv = [sys.executable, "-m", "evil_minions", *spec.arguments(folder, bed.master.request_port)]
+    bed.spawn("far", [*network.inside(), *argv], env={"PYTHONPATH": str(ROOT)})
 
     def answered() -> bool:
         done = bed.salt(["far-*", "test.ping", "--out=json", "--static", "--timeout=5"])
@@ -82,7 +82,7 @@ def test_minions_that_vanish_are_dropped(root: Path, stock: Path, tmp_path: Path
         for name, tree in (("stock", stock), ("patched", root / "salt")):
             options = {"interface": "0.0.0.0"}  # noqa: S104 - the minions are in another network
             settings = BedSettings(
-                tree, tmp_path / name, master_options=options, pillar="none", postgres="none", api=False
+                tree, tmp_path / name, master_options=options, pillar="none", postgres="none", api=None
             )
             beds[name] = stack.enter_context(Bed(settings))
             start_minions(beds[name], network)

@@ -43,7 +43,7 @@ def bed(
         minions=MINIONS,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         # on a busy machine the answers to that may be late
         master_options={"gather_job_timeout": 40},
     )

@@ -15,6 +15,7 @@ import pytest
 from harness.bed import Bed, BedSettings
 from harness.database import scratch
 from harness.processes.deadline import Deadline, until
+from patches.features import RELEASES
 from tests.live import salt_release
 from tests.live.apt_root import roots
 
@@ -44,7 +45,7 @@ def wheels(root: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return salt_release.wheels(root, tmp_path_factory.mktemp("wheels"))
 
 
-@pytest.fixture(params=[PATCHED, *salt_release.RELEASES])
+@pytest.fixture(params=[PATCHED, *RELEASES])
 def salt(
     request: pytest.FixtureRequest, root: Path, wheels: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Salt:
@@ -88,7 +89,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
             },
             pillar="none",
             postgres="none",
-            api=False,
+            api=None,
         )
         with Bed(settings) as bed:
             # a list: stock can't take the configuration of a beacon as a dictionary
@@ -158,7 +159,7 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     def runner(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
         return _answer(bed, "salt-run", function, *arguments)
 
-    def states(function: str, *arguments: str) -> Any:  # noqa: ANN401
+    def states(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
         return runner(f"package_states.{function}", *arguments)
 
     assert {"front", NAME} <= set(states("list"))

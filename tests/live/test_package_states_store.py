@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from benchmarks.patched import Salt, patched
 from harness.database import schema, scratch
+from harness.saltprocess.patched import Salt, patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ class States:
         """Return the error of a function that does not."""
         return str(self.answer(function, **arguments)["error"])
 
-    def set(self, name: str, package: str, wanted: str, version: str | None = None) -> Any:  # noqa: ANN401
+    def set(self, name: str, package: str, wanted: str, version: str | None = None) -> Any:  # noqa: ANN401 - JSON
         """Set an entry."""
         return self.do("set", name=name, package=package, wanted=wanted, version=version)
 

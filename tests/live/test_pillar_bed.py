@@ -25,7 +25,7 @@ def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         tree=root / "salt",
         folder=tmp_path_factory.mktemp("bed"),
         minions=MINIONS,
-        api=False,
+        api=None,
         master_options={"log_level_logfile": "all", "ext_pillar": forms.FORMS["improved"].options()},
     )
     with Bed(settings) as found:

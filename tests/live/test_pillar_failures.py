@@ -15,9 +15,9 @@ import psycopg2
 import pytest
 import trustme
 
-from benchmarks.patched import Salt, options, patched
 from harness.database import forms, scratch
 from harness.processes.deadline import Deadline, until
+from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +139,7 @@ def test_no_pillar_is_short_while_the_server_restarts(database: scratch.Database
         with ThreadPoolExecutor(4) as pool:
             done = [pool.submit(work, salt) for salt in workers]
             for count in (8, 18, 28):
-                until(lambda count=count: len(rounds) >= count, Deadline(120), lambda: "the compiles do not go on")  # type: ignore[misc]
+                until(lambda count=count: len(rounds) >= count, Deadline(120), lambda: "the compiles do not go on")  # type: ignore[misc]  # a default can't be annotated
                 until(lambda: killed(database), Deadline(60), lambda: "nobody is connected")
                 until(lambda: alive(database), Deadline(60), lambda: "the server does not come back")
             for one in done:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from benchmarks.patched import Salt, patched
 from harness.database import forms, schema, scratch
+from harness.saltprocess.patched import Salt, patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from benchmarks.contender import Contender
-from benchmarks.patched import Salt, options, patched
 from harness.database import scratch
 from harness.processes.deadline import Deadline, until
+from harness.saltprocess.patched import Salt, options, patched
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     import subprocess
@@ -236,7 +236,7 @@ def test_killed_import_leaves_nothing(database: scratch.Database, files: Files, 
     # the import waits for this lock after all its reading of files, before it writes into the table
     with closing(psycopg2.connect(database.server.dsn)) as holder, holder.cursor() as cursor:
         cursor.execute("LOCK TABLE suseSaltFormulaOrder IN ACCESS EXCLUSIVE MODE")
-        process = Contender("patched", "compiler", {"folder": str(tmp_path / "salt")})
+        process = SaltProcess("patched", "harness.saltprocess.tasks.compiler", {"folder": str(tmp_path / "salt")})
         request = ["run", options(database.server, []), "pillar_sql.import_files", files]
         child: subprocess.Popen[str] = process._process
         assert child.stdin is not None

@@ -16,7 +16,8 @@ from harness.bed import Bed, BedSettings
 from harness.bed.master import PILLAR_QUERY
 from harness.database import scratch
 from harness.results import runs
-from tests.live.salt_release import RELEASES, release, with_extensions
+from patches.features import RELEASES
+from tests.live.salt_release import release, with_extensions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ WITH_PARAMETERS = {
 def test_pillar_on_a_patched_release(made: Path, tmp_path: Path) -> None:
     """What is kept for the release goes onto the installed one; its pillars are whole, over one kept connection."""
     options = {"ext_pillar": [{"postgres": [PILLAR_QUERY, WITH_PARAMETERS]}]}
-    settings = BedSettings(tree=made, folder=tmp_path / "bed", minions=MINIONS, api=False, master_options=options)
+    settings = BedSettings(tree=made, folder=tmp_path / "bed", minions=MINIONS, api=None, master_options=options)
     with Bed(settings) as bed:
         bed.start_minion(REAL)
         bed.start_fleet().wait_ready(120)

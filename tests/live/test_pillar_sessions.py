@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from benchmarks.patched import Salt, options, patched
 from harness.database import scratch
+from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.patched import Salt, options, patched
 from harness.database import forms, scratch
+from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

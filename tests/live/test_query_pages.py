@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.query import fill
 from harness.bed import Bed, BedSettings, api
+from harness.bed.made_up import fill
 from harness.processes.ports import HOST, Ports
 from tests.live.query_rows import query
 

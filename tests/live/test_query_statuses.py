@@ -39,7 +39,7 @@ def take_away(bed: Bed, ids: list[str], stop: int, bare: int) -> tuple[set[str],
 
 def statuses(root: Path, folder: Path, count: int) -> None:
     """Check the statuses on a bed of its own with so many minions."""
-    settings = BedSettings(tree=root / "salt", folder=folder, minions=count, pillar="none", postgres="none", api=False)
+    settings = BedSettings(tree=root / "salt", folder=folder, minions=count, pillar="none", postgres="none", api=None)
     with Bed(settings) as bed:
         fleet = bed.start_fleet()
         fleet.wait_ready(300)

@@ -160,5 +160,5 @@ def test_only_what_was_run_is_named(root: Path) -> None:
 def test_a_wrong_version_is_one_sentence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A version that is not there names those that are."""
     monkeypatch.setattr(newcomer, "interpreters", lambda *_: [newcomer.Interpreter((3, 12, 1), Path("/p"))])
-    assert newcomer.pythons(SimpleNamespace(python=["3.9.1"], list=False, units_only=True)) == 2  # type: ignore[arg-type]
+    assert newcomer.pythons(SimpleNamespace(python=["3.9.1"], list=False, units_only=True)) == 2  # type: ignore[arg-type]  # each has the field's type
     assert capsys.readouterr().err == "There is no Python 3.9.1 here; found: 3.12.1.\n"

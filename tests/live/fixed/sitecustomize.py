@@ -16,7 +16,7 @@ import salt.crypt
 
 
 class FixedOs:
-    """The module `os`, as `salt.crypt` sees it, without chance."""
+    """The module `os`, as `salt.crypt` sees it, without random numbers."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the module has
         """Return what the module has."""

@@ -42,7 +42,7 @@ def bed(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         master_options={"loop_interval": 1},
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
     )
     with Bed(settings) as found:
         yield found

@@ -69,7 +69,7 @@ def place(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pla
         master_options={"file_roots": {"base": [str(folder / "states")]}},
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         minions=len(MINIONS),
     )
     with Bed(wanted) as bed:

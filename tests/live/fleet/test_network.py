@@ -11,6 +11,7 @@ import pytest
 from evil_minions import Selection
 from evil_minions.samples.files import read_returns
 from harness.bed import Bed, BedSettings
+from harness.choices import TRANSPORTS
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ IDLE_S = 300.0
 TICKS = 100.0
 
 
-@pytest.fixture(scope="module", params=["zeromq", "tcp", "ws"])
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def bed(request: pytest.FixtureRequest, stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Yield a bed whose master speaks one transport."""
     wanted = BedSettings(
@@ -40,7 +41,7 @@ def bed(request: pytest.FixtureRequest, stock: Path, tmp_path_factory: pytest.Te
         minions=MINIONS,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
     )
     with Bed(wanted) as found:
         yield found

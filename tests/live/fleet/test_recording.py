@@ -107,7 +107,7 @@ def bed(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         "loop_interval": 1,
     }
     wanted = BedSettings(
-        tree=stock, folder=folder, master_options=options, pillar="none", postgres="none", api=False, minions=MINIONS
+        tree=stock, folder=folder, master_options=options, pillar="none", postgres="none", api=None, minions=MINIONS
     )
     with Bed(wanted) as found:
         found.start_minion(REAL)

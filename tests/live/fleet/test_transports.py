@@ -13,6 +13,7 @@ import pytest
 
 from evil_minions import Selection
 from harness.bed import Bed, BedSettings
+from harness.choices import TRANSPORTS
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ SETTLE_S = 60.0
 STOP_S = 200.0
 
 
-@pytest.fixture(scope="module", params=["tcp", "ws"])
+@pytest.fixture(scope="module", params=TRANSPORTS[1:])
 def bed(request: pytest.FixtureRequest, stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Yield a bed whose master speaks one transport."""
     wanted = BedSettings(
@@ -38,7 +39,7 @@ def bed(request: pytest.FixtureRequest, stock: Path, tmp_path_factory: pytest.Te
         minions=MINIONS,
         pillar="none",
         postgres="none",
-        api=False,
+        api=None,
         # seconds until the master notices that it has to change the key of publications
         master_options={"loop_interval": 1},
     )

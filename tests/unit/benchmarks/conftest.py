@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.figure import Samples
+from benchmarks.measurement import Measurement
 from benchmarks.options import Options
-from benchmarks.outcome import Outcome
 from benchmarks.registry import ALL
 from benchmarks.results.__main__ import main
 from benchmarks.results.loads import CHOSEN
@@ -77,10 +77,10 @@ class Measured:
         places = ["--bench", str(self.bench), "--runs", str(self.runs), "--output", str(self.page)]
         return main([*places, *arguments])
 
-    def outcome(self, benchmark: Benchmark, minions: int | None = None, **machine: object) -> Path:
+    def measurement(self, benchmark: Benchmark, minions: int | None = None, **machine: object) -> Path:
         """Write the file of a benchmark."""
         facts = {**MACHINE, "machine": {**MACHINE["machine"], **machine}}
-        return outcome(benchmark, minions, facts).write(self.bench)
+        return measurement(benchmark, minions, facts).write(self.bench)
 
     def run(self, name: str, hour: int = 10, trees: tuple[str, ...] = ("stock", "patched"), **figures: object) -> Path:
         """Write a finished load run of a scenario; `figures` are the patched tree's."""
@@ -114,11 +114,11 @@ class Measured:
         return found
 
 
-def outcome(benchmark: Benchmark, minions: int | None = None, machine: dict[str, Any] = MACHINE) -> Outcome:
-    """Return an outcome with made-up samples: three turns, ours 2 and stock 8 in the middle."""
+def measurement(benchmark: Benchmark, minions: int | None = None, machine: dict[str, Any] = MACHINE) -> Measurement:
+    """Return an measurement with made-up samples: three turns, ours 2 and stock 8 in the middle."""
     options = Options(minions or benchmark.minions, benchmark.rounds)
     samples = {figure: Samples([1.0, 2.0, 3.0], [8.0, 8.0, 8.0]) for figure in benchmark.figures}
-    return Outcome(benchmark, options, samples, WHEN, machine)
+    return Measurement(benchmark, options, samples, WHEN, machine)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def measured(tmp_path: Path) -> Measured:
     """Return folders in which everything was measured."""
     found = Measured(tmp_path)
     for benchmark in ALL:
-        found.outcome(benchmark)
+        found.measurement(benchmark)
     for chosen in CHOSEN:
         found.run(chosen.scenario)
     return found

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.outcome import FORMAT, Outcome
+from benchmarks.measurement import FORMAT, Measurement
 from benchmarks.registry import ALL, BENCHMARKS
-from tests.unit.benchmarks.conftest import outcome
+from tests.unit.benchmarks.conftest import measurement
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from benchmarks.benchmark import Benchmark
@@ -46,10 +49,29 @@ def test_every_module_that_makes_one_is_registered(root: Path) -> None:
     assert {name for name in makers if f"    {name}.".upper() not in registered.upper()} == set()
 
 
+def _loops(tree: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.comprehension):
+            yield node.iter
+
+
+def test_turns_are_taken_in_one_place(root: Path) -> None:
+    """No benchmark repeats by itself: `interleave` takes turns, warms up and tells the progress."""
+    modules = [path for path in (root / "benchmarks").glob("*.py") if path.name != "turns.py"]
+    found = [
+        path.name
+        for path in modules
+        if any(
+            re.search(r"\brange\(.*\brounds\b", loop) for loop in map(ast.unparse, _loops(ast.parse(path.read_text())))
+        )
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize("benchmark", ALL, ids=lambda one: one.name)
 def test_every_benchmark_writes_the_format(benchmark: Benchmark, tmp_path: Path) -> None:
     """Its file has each of its figures with value, spread, aim and verdict, and says how, when and where."""
-    path = outcome(benchmark).write(tmp_path)
+    path = measurement(benchmark).write(tmp_path)
     found = json.loads(path.read_text())
     assert path.name == f"{benchmark.name}.json"
     assert (found["format"], found["name"], found["date"]) == (FORMAT, benchmark.name, "2026-11-22T10:00:00+00:00")
@@ -78,8 +100,8 @@ def test_what_was_asked_for_is_in_the_command() -> None:
 
 def test_a_figure_that_was_not_measured_is_an_error(tmp_path: Path) -> None:
     """A benchmark that leaves out what it promises writes nothing."""
-    whole = outcome(BENCHMARKS["pillar"])
+    whole = measurement(BENCHMARKS["pillar"])
     some = dict(list(whole.samples.items())[1:])
     with pytest.raises(BenchmarkError, match="disagree about fetch-rfc"):
-        Outcome(whole.benchmark, whole.options, some, whole.date, whole.machine).write(tmp_path)
+        Measurement(whole.benchmark, whole.options, some, whole.date, whole.machine).write(tmp_path)
     assert list(tmp_path.iterdir()) == []

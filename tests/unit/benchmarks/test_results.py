@@ -142,7 +142,7 @@ def test_verdicts_are_of_the_numbers(measured: Measured) -> None:
 
 def test_another_size_is_in_row_and_command(measured: Measured) -> None:
     """A smaller run does not stand there as the usual one."""
-    measured.outcome(BENCHMARKS["pillar"], minions=20)
+    measured.measurement(BENCHMARKS["pillar"], minions=20)
     found = cells(measured, "pillar", "one fetch, 20 minions, sql/pillar.sql")
     assert found[4] == "`nox -s bench -- pillar --minions 20`"
     assert ("pillar", "one fetch, 1,000 minions, sql/pillar.sql") not in measured.rows()
@@ -158,7 +158,7 @@ def test_one_machine_stands_on_top(measured: Measured) -> None:
 
 def test_another_machine_is_told_by_row(measured: Measured) -> None:
     """With two machines each has a letter, the one with most figures first, and each date says which."""
-    measured.outcome(BENCHMARKS["pillar"], cores=64)
+    measured.measurement(BENCHMARKS["pillar"], cores=64)
     assert cells(measured, "pillar", "round trips of a fetch")[-1] == "2026-11-22, B"
     assert cells(measured, "density", "descriptors of a minion, raw sockets / pyzmq's")[-1] == "2026-11-22, A"
     text = measured.page.read_text()
@@ -167,7 +167,7 @@ def test_another_machine_is_told_by_row(measured: Measured) -> None:
 
 def test_a_busy_machine_is_told_by_row(measured: Measured) -> None:
     """A figure that was measured beside other work says so."""
-    measured.outcome(BENCHMARKS["pillar"], load_average_at_start=7.5)
+    measured.measurement(BENCHMARKS["pillar"], load_average_at_start=7.5)
     assert cells(measured, "pillar", "round trips of a fetch")[-1] == "2026-11-22, busy"
 
 

@@ -1,0 +1,140 @@
+"""The commands: what each does with its options. Each returns its exit code."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness import campaign, serve
+from harness.bed import capacity
+from harness.bed.settings import ApiSettings, BedSettings
+from harness.choices import WITHOUT_API
+from harness.containers import options as containers
+from harness.errors import SettingsError
+from harness.load import remote
+from harness.progress import Progress
+from harness.report import page
+from harness.results import comparison, runs
+from harness.results import result as results
+from harness.scenarios import scenario
+from harness.told import MISSED, OK, described, shown_path, tell
+from harness.verify import verification
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def load(options: argparse.Namespace) -> int:
+    """Run a scenario and write its result and report."""
+    changes = (options.minions, options.seed, options.transport, options.workers)
+    where = (containers.settings(options), remote.settings(options), options.repeat)
+    trees = _trees(options.tree)
+    request = campaign.RunRequest(options.scenario, trees, options.folder, _command(options), *changes, *where)
+    finished = campaign.run(request, Progress(sys.stderr), datetime.now(UTC))
+    return tell(finished.folder, finished.result, as_json=options.json)
+
+
+def result(options: argparse.Namespace) -> int:
+    """Compute a run's result again from its samples."""
+    folder = runs.find(options.run, options.folder)
+    found = results.compute(folder)
+    results.write(found, folder)
+    verification.record(folder, verification.verify(folder))
+    return tell(folder, found, as_json=options.json)
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Hold all that a run left against each other and against its result, and mark its report."""
+    folder = runs.find(options.run, options.folder)
+    found = verification.verify(folder)
+    verification.record(folder, found)
+    page.mark(folder)
+    print(json.dumps(found.to_dict(), indent=1) if options.json else "\n".join(verification.told(found)))
+    return OK if found.agrees else MISSED
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write a run's report again, perhaps beside an earlier run."""
+    folder = runs.find(options.run, options.folder)
+    if options.against is None:
+        if options.fail_if_worse is not None:
+            raise SettingsError("--fail-if-worse needs --against RUN beside it.")
+        path = page.write(folder)
+        print(json.dumps({"format": results.FORMAT, "report": str(path)}) if options.json else shown_path(path))
+        return OK
+    found = comparison.compare(folder, runs.find(options.against, options.folder))
+    path = page.write(folder, found)
+    worse = found.worse(options.fail_if_worse) if options.fail_if_worse is not None else ()
+    if options.json:
+        names = [f"{line.tree} {line.name}" for line in worse]
+        print(json.dumps({**found.to_dict(), "report": str(path), "worse": names}, indent=1))
+    else:
+        print("\n".join([*comparison.told(found), *(f"WORSE: {line.tree} {line.name}" for line in worse)]))
+        print(f"report: {shown_path(path)}")
+    if options.fail_if_worse is not None and not found.comparable:
+        raise SettingsError(f"These runs can't be compared: {'; '.join(found.differences)}.")
+    return MISSED if worse else OK
+
+
+def scenarios(options: argparse.Namespace) -> int:
+    """List the scenarios, or describe one."""
+    found = [scenario.load(scenario.find(name)) for name in options.names or scenario.names()]
+    if options.json:
+        print(json.dumps({"format": results.FORMAT, "scenarios": [scenario.dump(entry) for entry in found]}, indent=1))
+    elif options.names:
+        print("\n\n".join(described(entry) for entry in found))
+    else:
+        width = max(len(entry.name) for entry in found)
+        print("\n".join(f"{entry.name:{width}}  {entry.description}" for entry in found))
+    return OK
+
+
+def up(options: argparse.Namespace) -> int:
+    """Start a bed that stays until Ctrl-C."""
+    _, tree = campaign.find(options.tree)
+    folder = options.folder / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    settings = BedSettings(
+        tree,
+        folder,
+        minions=options.minions,
+        transport=options.transport,
+        api=None if options.transport in WITHOUT_API else ApiSettings(),
+    )
+    capacity.check(settings.minions, pillars=settings.pillar == "sql")
+    serve.serve(settings, as_json=options.json)
+    return OK
+
+
+def worker(options: argparse.Namespace) -> int:
+    """Send a part of the requests of load runs on another host, until Ctrl-C."""
+    from harness.load import worker as workers  # noqa: PLC0415 - needed on other hosts only
+
+    try:
+        workers.work(options.address, options.key, options.loads, lambda text: print(text, flush=True))
+    except KeyboardInterrupt:
+        print("Stopped.")
+    return OK
+
+
+def _trees(text: str) -> tuple[str, ...]:
+    """Return the trees that `--tree` names; a folder may have a comma in its name."""
+    words = [text] if Path(text).exists() else text.split(",")
+    return tuple(tree for word in words for tree in (scenario.TREES if word == "both" else (word,)))
+
+
+def _command(options: argparse.Namespace) -> str:
+    """Return the command line that repeats a load run."""
+    words = ["python", "-m", "harness", "load", "--scenario", options.scenario, "--tree", options.tree]
+    for name in ("minions", "seed", "transport"):
+        if getattr(options, name) is not None:
+            words += [f"--{name}", str(getattr(options, name))]
+    words += [*containers.words(options), *remote.words(options)]
+    if options.repeat > 1:
+        words += ["--repeat", str(options.repeat)]
+    if options.workers > 1:
+        words += ["--workers", str(options.workers)]
+    return shlex.join(words)

@@ -1,0 +1,280 @@
+"""The backend of containers; `harness.load.backend` says what each method has to do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, Self
+
+from harness import clocks
+from harness.bed import api, master
+from harness.bed.settings import temporary_parent
+from harness.choices import ID_FORMAT
+from harness.containers import collect, engine, files, fleet, image, janitor, roles
+from harness.containers.channel import Channel
+from harness.containers.clients import RemoteClients
+from harness.containers.fleet import Fleets, Share
+from harness.errors import DockerError, HarnessError, MasterError, StartError
+from harness.processes.ports import FIRST, LAST
+from harness.processes.processes import Processes
+from harness.samplerows import ClockSample
+from harness.samples import SampleFile
+from harness.scenarios.clients import CLI, OVER_API
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+    from docker import DockerClient
+
+    from harness.clocks import Offset
+    from harness.containers.settings import ContainerSettings
+    from harness.load.job import Job
+    from harness.load.runners import RunnerJob
+
+# a large fleet's pillars take minutes to write, and what starts within a container is waited for there, see
+# harness.processes.deadline
+START_S = 1800.0
+JOB_CACHE_S = 330.0
+MASTER = "master"
+
+
+class ContainerBackend:
+    """The bed in containers, for one job."""
+
+    def __init__(self, job: Job, settings: ContainerSettings, say: Callable[[str], None]) -> None:
+        """Take the job; nothing is started before the context is entered. `say` takes lines for the user."""
+        self._job = job
+        self._settings = settings
+        self._say = say
+        self.postgresql = ""
+        self.here = False
+        self._run = f"{secrets.token_hex(4)}-{job.name}"
+        self._channels: dict[str, Channel] = {}
+        self._secret = secrets.token_hex(16)
+        self._stack = ExitStack()
+        self._facts: dict[str, Any] = {}
+        self._offsets: dict[str, Offset] = {}
+        # minions on other machines use the same numbers as those within the network, so the usual ones may be taken
+        ports = SystemRandom().sample(range(FIRST, LAST + 1), 2) if settings.engines else [4506, 4505]
+        self._request_port, self._publish_port = ports
+
+    def __enter__(self) -> Self:
+        """Start master, salt-api and PostgreSQL; raise DockerError if an engine is missing or refuses."""
+        from docker.errors import APIError  # noqa: PLC0415 - slow to import, and most beds need none
+
+        with ExitStack() as stack:
+            try:
+                self._start(stack)
+            except APIError as error:
+                raise DockerError(f"Docker refuses: {error.explanation or error}") from error
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Fetch the logs, then remove everything."""
+        self._stack.__exit__(kind, error, traceback)
+
+    def _start(self, stack: ExitStack) -> None:
+        wanted = self._settings
+        first = engine.address(os.environ)
+        addresses = [first, *wanted.engines]
+        self._engines = [stack.enter_context(contextlib.closing(engine.connect(url, os.environ))) for url in addresses]
+        self._client = self._engines[0]
+        self.here = all(client.info().get("Name") == socket.gethostname() for client in self._engines)
+        for client in self._engines:
+            engine.sweep(client)
+        processes = stack.enter_context(Processes(temporary_parent()))
+        stack.callback(janitor.start(processes, self._job.folder / "logs", self._run, addresses, START_S))
+        stack.callback(self._hang_up)
+        stack.callback(self._fetch_logs)
+        environment = image.environment(self._client, wanted.base, self._say)
+        self._image = image.code(self._client, environment, self._job.tree, self._run)
+        for client in self._engines[1:]:
+            image.bring(self._client, client, environment)
+            image.code(client, environment, self._job.tree, self._run)
+        self._network = self._client.networks.create(
+            f"saltbed-{self._run}", driver="bridge", labels=engine.labels(self._run)
+        )
+        self._start_services()
+
+    def _start_services(self) -> None:
+        """Start PostgreSQL, master and salt-api, each when the one before answers."""
+        job, scenario = self._job, self._job.scenario
+        options: dict[str, Any] = {}
+        if scenario.pillar == "sql":
+            self._launch("postgres")
+            values: dict[str, Any] = {"minions": scenario.largest, "seed": scenario.seed, "id_format": ID_FORMAT}
+            database = self._be("postgres", values)
+            self.postgresql = str(database["source"])
+            self._say(f"{job.name}: PostgreSQL comes from {self.postgresql}")
+            options |= master.pillar_options({**database["options"], "host": "postgres"})
+        # the ports are open for the other engines' machines only
+        opened = (self._request_port, self._publish_port) if self._settings.engines else ()
+        ports = {f"{port}/tcp": (self._settings.master_address, port) for port in opened}
+        self._launch(MASTER, ports=ports, volumes=[str(roles.SHARED)])
+        users = scenario.permissions(OVER_API)
+        login = api.Api(roles.API_PORT, Path(), Path("api.log"), "saltbed", self._secret, users=users)
+        # the container of salt-api decides itself where its files go
+        options |= {key: value for key, value in login.options({}).items() if not key.startswith("api_")}
+        options |= master.acl_options(scenario.permissions({CLI}))
+        values = {
+            "request_port": self._request_port,
+            "publish_port": self._publish_port,
+            "transport": scenario.transport,
+        }
+        self._facts = self._be(MASTER, {**values, "options": {**options, **scenario.master_options(job.name)}})
+        apis = scenario.salt_api if scenario.asks_api else 0
+        self._facts |= {"user": login.user, "password": login.password, "apis": apis, "urls": [], "eauth": login.eauth}
+        if apis:
+            self._launch("api", beside_master=True)
+            self._facts |= self._be("api", self._facts)
+
+    def _launch(
+        self,
+        name: str,
+        client: DockerClient | None = None,
+        *,
+        beside_master: bool = False,
+        entries: Mapping[str, Path | bytes] | None = None,
+        **options: Any,  # noqa: ANN401 - those of the SDK
+    ) -> None:
+        """Start a container on the run's network, or within the master's, and open the line to it."""
+        client = client or self._client
+        if beside_master:
+            id_ = self._channels[MASTER].container.id
+            options |= {"network_mode": f"container:{id_}", "volumes_from": [id_]}
+        else:
+            options["hostname"] = name
+            if client is self._client:
+                aliases = client.api.create_endpoint_config(aliases=[name])
+                options |= {"network": self._network.name, "networking_config": {self._network.name: aliases}}
+        container = client.containers.create(
+            self._image,
+            name=f"saltbed-{self._run}-{name}",
+            labels=engine.labels(self._run),
+            stdin_open=True,
+            init=True,
+            auto_remove=True,
+            **options,
+        )
+        with files.pack(
+            {"bed/made": b"", **{f"bed/{path}": entry for path, entry in (entries or {}).items()}}
+        ) as archive:
+            container.put_archive("/", archive)
+        self._channels[name] = Channel(client, name, container)
+
+    def _be(self, name: str, values: Mapping[str, Any], role: str = "") -> dict[str, Any]:
+        """Tell a container what to be, and return its facts once it is."""
+        try:
+            return self._channels[name].ask("be", {"role": role or name, **values}, START_S)
+        except HarnessError as error:
+            kind = MasterError if name == MASTER else StartError
+            raise kind(f"The container {name} does not start: {error}") from error
+
+    def start_fleet(self) -> Fleets:
+        """Start the fleet's containers, on all engines, and return them once they answer."""
+        scenario, wanted = self._job.scenario, self._settings
+        extra, entries = fleet.options(self._job.fleet_options)
+        places = [client for client in self._engines for _ in range(wanted.fleets)]
+        shares = []
+        for number, (client, (first, minions)) in enumerate(
+            zip(places, fleet.split(scenario.minions, len(places)), strict=True)
+        ):
+            name = f"fleet-{number}"
+            self._launch(name, client, entries=entries)
+            values = {
+                "first": first,
+                "minions": minions,
+                "id_format": ID_FORMAT,
+                "seed": scenario.seed,
+                "options": [f"--transport={scenario.transport}", *extra],
+                "master": MASTER if client is self._client else wanted.master_address,
+                "request_port": self._request_port,
+            }
+            self._be(name, values, "fleet")
+            shares.append(Share(self._channels[name], first, minions))
+        return Fleets(shares)
+
+    def start_clients(self, expected: Mapping[str, int]) -> RemoteClients:
+        """Start locust in a container beside the master."""
+        job = self._job
+        self._launch("clients", beside_master=True)
+        values = {
+            "scenario": job.file.read_text(encoding="utf-8"),
+            "minions": job.scenario.minions,
+            "seed": job.scenario.seed,
+            "expected": dict(expected),
+            "workers": job.workers,
+        }
+        self._be("clients", {**self._facts, **values})
+        self._offsets = self._clocks()
+        return RemoteClients(self._channels["clients"], self._offsets["clients"].correction)
+
+    def _clocks(self) -> dict[str, Offset]:
+        """Measure the clock of every container: their machines may have different ones."""
+        return {
+            name: clocks.measure(lambda channel=channel: float(channel.ask("clock")["time"]))  # type: ignore[misc]  # a default can't be annotated
+            for name, channel in self._channels.items()
+        }
+
+    def check(self) -> None:
+        """Have every container look after its processes."""
+        for channel in self._channels.values():
+            channel.ask("check")
+
+    def rotate_keys(self) -> None:
+        """Have the master rotate its key."""
+        self._channels[MASTER].ask("rotate", seconds=JOB_CACHE_S)
+
+    def restart_master(self) -> None:
+        """Restart the master within its container."""
+        self._channels[MASTER].ask("restart", seconds=JOB_CACHE_S)
+
+    def collect(self) -> None:
+        """Fetch the samples of all containers and put them together as those of one machine."""
+        output = self._job.samples
+        containers = {name: channel.container for name, channel in self._channels.items()}
+        ahead = {name: offset.correction for name, offset in self._offsets.items()}
+        collect.samples(containers, ahead, output)
+        now = self._clocks()
+        rows = SampleFile(output / "clocks.csv", ClockSample)
+        for name, offset in self._offsets.items():
+            rows.write(offset.sample(name, now[name]))
+        rows.close()
+
+    def read_accepted(self, functions: Sequence[str]) -> None:
+        """Have the master's container read the job cache, and fetch what it found."""
+        self._channels[MASTER].ask("accepted", {"functions": list(functions)}, JOB_CACHE_S)
+        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/accepted.csv", self._job.samples)
+
+    def read_job_cache(self, jids: Sequence[str]) -> None:
+        """Have the master's container read it, and fetch what it found."""
+        self._channels[MASTER].ask("jobcache", {"jids": list(jids)}, JOB_CACHE_S)
+        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/kept.csv", self._job.samples)
+
+    def running(self) -> list[str]:
+        """Return the ids of runners and batches at work in the master's container."""
+        return list(self._channels[MASTER].ask("running")["running"])
+
+    def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
+        """Have the master's container read the job cache, and fetch what it found."""
+        self._channels[MASTER].ask("runners", {"jobs": [job.line() for job in jobs]}, JOB_CACHE_S)
+        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/runners.csv", self._job.samples)
+
+    def _fetch_logs(self) -> None:
+        """Fetch the logs of all containers that are still there."""
+        for name, channel in self._channels.items():
+            collect.logs(channel.container, self._job.folder / "logs" / name)
+
+    def _hang_up(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()

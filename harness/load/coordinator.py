@@ -1,0 +1,218 @@
+"""Where workers of other hosts report, get their part of the load, and hand in their samples: `Coordinator`.
+
+Locust's own protocol connects the clients themselves: a worker of another host is one like any other to them. What it
+lacks there are the plan, which a local one has in its environment, and a disk in common for its samples.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import secrets
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+from harness.errors import PortError, RunError, StartError
+from harness.load.plan import to_values
+from harness.load.wire import Line, version
+from harness.processes.deadline import PAUSE_S, Deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.load.plan import Plan
+    from harness.load.remote import Remote
+
+# for those who start workers by hand, beside a bed that takes its time
+JOIN_S = 300.0
+HELLO_S = 10.0
+# on a quiet machine: workers say each second that they live, and hand in their last rows at the end
+SILENT_S = 20.0
+LAST_S = 60.0
+# what workers write, by the names of their files
+FILES = ("requests", "logins", "clocks")
+
+
+class RemoteWorker:
+    """One worker of another host."""
+
+    def __init__(self, line: Line, host: str) -> None:
+        """Take the connection and the host's name."""
+        self.line = line
+        self.host = host
+        self.number = -1
+        self.heard = Deadline(SILENT_S)
+        self.heard_at = time.time()
+        self.problem = ""
+        self.code: int | None = None
+        self.files: dict[str, TextIO] = {}
+
+    @property
+    def name(self) -> str:
+        """Return what reports call it."""
+        return f"worker {self.number} on {self.host}"
+
+
+class Coordinator:
+    """The place where the bed waits for workers of other hosts; a context manager."""
+
+    def __init__(self, remote: Remote) -> None:
+        """Take who is expected; nothing listens before the context is entered."""
+        self.remote = remote
+        self._workers: list[RemoteWorker] = []
+        self._lines: list[Line] = []
+        self._lock = threading.Lock()
+        self._closing = False
+        self._samples: Path | None = None
+
+    def __enter__(self) -> Self:
+        """Listen. Raises PortError if the address can't be used."""
+        where = (self.remote.address, self.remote.port)
+        try:
+            self._server = socket.create_server(where)
+        except OSError as error:
+            raise PortError(
+                f"Workers of other hosts can't join at {where[0]}:{where[1]} ({error.strerror}): give an address of "
+                "this machine and a free port with --workers-address."
+            ) from error
+        threading.Thread(target=self._welcome, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Hang up on everybody: workers without their part of a load come again."""
+        self._closing = True
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for line in self._lines:
+            line.close()
+        for worker in self._workers:
+            for file in worker.files.values():
+                file.close()
+
+    def gather(self, check: Callable[[], None], seconds: float = JOIN_S) -> None:
+        """Wait until all workers are there; `check` is called meanwhile. Raises StartError if they don't come."""
+        deadline = Deadline(seconds, time.monotonic)
+        while len(self._workers) < self.remote.workers:
+            check()
+            self._drop_gone()
+            if deadline.passed():
+                raise StartError(
+                    f"Only {len(self._workers)} of {self.remote.workers} workers of other hosts joined within "
+                    f"{seconds:g} s: {self.remote.told}"
+                )
+            time.sleep(PAUSE_S * 5)
+
+    def hand_out(self, plan: Plan, port: int) -> None:
+        """Give each worker its part of the load; locust's master listens on `port`."""
+        self._samples = plan.samples
+        scenario = plan.scenario_file.read_text(encoding="utf-8")
+        first = plan.share.workers - self.remote.workers
+        for number, worker in enumerate(self._workers, start=first):
+            worker.number = number
+            # what lies on this machine is of no use there
+            part = dataclasses.replace(
+                plan,
+                scenario_file=Path(),
+                samples=Path(),
+                command_environment={},
+                api=plan.api.seen_from_afar(self.remote.address),
+                share=dataclasses.replace(plan.share, worker=number),
+            )
+            try:
+                worker.line.send(
+                    {
+                        "plan": to_values(part),
+                        "scenario": scenario,
+                        "host": self.remote.address,
+                        "port": port,
+                    }
+                )
+            except OSError as error:
+                raise RunError(f"The {worker.name} has gone before the load began: {error}.") from error
+            worker.heard, worker.heard_at = Deadline(SILENT_S), time.time()
+            threading.Thread(target=self._listen, args=(worker, plan.samples), daemon=True).start()
+
+    def check(self) -> None:
+        """Raise RunError if a worker has gone, failed, or is silent."""
+        for worker in self._workers:
+            since = time.strftime("%H:%M:%S", time.localtime(worker.heard_at))
+            if worker.code is None and worker.problem:
+                raise RunError(f"The {worker.name} has gone at {since}: {worker.problem}. Start the run again.")
+            if worker.code is None and worker.heard.passed():
+                raise RunError(f"The {worker.name} has been silent since {since}: start the run again.")
+            if worker.code:
+                raise RunError(f"The {worker.name} ended with exit code {worker.code} at {since}: {worker.problem}")
+
+    def done(self) -> bool:
+        """Say whether every worker has handed in all of its samples."""
+        return all(worker.code == 0 for worker in self._workers)
+
+    def _drop_gone(self) -> None:
+        """Forget workers that have hung up before they got their part."""
+        with self._lock:
+            self._workers = [worker for worker in self._workers if not worker.line.gone()]
+
+    def _welcome(self) -> None:
+        while not self._closing:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            line = Line(connection)
+            self._lines.append(line)
+            threading.Thread(target=self._greet, args=(line,), daemon=True).start()
+
+    def _greet(self, line: Line) -> None:
+        """Let a worker in, or tell it why not."""
+        try:
+            hello = line.receive(HELLO_S)
+            problem = self._refusal(hello)
+            if problem:
+                line.send({"error": problem})
+                line.close()
+                return
+            worker = RemoteWorker(line, str(hello.get("host")))
+            with self._lock:
+                full = len(self._workers) >= self.remote.workers or self._samples is not None
+                if not full:
+                    self._workers.append(worker)
+            if full:
+                line.send({"wait": f"this load has its {self.remote.workers} workers already"})
+                line.close()
+        except OSError:
+            line.close()
+
+    def _refusal(self, hello: dict[str, Any]) -> str:
+        if not secrets.compare_digest(str(hello.get("key", "")).encode(), self.remote.key.encode()):
+            return "the key is another one than that of this load: give the one that it printed with --key"
+        if hello.get("version") != version():
+            return f"the bed there has version {version()}, this one {hello.get('version')}: check out the same commit"
+        return ""
+
+    def _listen(self, worker: RemoteWorker, samples: Path) -> None:
+        """Take what a worker sends, until its end."""
+        try:
+            while worker.code is None:
+                message = worker.line.receive(LAST_S * 10)
+                worker.heard, worker.heard_at = Deadline(SILENT_S), time.time()
+                if message.get("name") in FILES:
+                    self._write(worker, samples / f"{message['name']}.{worker.number}.csv", message["rows"])
+                elif "ended" in message:
+                    for file in worker.files.values():
+                        file.close()
+                    worker.problem = str(message.get("tail", ""))
+                    worker.line.send({"taken": 1})
+                    worker.code = int(message["ended"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            worker.problem = str(error) or type(error).__name__
+
+    @staticmethod
+    def _write(worker: RemoteWorker, path: Path, rows: list[str]) -> None:
+        if path.name not in worker.files:
+            worker.files[path.name] = path.open("w", newline="", encoding="utf-8")
+        worker.files[path.name].writelines(rows)
+        worker.files[path.name].flush()

@@ -1,0 +1,190 @@
+"""The backend of processes on this machine; `harness.load.backend` says what each method has to do."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+
+import evil_minions
+from harness.bed import Bed, BedSettings, master
+from harness.bed.settings import ApiSettings, check_acl
+from harness.load import clients, programs
+from harness.load.coordinator import Coordinator
+from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
+from harness.scenarios.clients import CLI, OVER_API
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from evil_minions import Status
+    from harness.bed import fleet as bed_fleet
+    from harness.load.clients import Locust
+    from harness.load.job import Job
+    from harness.load.runners import RunnerJob
+    from harness.processes.process import Process
+
+# where salt-api listens for workers of other hosts
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - its password is made anew for each bed
+
+
+class LocalFleet:
+    """The fleet of a bed on this machine."""
+
+    def __init__(self, fleet: bed_fleet.Fleet) -> None:
+        """Take the bed's fleet."""
+        self._fleet = fleet
+
+    def status(self) -> Status:
+        """Return its state."""
+        return self._fleet.status()
+
+    def match(self, tgt: str, tgt_type: str) -> int:
+        """Return how many minions a target means."""
+        return len(self._fleet.control.match(tgt, tgt_type))
+
+    def unknown(self, functions: Sequence[str]) -> dict[str, str]:
+        """Return the functions that no minion knows, each with the nearest known one."""
+        return self._fleet.control.unknown(list(functions))
+
+    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """Send a request on a connection of its own."""
+        with evil_minions.connect(self._fleet.folder) as connection:
+            return connection.ask(**request)
+
+    def unseen(self, jids: Sequence[str]) -> list[str]:
+        """Return those of the job ids that no minion has heard of."""
+        return self._fleet.control.unseen(list(jids))
+
+    def flush(self) -> None:
+        """Have all samples written."""
+        self._fleet.control.flush()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._fleet.control.close()
+
+
+class LocalBackend:
+    """The bed on this machine."""
+
+    def __init__(self, job: Job) -> None:
+        """Take the job; nothing is started before the context is entered."""
+        scenario = job.scenario
+        acl = scenario.permissions({CLI})
+        check_acl(acl)
+        self._job = job
+        self._bed = Bed(
+            BedSettings(
+                tree=job.tree,
+                folder=job.folder,
+                master_options={**master.acl_options(acl), **job.master_options},
+                pillar=scenario.pillar,
+                transport=scenario.transport,
+                minions=scenario.largest,
+                seed=scenario.seed,
+                api=self._api_settings() if scenario.asks_api else None,
+            )
+        )
+        self._coordinator = Coordinator(job.remote) if job.remote else None
+        self._stack = ExitStack()
+
+    def _api_settings(self) -> ApiSettings:
+        scenario = self._job.scenario
+        # workers of other hosts call it too
+        options = {"host": EVERYWHERE} if self._job.remote else {}
+        return ApiSettings(scenario.salt_api, scenario.permissions(OVER_API), options)
+
+    @property
+    def postgresql(self) -> str:
+        """Return where the bed's PostgreSQL comes from."""
+        return self._bed.postgres.source if self._bed.settings.postgres != "none" else ""
+
+    @property
+    def here(self) -> bool:
+        """Return that it is; workers of other hosts send requests only."""
+        return True
+
+    def __enter__(self) -> Self:
+        """Start the bed, and wait for nobody yet."""
+        with ExitStack() as stack:
+            if self._coordinator:
+                stack.enter_context(self._coordinator)
+            stack.enter_context(self._bed)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop the bed."""
+        self._stack.__exit__(kind, error, traceback)
+
+    def start_fleet(self) -> LocalFleet:
+        """Start the simulated minions."""
+        return LocalFleet(self._bed.start_fleet(self._job.scenario.minions, self._job.fleet_options))
+
+    def start_clients(self, expected: Mapping[str, int]) -> clients.Clients:
+        """Start locust, once all workers of other hosts are there."""
+        job, bed = self._job, self._bed
+        if self._coordinator:
+            self._coordinator.gather(bed.check)
+        remote = job.remote
+        plan = Plan(
+            scenario_file=job.file.resolve(),
+            minions=job.scenario.minions,
+            seed=job.scenario.seed,
+            expected=dict(expected),
+            samples=job.samples.resolve(),
+            api=self._api_access(),
+            commands={kind: tuple(bed.command(name)) for kind, name in COMMANDS.items()},
+            command_environment=dict(bed.environment),
+            share=Share(job.workers + remote.workers, remote=remote.workers, address=remote.address)
+            if remote
+            else Share(job.workers),
+        )
+
+        def spawn(locust: Locust) -> Process:
+            process = bed.spawn(locust.name, locust.argv, env=locust.environment, cwd=job.samples, role="locust")
+            # `code` finds out whether a process of locust has ended too early
+            bed.watch(process, "Its requests are not sent at their times: start the run again.", may_end=True)
+            return process
+
+        return clients.start(plan, bed.ports.take("locust"), spawn, self._coordinator)
+
+    def _api_access(self) -> ApiAccess:
+        bed = self._bed
+        if not bed.apis:
+            return ApiAccess()
+        return ApiAccess(tuple(one.url for one in bed.apis), bed.api.user, bed.api.password, bed.api.eauth)
+
+    def check(self) -> None:
+        """Look after the bed's processes."""
+        self._bed.check()
+
+    def rotate_keys(self) -> None:
+        """Ask for it as Salt's own commands do."""
+        programs.rotate_keys(self._bed)
+
+    def restart_master(self) -> None:
+        """Stop the master and start it again."""
+        self._bed.restart_master()
+
+    def collect(self) -> None:
+        """Do nothing: samples are written where they stay."""
+
+    def read_accepted(self, functions: Sequence[str]) -> None:
+        """Read the job cache with the tree's own Salt."""
+        programs.read_accepted(self._bed, functions, self._job.samples.resolve() / "accepted.csv")
+
+    def read_job_cache(self, jids: Sequence[str]) -> None:
+        """Read the job cache with the tree's own Salt."""
+        programs.read_job_cache(self._bed, jids, self._job.samples.resolve() / "kept.csv")
+
+    def running(self) -> list[str]:
+        """Return the ids of runners and batches at work."""
+        return self._bed.master.running()
+
+    def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
+        """Read the job cache with the tree's own Salt."""
+        programs.read_runners(self._bed, [job.line() for job in jobs], self._job.samples.resolve() / "runners.csv")

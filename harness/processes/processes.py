@@ -1,0 +1,182 @@
+"""The processes of a bed, as the harness sees them.
+
+They belong to the warden, a process that outlives the harness for as long as it takes to stop them;
+`harness.processes.warden` says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import psutil
+
+from harness.errors import StartError, WardenError, disk_error
+from harness.paths import ROOT
+from harness.processes import kernel, warden
+from harness.processes.deadline import SLICE_S, Deadline
+from harness.processes.process import Process
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from harness.processes.command import Command
+
+ANSWER_S = 10.0
+CLOSE_S = warden.STOP_S + 2 * kernel.KILL_S
+# the job cache of a large run is some hundred thousand files, which a busy disk takes minutes to forget
+REMOVE_S = 300.0
+ENDED = "The warden of this bed (process {}) was ended from outside, and the bed with it: start the bed again."
+
+
+class Processes:
+    """All processes of one bed, and its temporary folder; a context manager that leaves nothing behind."""
+
+    def __init__(self, temporary: Path, *, keep: bool = False) -> None:
+        """Make the temporary folder below `temporary`; `keep` leaves it there at the end."""
+        self._temporary = temporary
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._number = 0
+        self.folder = Path()
+        self.warden = 0
+        self.reaper = 0
+
+    def __enter__(self) -> Self:
+        """Start the warden."""
+        ours, theirs = socket.socketpair()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        argv = [
+            sys.executable,
+            "-m",
+            "harness.processes.warden",
+            "--control",
+            str(theirs.fileno()),
+            "--harness",
+            str(os.getpid()),
+        ]
+        argv += ["--temporary", str(self._temporary.absolute()), *["--keep"] * self._keep]
+        with theirs:
+            self._reaper = subprocess.Popen(
+                argv,
+                env=environment,
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                # a session of its own: Ctrl-C in the terminal is for the harness alone
+                start_new_session=True,
+            )
+        self.reaper = self._reaper.pid
+        self._socket = ours
+        self._received = b""
+        try:
+            answer = self._read(ANSWER_S)
+        except BaseException:
+            self._leave()
+            raise
+        if "errno" in answer:
+            self._leave()
+            raise disk_error(OSError(answer["errno"], answer["error"]), self._temporary)
+        self.folder, self.warden = Path(answer["folder"]), answer["warden"]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop every process, the highest layer first, and remove the temporary folder."""
+        try:
+            self.request({"do": "close"}, CLOSE_S)
+        except WardenError:
+            # whatever became of it, its reaper takes over, also from one that is stopped
+            self._end_warden()
+            if error is None:
+                raise
+        finally:
+            self._leave()
+
+    def _end_warden(self) -> None:
+        """Kill a warden that does not answer, if it is still there."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            warden = psutil.Process(self.warden)
+            if warden.ppid() == self.reaper:
+                warden.kill()
+
+    def _leave(self) -> None:
+        """Let go of the warden, which stops everything on its own, and wait until it has."""
+        self._socket.close()
+        self._reaper.wait(CLOSE_S + REMOVE_S)
+
+    def _read(self, seconds: float) -> dict[str, Any]:
+        """Return the warden's next answer, for which it has `seconds` on a quiet machine."""
+        deadline = Deadline(seconds)
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        while b"\n" not in self._received:
+            if not poll.poll(min(SLICE_S, deadline.left()) * 1000):
+                if deadline.passed():
+                    raise WardenError(
+                        f"The warden of this bed (process {self.warden or self.reaper}) does not answer: end it."
+                    )
+                continue
+            try:
+                more = self._socket.recv(65_536)
+            except OSError as error:
+                raise WardenError(ENDED.format(self.warden)) from error
+            if not more:
+                raise WardenError(ENDED.format(self.warden))
+            self._received += more
+        line, _, self._received = self._received.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def request(self, request: dict[str, Any], seconds: float = 0.0) -> dict[str, Any]:
+        """Send a request to the warden and return its answer, for which it may take `seconds` longer than usual."""
+        with self._lock:
+            self._number += 1
+            number = self._number
+            try:
+                self._socket.settimeout(ANSWER_S)
+                self._socket.sendall(json.dumps({"number": number, **request}).encode() + b"\n")
+            except OSError as error:
+                raise WardenError(ENDED.format(self.warden)) from error
+            answer = self._read(seconds + ANSWER_S + kernel.KILL_S)
+            # Ctrl-C may have come between an earlier request and its answer
+            while answer["number"] != number:
+                answer = self._read(seconds + ANSWER_S + kernel.KILL_S)
+            return answer
+
+    def start(self, name: str, command: Command) -> Process:
+        """Start a process; raise StartError if it can't be executed."""
+        answer = self.request(command.request())
+        if "errno" in answer:
+            raise StartError(f"{name} can't be started: {answer['error']}.")
+        return Process(self, name, answer["pid"], command)
+
+    def run(self, name: str, command: Command, seconds: float) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end and return what it printed; raise ProcessError, and stop it, after `seconds`.
+
+        `command.output` and `command.errors` are removed once they have been read.
+        """
+        process = self.start(name, command)
+        errors = command.errors or command.output
+        try:
+            try:
+                code = process.wait(seconds)
+            except BaseException:
+                process.stop(1.0)
+                raise
+            return subprocess.CompletedProcess(
+                list(command.argv), code, command.output.read_text(errors="replace"), errors.read_text(errors="replace")
+            )
+        finally:
+            command.output.unlink(missing_ok=True)
+            errors.unlink(missing_ok=True)

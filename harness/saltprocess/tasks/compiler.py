@@ -1,0 +1,80 @@
+"""Compiles pillars and runs runners with one Salt, without a master; one source of pillars after the other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import salt.cache
+import salt.config
+import salt.loader
+import salt.pillar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Side:
+    """One Salt; its folders lie below `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder of caches and keys."""
+        self._folder = folder
+        self._compilers: dict[str, Any] = {}
+
+    def options(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Return a master's options without any pillar but what `changes` bring."""
+        opts: dict[str, Any] = salt.config.master_config(None)
+        own = {name: str(self._folder / name) for name in ("cachedir", "pki_dir", "extension_modules", "sock_dir")}
+        opts.update({**own, "pillar_roots": {}, "file_client": "local", "grains": {}, "id": "saltbed", **changes})
+        return opts
+
+    def compile(self, changes: dict[str, Any], minions: list[str]) -> list[dict[str, Any]]:
+        """Return what `ext_pillar` gives to minions, with errors in `_errors`; one set-up serves them all."""
+        key = json.dumps(changes, sort_keys=True)
+        if key not in self._compilers:
+            # loaded modules have the options of whichever loader came last, so there is one at a time
+            self._compilers = {key: salt.pillar.Pillar(self.options(changes), {}, "nobody", "base")}
+        compiler, found = self._compilers[key], []
+        for minion in minions:
+            compiler.minion_id = minion
+            pillar, errors = compiler.ext_pillar({}, [])
+            found.append({**pillar, "_errors": errors} if errors else pillar)
+        return found
+
+    def digests(self, changes: dict[str, Any], minions: list[str]) -> list[str]:
+        """Return a digest of each pillar in canonical JSON, for more of them than a pipe should carry."""
+        found = (json.dumps(pillar, sort_keys=True) for pillar in self.compile(changes, minions))
+        return [hashlib.sha256(text.encode()).hexdigest() for text in found]
+
+    def whole(self, changes: dict[str, Any], minions: list[str]) -> list[dict[str, Any]]:
+        """Return whole pillars as a master compiles them, pillar cache included."""
+        opts = self.options(changes)
+        return [salt.pillar.get_pillar(opts, {}, minion, "base").compile_pillar() for minion in minions]
+
+    def grains(self, minion: str, grains: dict[str, Any]) -> None:
+        """Let the master know grains of a minion."""
+        salt.cache.factory(self.options({})).store("grains", minion, grains)
+
+    def run(self, changes: dict[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a runner, or its error, and the exit code."""
+        runner = salt.loader.runner(self.options(changes), context={})
+        try:
+            result = runner[name](**arguments)
+        except salt.exceptions.SaltException as error:
+            return {"error": str(error), "retcode": 1}
+        return {"result": result, "retcode": result.get("retcode", 0) if isinstance(result, dict) else 0}
+
+
+def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
+    """Return what does one of: compile, digests, whole, run, pid."""
+    side = Side(Path(settings["folder"]))
+
+    def act(action: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the action takes and gives
+        """Do one action."""
+        return os.getpid() if action == "pid" else getattr(side, action)(*args)
+
+    return act

@@ -1,0 +1,231 @@
+"""Locust distributed: one master and two workers send what a single process sends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from harness import samples
+from harness.errors import StartError
+from harness.load import clients, plan
+from harness.load.plan import ApiAccess, Plan, Share
+from harness.processes.ports import Ports
+from harness.scenarios import scenario, schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.processes.process import Process
+
+SCENARIO = """
+description = "Two kinds of API clients and a CLI"
+minions = 2
+seed = 11
+
+[[clients]]
+name = "many"
+kind = "api"
+function = "test.ping"
+tgt = "*"
+rate = 15
+duration_s = 2
+
+[[clients]]
+name = "one"
+kind = "api"
+function = "test.ping"
+tgt = "m1"
+burst = 1
+
+[[clients]]
+name = "cli"
+kind = "cli"
+function = "test.ping"
+tgt = "m1"
+burst = 3
+"""
+JID = "20260102030405000001"
+
+
+class Api(ThreadingHTTPServer):
+    """A salt-api that answers everything for two minions, and counts."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        """Listen on a free port."""
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.calls: Counter[str] = Counter()
+        self.refuse = False
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers the requests of the clients."""
+
+    server: Api
+
+    def do_POST(self) -> None:
+        """Answer a login or a call."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        login = self.path.endswith("/login")
+        self.server.calls["login" if login else "call"] += 1
+        returned = {"token": "abc"} if login else {name: {"jid": JID, "ret": True} for name in ("m1", "m2")}
+        content = json.dumps({"return": [returned]}).encode()
+        self.send_response(401 if login and self.server.refuse else 200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is the base class's
+        """Print nothing."""
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """Yield a salt-api that serves."""
+    with Api() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+# what Python runs at its start if it is on its path: a clock that is off, as that of another machine may be
+AHEAD = """
+import os, time
+ahead, clock = float(os.environ["AHEAD"]), time.time
+time.time = lambda: clock() + ahead
+"""
+
+
+def _run(root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0) -> list[int]:
+    """Run the clients as a bed does, and return the exit codes, the leading process's first.
+
+    The clock of the last worker is so many seconds ahead of the others'.
+    """
+    folder.mkdir()
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(AHEAD)
+    (folder / "mine.toml").write_text(SCENARIO)
+    wanted = Plan(
+        scenario_file=folder / "mine.toml",
+        minions=2,
+        seed=11,
+        expected={"many": 2, "one": 2, "cli": 1},
+        samples=folder,
+        api=ApiAccess((f"http://127.0.0.1:{api.server_port}",), "me", "secret", "sharedsecret"),
+        commands={"cli": (sys.executable, "-c", f'print("jid: {JID}"); print("{{\\"m1\\": true}}")')},
+        command_environment={"PATH": os.environ["PATH"]},
+        share=Share(workers),
+    )
+    with Ports(SystemRandom()) as ports, (folder / "log").open("w") as log:
+        started = []
+        for number, locust in enumerate(clients.commands(wanted, ports.take("locust"))):
+            environment = {**os.environ, **locust.environment, "PYTHONPATH": str(root)}
+            if ahead and number == workers:
+                environment |= {"PYTHONPATH": f"{folder / 'site'}:{root}", "AHEAD": str(ahead)}
+            started.append(subprocess.Popen(locust.argv, env=environment, cwd=folder, stdout=log, stderr=log))
+        try:
+            return [process.wait(90) for process in started]
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+def _sent(folder: Path) -> Counter[tuple[str, int, float]]:
+    zero = plan.read_zero(folder)
+    assert zero is not None
+    return Counter((row.clients, row.number, round(row.scheduled - zero, 3)) for row in samples.read_clients(folder))
+
+
+def _counted(folder: Path) -> dict[str, int]:
+    """Return the number of requests by name, as locust itself counted them to the end."""
+    return {row["name"]: row["num_requests"] for row in json.loads((folder / "locust.json").read_text())}
+
+
+def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api: Api) -> None:
+    """The same seed gives the same requests at the same times, each exactly once, and locust counts the same."""
+    assert _run(root, tmp_path / "single", api, 1) == [0], (tmp_path / "single" / "log").read_text()
+    alone = dict(api.calls)
+    api.calls.clear()
+    assert _run(root, tmp_path / "workers", api, 2) == [0, 0, 0], (tmp_path / "workers" / "log").read_text()
+    expected = Counter(
+        (request.clients, request.number, round(request.due_s, 3))
+        for request in schedule.requests(scenario.load(tmp_path / "single" / "mine.toml"))
+    )
+    assert _sent(tmp_path / "single") == _sent(tmp_path / "workers") == expected
+    assert set(expected.values()) == {1}
+    assert alone == api.calls
+    assert api.calls["login"] == 1
+    assert _counted(tmp_path / "single") == _counted(tmp_path / "workers")
+    shares = [len((tmp_path / "workers" / f"requests.{number}.csv").read_text().splitlines()) for number in (0, 1)]
+    assert min(shares) > 5
+
+
+@pytest.mark.parametrize("ahead", [200.0, -200.0])
+def test_a_worker_whose_clock_is_off(root: Path, tmp_path: Path, api: Api, ahead: float) -> None:
+    """A worker of another machine sends at the right moment, and its samples are in the clock of the leading one."""
+    assert _run(root, tmp_path / "workers", api, 2, ahead) == [0, 0, 0], (tmp_path / "workers" / "log").read_text()
+    zero = plan.read_zero(tmp_path / "workers")
+    assert zero is not None
+    rows = list(samples.read_clients(tmp_path / "workers"))
+    assert {request.number for request in rows if request.clients == "cli"} == {0, 1, 2}
+    # far from 200 s: how late exactly is the machine's affair
+    assert all(0 <= row.started - row.scheduled < 100 for row in rows)
+    assert all(row.started <= row.finished < zero + 100 for row in rows)
+    (clock,) = samples.read_clocks(tmp_path / "workers")
+    assert (clock.name, clock.drift_s) == ("locust-1", 0.0)
+    assert abs(clock.offset_s - ahead) <= clock.error_s + 0.01
+
+
+def test_workers_whose_master_is_refused(root: Path, tmp_path: Path, api: Api) -> None:
+    """A refused login ends all processes, the leading one with 3, and nothing is sent."""
+    api.refuse = True
+    codes = _run(root, tmp_path / "workers", api, 2)
+    assert codes[0] == 3
+    assert api.calls == {"login": 1}
+    assert "could not log in to salt-api" in (tmp_path / "workers" / "log").read_text()
+
+
+class Fake:
+    """A process of locust with an exit code, None while it runs."""
+
+    def __init__(self, code: int | None) -> None:
+        """Take the exit code."""
+        self._code = code
+
+    def code(self) -> int | None:
+        """Return the exit code."""
+        return self._code
+
+    def check(self) -> None:
+        """Raise the error of one that has ended."""
+        raise StartError("locust-1 ended with exit code 2")
+
+
+def _at_work(*codes: int | None) -> clients.Clients:
+    return clients.Clients(cast("list[Process]", [Fake(code) for code in codes]), Path())
+
+
+def test_worker_that_fails_is_noticed_at_once() -> None:
+    """Nobody waits for the answers of a worker that has ended."""
+    with pytest.raises(StartError, match="locust-1 ended with exit code 2"):
+        _at_work(None, None, 2).code()
+
+
+def test_worker_that_is_done_is_no_failure() -> None:
+    """A worker may end a moment before the one that directs it, whose exit code is that of all."""
+    assert _at_work(None, 0, None).code() is None
+    assert _at_work(1, 0, 2).code() == 1
