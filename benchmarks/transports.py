@@ -21,8 +21,7 @@ from harness.paths import TREES
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from evil_minions import Status
-    from harness.choices import Transport
+    from evil_minions import Status, Transport
 
 RAMP_UP_LIMIT_S = 300
 PATIENCE_S = 30

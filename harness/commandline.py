@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evil_minions import TRANSPORTS
 from harness import commands, figures
-from harness.choices import TRANSPORT, TRANSPORTS
+from harness.choices import TRANSPORT
 from harness.containers import options as containers
 from harness.load import remote
 from harness.results import runs

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import evil_minions
-from harness.choices import ID_FORMAT
+from evil_minions import ID_FORMAT
 from harness.errors import StartError
 from harness.processes.command import Command, Layer
 from harness.processes.deadline import PAUSE_S, Deadline, Patience, until

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from evil_minions import TRANSPORTS, Transport
 from harness.bed.tree import Tree
-from harness.choices import PILLARS, TRANSPORT, TRANSPORTS, WITHOUT_API, Pillar, Transport, minion_ids
+from harness.choices import PILLARS, TRANSPORT, WITHOUT_API, Pillar, minion_ids
 from harness.errors import DiskError, LimitError, SettingsError, disk_error
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
 
+from evil_minions import ID_FORMAT
 from harness import clocks
 from harness.bed import api, master
 from harness.bed.settings import temporary_parent
-from harness.choices import ID_FORMAT
 from harness.containers import collect, engine, files, fleet, image, janitor, roles
 from harness.containers.channel import Channel
 from harness.containers.clients import RemoteClients

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evil_minions import nearest, read_table
+from evil_minions import TRANSPORTS, Transport, nearest, read_table
 from harness import paths
-from harness.choices import PILLARS, TRANSPORT, TRANSPORTS, WITHOUT_API, Pillar, Transport
+from harness.choices import PILLARS, TRANSPORT, WITHOUT_API, Pillar
 from harness.errors import ScenarioError
 from harness.scenarios import labels
 from harness.scenarios.asked import Asked

@@ -6,7 +6,8 @@ import json
 import random
 from typing import TYPE_CHECKING
 
-from harness.choices import TRANSPORTS, WITHOUT_API
+from evil_minions import TRANSPORTS
+from harness.choices import WITHOUT_API
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evil_minions import TRANSPORTS
 from harness.bed import api
 from harness.bed.settings import ApiSettings
-from harness.choices import TRANSPORTS
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
 from tests.live.handler_bed import HandlerBed, RaisedError, handler_bed

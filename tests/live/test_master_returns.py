@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evil_minions import TRANSPORTS, Transport
 from harness.bed import Bed, BedSettings
-from harness.choices import TRANSPORTS, Transport
 from harness.pump.client import Pump
 from tests.live.handler_bed import Client
 from tests.live.returning import folder, kept, name, publish

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions import Selection
+from evil_minions import TRANSPORTS, Selection
 from evil_minions.samples.files import read_returns
 from harness.bed import Bed, BedSettings
-from harness.choices import TRANSPORTS
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions import Selection
+from evil_minions import TRANSPORTS, Selection
 from harness.bed import Bed, BedSettings
-from harness.choices import TRANSPORTS
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:

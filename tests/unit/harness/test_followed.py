@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evil_minions.samples import JobRow, ReturnRow, TallyRow
+from evil_minions import JobRow, ReturnRow, TallyRow
 from harness.results import figures
 from harness.results.evidence import Evidence
 from harness.results.followed import Followed, follow

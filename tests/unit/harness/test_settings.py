@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evil_minions import TRANSPORTS
 from harness.bed import settings
 from harness.bed.ping import PINGS
 from harness.bed.settings import ApiSettings, BedSettings, TemporarySettings
-from harness.choices import TRANSPORTS
 from harness.errors import DiskError, LimitError, SettingsError
 
 if TYPE_CHECKING:
