@@ -30,7 +30,7 @@ _FITS_TEST = "python -m patches check --base {release} --topic {topic}"
 class Feature:
     """A feature: what people call it, its page, the extension or the topics that it is, and its test on a release.
 
-    `mended` are releases that have it without us.
+    `mended` are releases that have it without us; `needs` names packages that its extension needs beside Salt.
     """
 
     title: str
@@ -39,6 +39,7 @@ class Feature:
     topics: tuple[str, ...] = ()
     test: str = ""
     mended: tuple[str, ...] = ()
+    needs: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,22 @@ FEATURES = (
         "Package states, packages changed behind Salt's back",
         "docs/package-states.md",
         extension="package-states",
+        needs="psycopg2-binary ",
         test="tests/live/test_package_states_end.py::test_from_a_saved_state_to_a_repaired_minion[{release}]",
     ),
     Feature(
         "Uyuni's pillar files into PostgreSQL and back",
         "docs/pillar-storage.md",
         extension="uyuni-pillar",
+        needs="psycopg2-binary ",
         test="tests/live/test_extensions.py::test_pillar_runner[{release}]",
+    ),
+    Feature(
+        "Pillars of Uyuni, formulas included",
+        "docs/uyuni.md",
+        extension="uyuni-pillar",
+        needs="psycopg2-binary ",
+        test="tests/live/test_uyuni_pillar.py::test_which_rows[{release}]",
     ),
     Feature(
         "Pillars out of PostgreSQL: JSON, parameters, kept connections",
@@ -136,7 +146,7 @@ def table(found: Iterable[Cell]) -> list[str]:
 
 def _install(feature: Feature, hows: Sequence[str]) -> str:
     if feature.extension:
-        return f"`salt-pip install build/wheels/saltext_{feature.extension.replace('-', '_')}-*.whl`"
+        return f"`salt-pip install {feature.needs}build/wheels/saltext_{feature.extension.replace('-', '_')}-*.whl`"
     patched = "[the patched Salt](#install-the-patched-salt)"
     if hows.count(PATCH) > 1:
         return f"{patched}; on 3006 and 3007 [its patches](docs/contributing.md#on-other-releases)"

@@ -51,12 +51,12 @@ def wheels(root: Path, folder: Path) -> list[Path]:
     return [Path(shutil.copy(one["path"], folder)) for one in json.loads(found.stdout)["wheels"]]
 
 
-def newer_wheel(root: Path, name: str, folder: Path, step: str) -> Path:
-    """Build an extension as a version 99.0 of it, whose tables need one more step."""
+def newer_wheel(root: Path, name: str, folder: Path, step: str, version: str = "99.0") -> Path:
+    """Build an extension as another version of it, whose tables need one more step."""
     shutil.copytree(root / "salt" / "extensions" / name, folder / name, ignore=LEFT_OUT)
     source = folder / name
     project = source / "pyproject.toml"
-    project.write_text(project.read_text().replace('version = "1.0.0"', 'version = "99.0"'))
+    project.write_text(project.read_text().replace('version = "1.0.0"', f'version = "{version}"'))
     (place,) = source.rglob("migrations")
     (place / "099_next.sql").write_text(step)
     run = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]

@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,7 +146,13 @@ def test_pillar_runner(pillar_bed: Bed, tmp_path: Path) -> None:
     assert after == before
     refused = bed.salt_run(["pillar_sql.verify", *folders])
     assert refused.returncode == 1
-    assert "topic sql-base-json" in refused.stdout
+    assert "takes no pillar out of one field without as_json" in refused.stdout
+    asked = refused.stdout.partition(" query='")[2].strip().removesuffix("'")
+    done = bed.salt_run(["pillar_sql.verify", *folders, f"query={asked}", "minions=minion-00000", "--out=json"])
+    assert json.loads(done.stdout)["different"] == {}, done.stdout
+    unknown = bed.salt_run(["pillar_sql.verify", *folders, f"query={asked}", "minions=minion-00000,wbe1"])
+    assert unknown.returncode == 1
+    assert "The database knows no minion wbe1" in unknown.stdout
     columns = "SELECT category, pillar::text FROM suseSaltPillars WHERE category = %s"
     told = bed.salt_run(["pillar_sql.verify", *folders, f"query={columns}", "--out=json"])
     # these are other pillars, which it says of each minion
@@ -165,6 +172,24 @@ def test_own_tests(environment: Path, root: Path, tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_pip_leaves_salt_alone(wheels: Sequence[Path]) -> None:
+    """No wheel requires anything: pip would put another Salt in place of one whose own requirements are not met."""
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as opened:
+            (name,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+            lines = opened.read(name).decode().splitlines()
+        assert [line for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line] == []
+
+
+def test_same_version_built_anew(root: Path, wheels: Sequence[Path], tmp_path: Path) -> None:
+    """The page's way to upgrade takes a wheel of the same version that was built of newer sources."""
+    made = with_extensions(release(root, RELEASES[-1]), tmp_path / "salt", wheels)
+    newer = salt_release.newer_wheel(root, "package-states", tmp_path / "newer", NEXT_STEP, version="1.0.0")
+    command = [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index", "--force-reinstall"]
+    subprocess.run([*command, str(newer)], check=True)
+    assert list(made.rglob("099_next.sql"))
 
 
 def test_versions_report(bed: Bed) -> None:

@@ -356,9 +356,7 @@ def test_unreachable_database_is_an_error(folders):
 
 def test_verify_says_what_the_database_needs(database, folders, monkeypatch):
     monkeypatch.setattr(pillar_sql, "JSON", False)
-    with pytest.raises(
-        salt.exceptions.CommandExecutionError, match="topic sql-base-json"
-    ):
+    with pytest.raises(salt.exceptions.CommandExecutionError, match="without as_json"):
         pillar_sql.verify(minions="web", **folders)
 
 

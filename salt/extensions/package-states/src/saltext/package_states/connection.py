@@ -139,6 +139,12 @@ class Connection:
             self._conn.close()
 
 
+# What to do when no server answered
+AWAY = (
+    "see the option postgres in the configuration of the master, and that the server runs"
+)
+
+
 @contextlib.contextmanager
 def told(what="see the option postgres, then try again"):
     """
@@ -156,7 +162,9 @@ def told(what="see the option postgres, then try again"):
     except psycopg2.Error as exc:
         # the first line is the message, the others are the query
         text = str(exc).strip().partition("\n")[0]
-        raise PackageStateError(f"PostgreSQL says: {text}; {what}.") from exc
+        if not exc.pgcode:
+            what = AWAY
+        raise PackageStateError(f"PostgreSQL says: {text}; {what}.") from None
 
 
 @contextlib.contextmanager

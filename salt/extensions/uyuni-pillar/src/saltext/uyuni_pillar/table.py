@@ -27,6 +27,9 @@ LOCK_TIMEOUT = 10
 # The SQLSTATE of having waited for so long
 LOCK_NOT_AVAILABLE = "55P03"
 
+# The SQLSTATE of a role that may not do it
+NO_RIGHT = "42501"
+
 # The columns of a row's owner, by level
 COLUMNS = (None, "org_id", "group_id", "server_id")
 
@@ -157,6 +160,11 @@ def transaction(opts, isolation="REPEATABLE READ", commit=True):
         # the first line is the message, the others are the query or hints
         text = str(err).strip().partition("\n")[0]
         message = f"PostgreSQL: {text}; see the option postgres, then try again"
+        if err.pgcode == NO_RIGHT:
+            message = (
+                f"PostgreSQL: {text}: give that right to the role of the option"
+                " postgres, then try again"
+            )
         if err.pgcode == LOCK_NOT_AVAILABLE:
             message = (
                 "PostgreSQL: somebody else writes into suseSaltPillars, as another import"

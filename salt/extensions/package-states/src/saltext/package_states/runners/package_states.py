@@ -98,7 +98,7 @@ def setup(uyuni=False, dry_run=False):
     .. code-block:: bash
 
         salt-run package_states.setup
-        salt-run package_states.setup dry_run=True --out=newline_values_only
+        salt-run package_states.setup dry_run=True
     """
     if dry_run:
         return schema.script(bool(uyuni))

@@ -356,14 +356,26 @@ def verify(
         )
     if query == QUERY and not JSON:
         raise salt.exceptions.CommandExecutionError(
-            "The ext_pillar postgres of this Salt takes no pillar out of one field: add"
-            " the topic sql-base-json to it, or give a query that returns columns"
+            "The ext_pillar postgres of this Salt takes no pillar out of one field"
+            " without as_json: give the query as in"
+            f""" query='[{{query: "{QUERY}", as_json: True}}]'"""
         )
     bad = {}
-    if files_pillar is None or minions is None:
-        with table.transaction(__opts__) as connection:
-            fleet = table.Fleet(connection)
-            priorities = table.read_priorities(connection)
+    with table.transaction(__opts__) as connection:
+        fleet = table.Fleet(connection)
+        priorities = table.read_priorities(connection)
+    minions = (
+        sorted(fleet.minions)
+        if minions is None
+        else salt.utils.args.split_input(minions)
+    )
+    unknown = sorted(set(minions) - set(fleet.minions))
+    if unknown:
+        # neither side has a pillar for it, so both would be equal
+        raise salt.exceptions.CommandExecutionError(
+            f"The database knows no minion {', '.join(unknown)}: see that the names"
+            " are spelled as in salt-key"
+        )
     if files_pillar is None:
         _, source = _source(folders, categories)
         source.rows()
@@ -379,11 +391,6 @@ def verify(
                 }
             }
         ]
-    minions = (
-        sorted(fleet.minions)
-        if minions is None
-        else salt.utils.args.split_input(minions)
-    )
     sides = [
         compare.Side(source, __opts__)
         for source in (

@@ -1,0 +1,191 @@
+"""
+Pillars out of Uyuni's database, with the forms of formulas filled in
+
+Takes the place of Uyuni's own module ``suma_minion``: the same pillar out of the
+same database and the same formulas.
+
+.. code-block:: yaml
+
+    postgres:
+      db: susemanager
+      host: localhost
+      user: spacewalk
+      pass: spacewalk
+
+    ext_pillar:
+      - uyuni: {}
+
+These options can be given, and these are their defaults:
+
+.. code-block:: yaml
+
+    ext_pillar:
+      - uyuni:
+          table: suseSaltPillar
+          formulas:
+            - /usr/share/salt-formulas/metadata
+            - /usr/share/susemanager/formulas/metadata
+            - /srv/formula_metadata
+          lenient: False
+
+table
+    The table with the pillars. Without it, ``suseSaltPillar`` is taken, or
+    ``suseSaltPillars`` where only that one is there.
+
+formulas
+    Folders with formulas. The first one that has a formula counts.
+
+lenient
+    Leave out a formula that cannot be used, and write that to the log, as Uyuni
+    does. By default it is an error of the pillar.
+
+What comes later overrides what was before, nested keys are merged: the rows of
+everyone, of the organization of the minion, of its groups and of itself. Within one of
+these the order is that of the groups' numbers and of the categories, where Uyuni's is
+that in which the rows happen to lie. Rows of the category ``formula-<name>`` are
+what was typed into the form of a formula, see :mod:`saltext.uyuni_pillar.form`, and come
+last. ``formulas`` lists the formulas of the minion, in the order of the key
+``formula_order`` of a row of everyone.
+
+A minion that Uyuni does not know gets the rows of everyone.
+
+All rows are read with one statement, so they are of one moment. The database being away
+is an error of the pillar, where Uyuni's module leaves the pillar empty.
+
+:depends: psycopg2
+"""
+
+import contextlib
+import re
+
+import saltext.uyuni_pillar.connection
+import saltext.uyuni_pillar.formula as formula
+import saltext.uyuni_pillar.layout as layout
+
+import salt.exceptions
+import salt.utils.dictupdate
+
+try:
+    import psycopg2
+
+    HAS_PSYCOPG2 = True
+except ImportError:
+    HAS_PSYCOPG2 = False
+
+try:
+    # a Salt that keeps connections
+    import salt.utils.postgres as kept
+except ImportError:
+    kept = None
+
+# Uyuni's own name, and that of the proposal
+TABLES = ("suseSaltPillar", "suseSaltPillars")
+
+# What needs no quotes in a statement
+NAME = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
+
+# The levels of QUERY whose formulas are forms to be filled in
+GROUP, MINION = 2, 3
+
+QUERY = """
+    WITH asked AS MATERIALIZED (
+        SELECT m.server_id, s.org_id FROM suseMinionInfo AS m
+        JOIN rhnServer AS s ON s.id = m.server_id WHERE m.minion_id = %s
+    )
+    SELECT level, category, pillar FROM (
+        SELECT 0 AS level, 0 AS owner, category, pillar FROM {table}
+        WHERE server_id IS NULL AND group_id IS NULL AND org_id IS NULL
+        UNION ALL
+        SELECT 1, org_id, category, pillar FROM {table}
+        WHERE org_id = (SELECT org_id FROM asked)
+        UNION ALL
+        SELECT 2, group_id, category, pillar FROM {table}
+        WHERE group_id = ANY (ARRAY(
+            SELECT server_group_id FROM rhnServerGroupMembers
+            WHERE server_id = (SELECT server_id FROM asked)
+        ))
+        UNION ALL
+        SELECT 3, server_id, category, pillar FROM {table}
+        WHERE server_id = (SELECT server_id FROM asked)
+    ) AS found
+    ORDER BY level, owner, category
+"""
+
+# The formulas by the folders, whose files are read once in a process
+_formulas = {}
+
+
+def __virtual__():
+    if not HAS_PSYCOPG2:
+        return False, "The pillar uyuni needs psycopg2, which is not installed."
+    return True
+
+
+@contextlib.contextmanager
+def _cursor():
+    """
+    Yield a cursor of the connection of this process where Salt keeps one, else of a
+    new connection
+    """
+    if kept is not None:
+        with kept.get_cursor(**kept.get_params(__opts__)) as cursor:
+            yield cursor
+        return
+    params = saltext.uyuni_pillar.connection.get_params(__opts__)
+    connection = saltext.uyuni_pillar.connection.Connection(**params)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _find_table(cursor):
+    cursor.execute("SELECT to_regclass(%s)::text, to_regclass(%s)::text", TABLES)
+    for name, found in zip(TABLES, cursor.fetchall()[0]):
+        if found:
+            return name
+    raise salt.exceptions.CommandExecutionError(
+        f"The database has neither {TABLES[0]} nor {TABLES[1]}: name the database of"
+        " Uyuni in the option postgres, or the table in the option table of the pillar."
+    )
+
+
+def _rows(minion_id, table):
+    try:
+        with _cursor() as cursor:
+            cursor.execute(
+                QUERY.format(table=table or _find_table(cursor)), (minion_id,)
+            )
+            return cursor.fetchall()
+    except psycopg2.Error as err:
+        reason = str(err).partition("\n")[0].strip()
+        raise salt.exceptions.CommandExecutionError(
+            f"The pillar table of Uyuni cannot be read: {reason}"
+        ) from None
+
+
+def ext_pillar(
+    minion_id, pillar, table=None, formulas=formula.FOLDERS, lenient=False
+):  # pylint: disable=unused-argument
+    """
+    Return the pillar of a minion out of Uyuni's database
+    """
+    if table is not None and not NAME.fullmatch(table):
+        raise salt.exceptions.CommandExecutionError(
+            f"{table!r} is not the name of a table: write it as name or schema.name."
+        )
+    merged, typed = {}, {GROUP: {}, MINION: {}}
+    for level, category, value in _rows(minion_id, table):
+        if not isinstance(value, dict):
+            raise salt.exceptions.CommandExecutionError(
+                f"The row {category} of the pillar table is no JSON object: correct it."
+            )
+        if level in typed and category.startswith(layout.FORMULA):
+            # of two groups with the same formula, the later one counts alone
+            typed[level][category[len(layout.FORMULA) :]] = value
+        else:
+            merged = salt.utils.dictupdate.update(merged, value)
+    installed = _formulas.setdefault(tuple(formulas), formula.Formulas(formulas))
+    order = merged.pop(formula.ORDER, None)
+    added = formula.pillar(installed, typed[GROUP], typed[MINION], order, lenient)
+    return salt.utils.dictupdate.update(merged, added)
