@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from evil_minions.functions import FUNCTIONS
+from evil_minions.functions.table import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.functions import state
 from evil_minions.functions.call import CURRENT
+from evil_minions.functions.modules import state
 from evil_minions.functions.registry import START_SECONDS, Function
 from evil_minions.recording import adapt
 from evil_minions.recording.collect import is_live

@@ -9,8 +9,8 @@ import salt.utils.data
 import salt.utils.dictupdate
 from salt.exceptions import SaltRenderError
 
-from evil_minions.functions import FUNCTIONS
-from evil_minions.functions.cmd import execute
+from evil_minions.functions.modules.cmd import execute
+from evil_minions.functions.table import FUNCTIONS
 
 if TYPE_CHECKING:
     from evil_minions.states.compile.client import FileClient

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.functions import mine
+from evil_minions.functions.modules import mine
 from evil_minions.functions.tree import STATES_FILE, load_states, make_states
 from evil_minions.minion.traffic import Traffic
 from evil_minions.protocol import loads

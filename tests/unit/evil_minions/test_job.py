@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.functions import FUNCTIONS, cmd, fileserver, job
+from evil_minions.functions import fileserver, job
 from evil_minions.functions.call import Call
+from evil_minions.functions.modules import cmd
+from evil_minions.functions.table import FUNCTIONS
 from evil_minions.functions.tree import load_states
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from tests.unit.evil_minions.conftest import FakePlanner

@@ -16,7 +16,8 @@ from evil_minions.functions.registry import Function
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MACHINE: Final[dict[str, Any]] = json.loads((Path(__file__).parent.parent / "data" / "machine.json").read_text())
+_FILE: Final = Path(__file__).parent.parent.parent / "data" / "machine.json"
+_MACHINE: Final[dict[str, Any]] = json.loads(_FILE.read_text())
 _DAY: Final = 86400
 _KB: Final = 1024
 
