@@ -79,7 +79,7 @@ class Offline:
         """Do nothing."""
         return asyncio.create_task(asyncio.sleep(0))
 
-    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
         """Give empty answers."""
         try:
             next(questions)
@@ -88,7 +88,7 @@ class Offline:
         except StopIteration as end:
             return end.value
 
-    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return empty answers."""
         return ["" for _ in loads]
 

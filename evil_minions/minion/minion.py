@@ -55,7 +55,7 @@ class Minion(JobRunner):
 
     def links(self) -> list[Link]:
         """Return the connections that there are."""
-        return [link for link in (self.channel, self.subscription, *(self._apart or ())) if link is not None]
+        return [link for link in (self.channel, self.subscription, *(self._extra or ())) if link is not None]
 
     def at_work(self) -> int:
         """Return how many jobs will have a return, unless the minion dies: those that run, wait, or are not read yet.
@@ -69,7 +69,7 @@ class Minion(JobRunner):
         self.life += 1
         self.end_jobs()
         links = self.links()
-        self.channel = self.subscription = self._apart = None
+        self.channel = self.subscription = self._extra = None
         self._held = None
         self.phase = phase
         for link in links:

@@ -15,7 +15,7 @@ from evil_minions.functions.table import FUNCTIONS
 if TYPE_CHECKING:
     from evil_minions.states.compile.client import FileClient
     from evil_minions.states.compile.line import Line
-    from evil_minions.states.compile.looks import Looks, Options
+    from evil_minions.states.compile.tracked import Options, TrackedMapping
 
 _DELIMITER = ":"
 
@@ -23,7 +23,9 @@ _DELIMITER = ":"
 class Library(Mapping[str, Callable[..., Any]]):
     """The functions of one run, by their names; `salt['grains.get']` and `salt.grains.get` are the same."""
 
-    def __init__(self, grains: Looks, pillar: Looks, options: Options, client: FileClient, line: Line) -> None:
+    def __init__(
+        self, grains: TrackedMapping, pillar: TrackedMapping, options: Options, client: FileClient, line: Line
+    ) -> None:
         """Begin with what the run is about."""
         self.grains = grains
         self.pillar = pillar

@@ -99,11 +99,11 @@ class Host:
         assert jid
         return None
 
-    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - any answer
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - any answer
         """Note the first question."""
         self.asked.append(questions.send(None)["cmd"])
 
-    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Note what is asked."""
         self.asked += [load["cmd"] for load in loads]
         return []

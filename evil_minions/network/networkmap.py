@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from evil_minions.network.wire import Endpoint
 
 
-class Atlas:
+class NetworkMap:
     """The networks of a worker's minions; those without one are beside their master."""
 
     def __init__(self) -> None:
