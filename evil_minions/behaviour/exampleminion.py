@@ -45,7 +45,7 @@ class NoFiles:
         """Run nothing: an example has made-up states."""
         return {}, 0
 
-    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401, ARG002
+    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401, ARG002 - a planner's signature
         """Find no modules of any kind."""
         return {kind: [] for kind in kinds}
 

@@ -54,8 +54,8 @@ async def cache_file(
     path: str,
     saltenv: str | None = None,
     source_hash: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
-    verify_ssl: bool = True,  # noqa: ARG001, FBT001, FBT002
-    use_etag: bool = False,  # noqa: ARG001, FBT001, FBT002
+    verify_ssl: bool = True,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
+    use_etag: bool = False,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
 ) -> str | bool:
     """Fetch a file; return where a minion would keep it."""
     where, env = _split(path, saltenv)
@@ -79,10 +79,10 @@ async def get_file(
     path: str,
     dest: str,
     saltenv: str | None = None,
-    makedirs: bool = False,  # noqa: ARG001, FBT001, FBT002
-    template: Any = None,  # noqa: ANN401, ARG001
-    gzip: Any = None,  # noqa: ANN401, ARG001
-    **kwargs: Any,  # noqa: ANN401, ARG001
+    makedirs: bool = False,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
+    template: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    gzip: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    **kwargs: Any,  # noqa: ANN401, ARG001 - Salt's signature
 ) -> str:
     """Fetch a file to a place of the minion, which doesn't get it: nothing of a master is written here."""
     where, env = _split(path, saltenv)

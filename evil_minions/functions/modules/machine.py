@@ -74,9 +74,9 @@ def usage(args: Any = None) -> dict[str, dict[str, str]]:  # noqa: ANN401, ARG00
 
 def list_pkgs(
     versions_as_list: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-    removed: bool = False,  # noqa: FBT001, FBT002
-    purge_desired: bool = False,  # noqa: FBT001, FBT002
-    **kwargs: Any,  # noqa: ANN401, ARG001
+    removed: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
+    purge_desired: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
+    **kwargs: Any,  # noqa: ANN401, ARG001 - Salt's signature
 ) -> dict[str, Any]:
     """Return the installed packages with their versions."""
     if removed or purge_desired:
