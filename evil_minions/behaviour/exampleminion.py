@@ -112,11 +112,11 @@ class ExampleMinion(Offline):
 
     @property
     def rng(self) -> random.Random:
-        """The source of chance."""
+        """Random numbers that belong to no job."""
         return SeededRandom().at(self.number, SEED)
 
     def job_rng(self, pid: int) -> random.Random:
-        """Return the source of chance of a job."""
+        """Return the random numbers of a job."""
         return SeededRandom().at(self.number, pid)
 
     def grains(self) -> dict[str, Any]:

@@ -17,10 +17,10 @@ class Described(Protocol):
 
     @property
     def rng(self) -> random.Random:
-        """The source of chance for what belongs to no job."""
+        """Random numbers that belong to no job."""
 
     def job_rng(self, pid: int) -> random.Random:
-        """Return the source of chance of the job with this process id; draw at once."""
+        """Return the random numbers of the job with this process id; draw at once."""
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""

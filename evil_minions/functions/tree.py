@@ -1,8 +1,7 @@
-"""The simulated tree: what the states of simulated minions return.
+"""Made-up states: what a highstate returns in a fleet that does not run the master's own.
 
-As many as asked for: the first ones are those of `data/states.json`, which a real minion can run too. Further ones are
-made after the kinds of states that fleets are made of, with the comments, changes and diffs that Salt's have, so that
-returns have realistic sizes.
+The first states are those of `data/states.json`, which a real minion can run too. Further ones, as many as are asked
+for, are like those of real fleets, with Salt's comments, changes and diffs: so returns have realistic sizes.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class NetworkMap:
-    """The networks of a worker's minions; those without one are beside their master."""
+    """The networks of a worker's minions; those without one are beside the master."""
 
     def __init__(self) -> None:
         """Begin with everybody beside the master."""

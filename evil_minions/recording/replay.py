@@ -1,7 +1,7 @@
-"""Replay: a fleet that answers what a real minion was recorded answering, adapted and in its own time.
+"""Replay: a fleet that answers what a real minion answered, adapted to each minion and with times of its own.
 
-A recorded answer is a function like any other, so a job takes the same way; only the lookup differs, and only when
-there is a recording.
+A recorded answer is a function like any other, so a job takes the same way. Only looking the function up differs, and
+only in a fleet with a recording.
 """
 
 from __future__ import annotations
@@ -172,12 +172,12 @@ class Replay:
         return known.get(key) or next((found for matches, found in self._masked.get(name, ()) if matches(key)), None)
 
     def _rng(self, minion: str) -> random.Random:
-        """Return the chance of a minion's next execution: the same in each run with the same seed and jobs."""
+        """Return the random numbers of a minion's next execution: the same in each run with the same seed and jobs."""
         self._turns[minion] += 1
-        return random.Random(f"{self._seed}\0{minion}\0{self._turns[minion]}")  # noqa: S311 - chance that can be repeated
+        return random.Random(f"{self._seed}\0{minion}\0{self._turns[minion]}")  # noqa: S311 - no secret
 
     def _function(self, recorded: list[_Recorded]) -> Function:
-        """Return recorded answers to the same question as one function, which gives one of them by chance."""
+        """Return recorded answers to the same question as one function, which gives a random one of them."""
 
         async def answer(*_args: object, **keywords: object) -> Any:  # noqa: ANN401 - what was recorded
             call = CURRENT.get()

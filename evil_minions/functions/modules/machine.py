@@ -1,6 +1,6 @@
 """The modules `status`, `disk`, `pkg` and `service`: a small server as it is on any day.
 
-What it has is in `data/machine.json`; what changes from moment to moment changes by chance.
+What it has is in `data/machine.json`; what changes all the time is random.
 """
 
 from __future__ import annotations

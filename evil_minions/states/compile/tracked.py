@@ -1,6 +1,6 @@
-"""What templates look at: mappings that remember which of their values somebody has seen.
+"""Mappings that templates read, and that note which of their values were read.
 
-They are no dictionaries on purpose: what reads dictionaries in C would read them unseen.
+They are no dictionaries on purpose: code in C would read a dictionary without a note.
 """
 
 from __future__ import annotations
