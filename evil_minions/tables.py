@@ -1,4 +1,4 @@
-"""The one reader of TOML files: strict, with the file and the key in each error.
+"""The reader of TOML files: strict, with the file and the key in each error.
 
 A misspelt key that is ignored would make minions behave otherwise than the author meant, so every key has to be asked
 for; what is wrong is said in one sentence with file and key.
