@@ -295,6 +295,12 @@ def results(session: nox.Session) -> None:
     _module(session, "benchmarks.results")
 
 
+@nox.session
+def architecture(session: nox.Session) -> None:
+    """Draw docs/architecture.svg from the imports."""
+    _follow([sys.executable, "tests/architecture.py", *session.posargs])
+
+
 # --- tests -------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ The tree is drawn once, so that a caller can catch as much or as little as it ne
     ├── ControlError            no fleet answers on the control socket
     ├── SampleError             sample files that can't be written or read
     ├── WireError               bytes that break the transport's protocol: the connection is dropped
-    ├── CryptoError               a message that fails its HMAC, signature or nonce: signing in anew may help
+    ├── CryptoError             a message that fails its HMAC, signature or nonce: signing in anew may help
     │   └── ForgeryError        a publication that no other key would open: it is ignored
     ├── CompilerError           the process that compiles states has ended
     └── ExchangeError           no use in waiting for the answer any longer

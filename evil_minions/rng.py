@@ -1,8 +1,8 @@
-"""RandomSource that can be repeated: what a minion draws depends on its number and on what it draws for, never on when.
+"""Random numbers that can be repeated.
 
-Two runs with the same seed give the same minions the same fate, however fast the master was in between. One generator
-serves all minions of a worker, put to a place of its own for each decision: a generator for each minion would take
-half of what a minion takes.
+What a minion draws depends on the seed, on its number and on what it draws for, never on when. Two runs with the same
+seed are alike, however fast the master was. One generator serves all minions of a worker, and is set to the right
+stream before each draw: a generator for each minion would take half of the memory that a minion takes.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _GAMMA: Final = 0x9E3779B97F4A7C15
 _MIX_1: Final = 0xBF58476D1CE4E5B9
 _MIX_2: Final = 0x94D049BB133111EB
 _UNIT: Final = 2.0**-53
-# how far apart two minions' places are: odd, and another step than the generator's own
+# how far apart the streams of two minions begin: odd, and not a multiple of the generator's own step
 _MINION: Final = 0xD1342543DE82EF95
 
 
 class RandomSource(Protocol):
-    """Whoever gives random numbers, such as a minion."""
+    """What gives random numbers, such as a minion."""
 
     def random(self) -> float:
         """Return the next number from 0 up to 1."""
 
 
 def stream(seed: int, *words: str | int) -> int:
-    """Return 64 bits that stand for what is drawn, the same for the same words."""
+    """Return where the random numbers for a purpose begin: 64 bits, the same for the same words."""
     text = "\0".join(map(str, (seed, *words)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 class SeededRandom(random.Random):
-    """A generator that can be put anywhere at the cost of an addition.
+    """A generator that can be set to any stream at the cost of an addition.
 
-    Draw at once after `at`: the next minion puts it elsewhere.
+    Draw at once after `at`: the next minion sets it to another stream.
     """
 
     def __init__(self) -> None:
@@ -48,9 +48,9 @@ class SeededRandom(random.Random):
         self._state = 0
         super().__init__()
 
-    def at(self, minion: int, place: int) -> SeededRandom:
-        """Return the generator, put to where the minion with this number draws `place` (a `lot`)."""
-        self._state = (place + minion * _MINION) & _MASK
+    def at(self, minion: int, begin: int) -> SeededRandom:
+        """Return the generator, set to where a stream begins for the minion with this number."""
+        self._state = (begin + minion * _MINION) & _MASK
         return self
 
     def seed(self, a: object = None, version: int = 2) -> None:
@@ -74,10 +74,10 @@ class SeededRandom(random.Random):
         return bits >> (-k % 64)
 
 
-def ranked(numbers: Iterable[int], place: int) -> list[int]:
-    """Return minions' numbers in the order in which chance takes them for `place`."""
+def ranked(numbers: Iterable[int], begin: int) -> list[int]:
+    """Return minions' numbers in a random order, that of a stream."""
     rng = SeededRandom()
-    return sorted(numbers, key=lambda number: (rng.at(number, place).random(), number))
+    return sorted(numbers, key=lambda number: (rng.at(number, begin).random(), number))
 
 
 def portion(share: float, whole: int) -> int:

@@ -47,16 +47,16 @@ class Behaviour:
     process_count_max: int = 0
 
     def decide(
-        self, subject: Subject, functions: Sequence[str], args: Sequence[Any], seed: int, place: int
+        self, subject: Subject, functions: Sequence[str], args: Sequence[Any], seed: int, begin: int
     ) -> Rule | None:
         """Return the rule for a job, or None if the minion does what it always does.
 
-        `place` is the job's place in what the minion draws; `seed` the fleet's.
+        `seed` is the fleet's, `begin` where the random numbers for this choice begin.
         """
         fits = [rule for rule in self.rules if rule.is_for(functions, args) and self.concerns(rule, subject, seed)]
         if len(fits) <= 1:
             return fits[0] if fits else None
-        point = SeededRandom().at(subject.number, place).random() * sum(rule.weight for rule in fits)
+        point = SeededRandom().at(subject.number, begin).random() * sum(rule.weight for rule in fits)
         for rule in fits:
             point -= rule.weight
             if point < 0:
@@ -66,8 +66,9 @@ class Behaviour:
     def concerns(self, rule: Rule, subject: Subject, seed: int) -> bool:
         """Return whether a rule is for a minion: by its share and by its target."""
         if rule.share < 1.0:
-            place = stream(seed, "stage", self.name, rule.name)
-            if SeededRandom().at(subject.number, place).random() >= rule.share:
+            # the word is a part of the stream: with another one the same seed would choose other minions
+            begin = stream(seed, "stage", self.name, rule.name)
+            if SeededRandom().at(subject.number, begin).random() >= rule.share:
                 return False
         return rule.target is None or subject.is_meant(rule.target)
 
@@ -84,9 +85,9 @@ def behaviour_of(table: Table, name: str) -> Behaviour:
         raise table.error("format", f"is {table.values['format']!r}, but has to be {FORMAT}")
     rules = [rule_of(inner) for inner in table.tables("rules")]
     names = [rule.name for rule in rules]
-    for place, rule in enumerate(names):
-        if rule in names[:place]:
-            raise table.error(f"rules[{place + 1}].name", f"is {rule!r}, as another rule's: give it another one")
+    for number, rule in enumerate(names):
+        if rule in names[:number]:
+            raise table.error(f"rules[{number + 1}].name", f"is {rule!r}, as another rule's: give it another one")
     start, jobs = table.table("start").allow("paced"), table.table("jobs").allow("process_count_max")
     return Behaviour(
         name,

@@ -45,7 +45,7 @@ class NoFiles:
         """Run nothing: an example has made-up states."""
         return {}, 0
 
-    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401, ARG002
+    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401, ARG002 - a planner's signature
         """Find no modules of any kind."""
         return {kind: [] for kind in kinds}
 
@@ -79,7 +79,7 @@ class Offline:
         """Do nothing."""
         return asyncio.create_task(asyncio.sleep(0))
 
-    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
         """Give empty answers."""
         try:
             next(questions)
@@ -88,7 +88,7 @@ class Offline:
         except StopIteration as end:
             return end.value
 
-    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return empty answers."""
         return ["" for _ in loads]
 
@@ -112,11 +112,11 @@ class ExampleMinion(Offline):
 
     @property
     def rng(self) -> random.Random:
-        """The source of chance."""
+        """Random numbers that belong to no job."""
         return SeededRandom().at(self.number, SEED)
 
     def job_rng(self, pid: int) -> random.Random:
-        """Return the source of chance of a job."""
+        """Return the random numbers of a job."""
         return SeededRandom().at(self.number, pid)
 
     def grains(self) -> dict[str, Any]:

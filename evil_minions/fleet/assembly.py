@@ -27,8 +27,8 @@ from evil_minions.protocol.keys import MasterKey, load_pool
 from evil_minions.recording.recording import load
 from evil_minions.recording.replay import Pace, Replay
 from evil_minions.samples.journal import Journal
+from evil_minions.states.caches import Caches
 from evil_minions.states.compiler import Compiler
-from evil_minions.states.holdings import Holdings
 from evil_minions.states.planner import Planner
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _answers(settings: FleetSettings, recording: Recording | None) -> Answers:
     return Answers(
         Replay(recording, settings.seed, pace) if recording else None,
         None if replies.states is None else make_states(replies.states, settings.seed),
-        Planner(Compiler(settings.folder), Holdings(keep=replies.file_cache == KEEP)),
+        Planner(Compiler(settings.folder), Caches(keep=replies.file_cache == KEEP)),
     )
 
 

@@ -1,7 +1,7 @@
-"""What a fleet can be asked for: the names of the functions that its minions answer.
+"""The names of the functions that the minions of a fleet answer.
 
-A real minion answers a misspelt function after four seconds with an error; a load of such is no load, and whoever
-starts one wants to hear of it before.
+A real minion answers a misspelt function after four seconds with an error. Whoever starts a load asks here first, so
+that he does not measure errors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from evil_minions.functions import FUNCTIONS
+from evil_minions.functions.table import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -53,7 +53,7 @@ class MinionSet:
         shares, seed = self._settings.shares, self._settings.seed
         numbers = range(new[0].number, new[-1].number + 1)
         for number, path in placed(self._settings, numbers).items():
-            self.shared.ports.atlas.place(number - self._settings.size.first, path)
+            self.shared.ports.networks.place(number - self._settings.size.first, path)
         for region in shares.network:
             if region.tgt is not None:
                 chosen = self.shared.inventory.targets.select(Target(region.tgt, region.tgt_type))
@@ -150,7 +150,7 @@ class MinionSet:
     def network(self, minions: Sequence[Minion], path: NetworkPath) -> None:
         """Put minions behind a network; one that does nothing puts them beside their master."""
         for minion in minions:
-            self.shared.ports.atlas.place(minion.index, None if path == NetworkPath() else path)
+            self.shared.ports.networks.place(minion.index, None if path == NetworkPath() else path)
             for link in minion.links():
                 link.reroute(self.shared.ports.side(minion.index, link.endpoint.base))
 

@@ -1,10 +1,11 @@
-"""The start of a worker's minions: paced, so that it is no storm of the fleet's own making.
+"""The start of a worker's minions, at a pace: all at once they would be a load that nobody asked for.
 
-A master compiles 25 pillars a second here, and signing in shares its workers: thousands of requests at once would time
-out behind each other. A bounded number under way keeps the master just as busy, and nothing times out. A publisher with
-thousands of heartbeats to send takes few connections in a second, and what waits for it too long hangs up and comes
-again: so few may wait for it. All workers of a fleet have everybody signed in and connected before the first pillar is
-asked for: ten thousand are connected after a minute then, and not after seven.
+- A master compiles some 25 pillars a second, and signing in takes the same workers. Thousands of requests at once would
+  wait for each other until they time out. A bounded number keeps the master just as busy, and none times out.
+- A publisher with thousands of heartbeats to send takes few new connections in a second. A connection that waits too
+  long hangs up and tries again. So few may wait at a time.
+- All workers of a fleet have all their minions signed in and connected before the first one asks for a pillar: ten
+  thousand are connected after one minute then, otherwise after seven.
 """
 
 from __future__ import annotations

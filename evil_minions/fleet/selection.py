@@ -1,7 +1,7 @@
 """Which minions an order is for: a share of them, a target, or all.
 
-A share is taken by the seed and by how many shares were taken before: the same orders to the same fleet pick the same
-minions, and the next order picks others.
+Which ones make up a share depends on the seed and on how many shares were chosen before. So the same orders to the same
+fleet choose the same minions, and the next order chooses others.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Call:
 
     @property
     def rng(self) -> random.Random:
-        """This job's source of chance, the same in each run with the same seed; draw at once, and ask only once."""
+        """This job's random numbers, the same in each run with the same seed; draw at once, and ask only once."""
         return self.host.job_rng(self.pid)
 
     def others(self) -> list[dict[str, Any]]:

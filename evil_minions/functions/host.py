@@ -17,10 +17,10 @@ class Described(Protocol):
 
     @property
     def rng(self) -> random.Random:
-        """The source of chance for what belongs to no job."""
+        """Random numbers that belong to no job."""
 
     def job_rng(self, pid: int) -> random.Random:
-        """Return the source of chance of the job with this process id; draw at once."""
+        """Return the random numbers of the job with this process id; draw at once."""
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
@@ -57,10 +57,10 @@ class Asking(Protocol):
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
         """Start to fetch the pillar that is kept, in the background."""
 
-    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
         """Ask the master for things that depend on the answer before, and return what comes of that."""
 
-    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Ask the master for several things one after the other, over a connection of their own."""
 
     def fire(self, tag: str, data: object) -> None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
-from evil_minions.functions import FUNCTIONS
 from evil_minions.functions.call import CURRENT, Call
 from evil_minions.functions.registry import MISSING_SECONDS, START_SECONDS, bind
+from evil_minions.functions.table import FUNCTIONS
 
 if TYPE_CHECKING:
     import random

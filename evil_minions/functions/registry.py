@@ -1,7 +1,7 @@
-"""The functions that simulated minions know.
+"""What a function of a simulated minion is.
 
-A function is a plain callable with the signature of Salt's own, so that wrong arguments fail with the same words; it
-finds its minion in `CURRENT`. Something else than Python may stand behind one: only this table would change.
+A function is a plain callable with the signature of Salt's own, so that wrong arguments fail with the same words. It
+finds its minion in `CURRENT`, see `evil_minions.functions.call`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The simulated tree: what the states of simulated minions return.
+"""Made-up states: what a highstate returns in a fleet that does not run the master's own.
 
-As many as asked for: the first ones are those of `data/states.json`, which a real minion can run too. Further ones are
-made after the kinds of states that fleets are made of, with the comments, changes and diffs that Salt's have, so that
-returns have realistic sizes.
+The first states are those of `data/states.json`, which a real minion can run too. Further ones, as many as are asked
+for, are like those of real fleets, with Salt's comments, changes and diffs: so returns have realistic sizes.
 """
 
 from __future__ import annotations
@@ -64,9 +63,13 @@ def _further(rng: random.Random) -> Iterator[State]:
         )
 
 
+# the name of a state, its outcome, and that of its dry run
+Made = tuple[str, dict[str, Any], dict[str, Any]]
+
+
 def _outcomes(
     right: str, made: str, planned: str, changes: dict[str, Any], *, changed: bool
-) -> tuple[dict[str, Any], ...]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the outcome of a state and that of its dry run."""
     if not changed:
         same = {"changes": {}, "result": True, "comment": right}
@@ -77,7 +80,7 @@ def _outcomes(
     )
 
 
-def _package(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: ANN401 - a tuple of three
+def _package(name: str, rng: random.Random, *, changed: bool) -> Made:
     """Return a package state."""
     version = f"{rng.randint(0, 9)}.{rng.randint(0, 30)}.{rng.randint(0, 9)}-{rng.randint(1, 4)}+deb12u1"
     return name, *_outcomes(
@@ -89,7 +92,7 @@ def _package(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: A
     )
 
 
-def _file(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: ANN401
+def _file(name: str, rng: random.Random, *, changed: bool) -> Made:
     """Return a file state, with a diff if it changed."""
     path = f"/etc/{name.partition('-')[0]}/{name}.conf"
     lines = [f"+{rng.choice(_WORDS)}_{number} = {rng.randint(1, 10**6)}" for number in range(rng.randint(*_LINES))]
@@ -104,7 +107,7 @@ def _file(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: ANN4
     )
 
 
-def _service(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: ANN401, ARG001
+def _service(name: str, rng: random.Random, *, changed: bool) -> Made:  # noqa: ARG001 - as the others
     """Return a service state."""
     return name, *_outcomes(
         f"The service {name} is already running",
@@ -115,7 +118,7 @@ def _service(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: A
     )
 
 
-def _user(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: ANN401
+def _user(name: str, rng: random.Random, *, changed: bool) -> Made:
     """Return a user state."""
     uid = rng.randint(1000, 60000)
     entry = {"name": name, "uid": uid, "gid": uid, "groups": [name], "home": f"/home/{name}", "shell": "/bin/bash"}
@@ -128,7 +131,7 @@ def _user(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: ANN4
     )
 
 
-def _command(name: str, rng: random.Random, *, changed: bool) -> Any:  # noqa: ANN401
+def _command(name: str, rng: random.Random, *, changed: bool) -> Made:
     """Return a command state."""
     line = f"/usr/local/sbin/{name} --apply --quiet"
     ran = {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evil_minions.protocol.envelope import Load
     from evil_minions.rng import SeededRandom
 
-# what a minion draws about a job, each at a place of its own in the job's stream; those from 16 on are a behaviour's
+# what a minion draws about a job, each at an offset of its own in the job's stream; those from 16 on are a behaviour's
 _START: Final = 0
 _RETRY: Final = 1
 _WORK: Final = 2
@@ -135,8 +135,8 @@ class JobRunner(Session):
         if self.life == life:
             self._follow(plan.sequel, request.publication.stream)
 
-    def _follow(self, sequel: Sequel, place: int) -> None:
-        """Do what comes after a job, whose random numbers begin at `place`."""
+    def _follow(self, sequel: Sequel, begin: int) -> None:
+        """Do what comes after a job, whose random numbers begin at `begin`."""
         raise NotImplementedError
 
     def _returned(self, request: ReturnRequest, _answer: object) -> None:

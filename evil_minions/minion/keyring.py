@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class KeyRing:
-    """The keys of a worker's minions and of their master; minions with the numbers `denied` have a key too many."""
+    """The keys of a worker's minions and of their master; minions with the numbers `denied` get a second key."""
 
     def __init__(self, pool: Sequence[MinionKey], master: MasterKey, denied: frozenset[int] = frozenset()) -> None:
         """Take the keys that minions share, and the master's."""

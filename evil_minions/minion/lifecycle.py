@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from evil_minions.behaviour.director import Directed
 from evil_minions.behaviour.plan import Plan
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evil_minions.samples.journal import Journal
 
 # what is drawn about a job or a round of a timer, for what comes next
-NEXT = 19
+_NEXT: Final = 19
 
 
 class Living(Directed, Protocol):
@@ -116,12 +116,12 @@ class Lifecycle(Generic[Minion]):
             return
         key = (minion.index, rule.name)
         self._rounds[key] = nth = self._rounds.get(key, 0) + 1
-        place = stream(self._draws.seed, "timer", behaviour.name, rule.name, nth)
-        seconds = rule.every.draw(self._draws.rng.at(minion.number, place))
+        begin = stream(self._draws.seed, "timer", behaviour.name, rule.name, nth)
+        seconds = rule.every.draw(self._draws.rng.at(minion.number, begin))
         self._journal.add(Plan(behaviour.name, rule).decision(minion.id, f"timer#{nth}", seconds))
-        self._loop.call_later(seconds, self._round, minion, rule, life, version, place)
+        self._loop.call_later(seconds, self._round, minion, rule, life, version, begin)
 
-    def _round(self, minion: Minion, rule: Rule, life: int, version: int, place: int) -> None:
+    def _round(self, minion: Minion, rule: Rule, life: int, version: int, begin: int) -> None:
         """Do what a timer says, unless its minion has ended or changed since."""
         if not self._lasts(minion, life, version):
             return
@@ -133,7 +133,7 @@ class Lifecycle(Generic[Minion]):
             minion.refresh_pillar(clean_cache=False)
         if "auth" in rule.asks:
             minion.reauthenticate(lambda _success: None)
-        self.follow(minion, rule.sequel, place)
+        self.follow(minion, rule.sequel, begin)
         if self._lasts(minion, life, version):
             self._wait(minion, rule, life, version)
 
@@ -141,9 +141,9 @@ class Lifecycle(Generic[Minion]):
         """Return whether a minion neither ended nor got another behaviour."""
         return minion.life == life and self._versions[minion.index] == version
 
-    def follow(self, minion: Minion, sequel: Sequel, place: int) -> None:
-        """Do what comes after a job or a round of a timer, whose random numbers begin at `place`."""
-        seconds = sequel.seconds.draw(self._draws.rng.at(minion.number, place + NEXT))
+    def follow(self, minion: Minion, sequel: Sequel, begin: int) -> None:
+        """Do what comes after a job or a round of a timer, whose random numbers begin at `begin`."""
+        seconds = sequel.seconds.draw(self._draws.rng.at(minion.number, begin + _NEXT))
         if sequel.kind == DIE:
             minion.close(Phase.DEAD)
         elif sequel.kind == RESTART:

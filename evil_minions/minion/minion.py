@@ -1,7 +1,7 @@
 """One simulated minion: its life from signing in to its end.
 
-Kept small on purpose, there are thousands of them: everything shared is in one place, everything that is only needed
-for a moment is made for that moment.
+There are thousands of them, so each one is small: what minions share is in `Shared`, and what a minion needs for a
+moment only is made for that moment.
 Source: salt/minion.py of Salt 3008.5.
 """
 
@@ -55,7 +55,7 @@ class Minion(JobRunner):
 
     def links(self) -> list[Link]:
         """Return the connections that there are."""
-        return [link for link in (self.channel, self.subscription, *(self._apart or ())) if link is not None]
+        return [link for link in (self.channel, self.subscription, *(self._extra or ())) if link is not None]
 
     def at_work(self) -> int:
         """Return how many jobs will have a return, unless the minion dies: those that run, wait, or are not read yet.
@@ -69,7 +69,7 @@ class Minion(JobRunner):
         self.life += 1
         self.end_jobs()
         links = self.links()
-        self.channel = self.subscription = self._apart = None
+        self.channel = self.subscription = self._extra = None
         self._held = None
         self.phase = phase
         for link in links:
@@ -113,9 +113,9 @@ class Minion(JobRunner):
         """End, and start again after a while: a real minion ends, and its service manager starts it again."""
         self.shared.lifecycle.restart(self, self.rng.uniform(*defaults.REJECTED_WAIT), Phase.REFUSED)
 
-    def _follow(self, sequel: Sequel, place: int) -> None:
-        """Do what comes after a job, whose random numbers begin at `place`."""
-        self.shared.lifecycle.follow(self, sequel, place)
+    def _follow(self, sequel: Sequel, begin: int) -> None:
+        """Do what comes after a job, whose random numbers begin at `begin`."""
+        self.shared.lifecycle.follow(self, sequel, begin)
 
     # the start
 

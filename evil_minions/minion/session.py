@@ -32,7 +32,7 @@ class Session(Member):
     the minion ends: what was begun in an earlier life finds out by it.
     """
 
-    __slots__ = ("_apart", "_met", "_signing", "aes", "channel", "key", "life", "serial", "session")
+    __slots__ = ("_extra", "_met", "_signing", "aes", "channel", "key", "life", "serial", "session")
 
     def __init__(self, shared: Shared, index: int) -> None:
         """Start without any keys of the master."""
@@ -43,7 +43,7 @@ class Session(Member):
         self.serial = 0
         self.life = 0
         self.channel: RequestChannel | None = None
-        self._apart: list[RequestChannel] | None = None
+        self._extra: list[RequestChannel] | None = None
         self._met = shared.keys.master.known_at_start
         self._signing: asyncio.Task[None] | None = None
 
@@ -70,7 +70,7 @@ class Session(Member):
         """
         await asyncio.sleep(defaults.SIGN_IN_PAUSE)
         attempt = auth.question(self.id, self.key, self.master if self._met else None, self.key.secret)
-        reply = await self._ask_apart(AuthRequest, attempt.load, defaults.AUTH_TIMEOUT, defaults.AUTH_TRIES)
+        reply = await self._ask_extra(AuthRequest, attempt.load, defaults.AUTH_TIMEOUT, defaults.AUTH_TRIES)
         credentials = auth.answer(attempt, reply, self.key, self.master)
         if credentials.aes != self.aes:
             self.serial = 0
@@ -133,19 +133,19 @@ class Session(Member):
         raise NotImplementedError
 
     @contextmanager
-    def _channel_apart(self) -> Iterator[RequestChannel]:
+    def _extra_channel(self) -> Iterator[RequestChannel]:
         """Give a connection of its own, as a real minion has for keys, pillars and files."""
         channel = self.shared.ports.channel(self)
-        self._apart = [*(self._apart or ()), channel]
+        self._extra = [*(self._extra or ()), channel]
         try:
             yield channel
         finally:
             channel.close(reset=True)
-            self._apart = [other for other in self._apart or () if other is not channel] or None
+            self._extra = [other for other in self._extra or () if other is not channel] or None
 
-    async def _ask_apart(self, kind: type[Request], load: Load, timeout: float, tries: int) -> Any:  # noqa: ANN401, ASYNC109 - the protocol's timeout
+    async def _ask_extra(self, kind: type[Request], load: Load, timeout: float, tries: int) -> Any:  # noqa: ANN401, ASYNC109 - the protocol's timeout
         """Ask over a connection of its own."""
-        with self._channel_apart() as channel:
+        with self._extra_channel() as channel:
             return await channel.ask(kind, load, timeout, tries)
 
     async def fetch_pillar(
@@ -159,7 +159,7 @@ class Session(Member):
         """
         load = loads.pillar(self.id, self.grains(), override, clean_cache=clean_cache)
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
-        pillar = await self._ask_apart(PillarRequest, load, timeout, tries)
+        pillar = await self._ask_extra(PillarRequest, load, timeout, tries)
         if not isinstance(pillar, dict):
             raise ExchangeError(f"The master gave {type(pillar).__name__} as the pillar of {self.id}.")
         self.shared.runtime.counters.pillar_ok += 1
@@ -169,14 +169,14 @@ class Session(Member):
     def asking(self) -> Iterator[Callable[[Mapping[str, Any]], Awaitable[Any]]]:
         """Give a connection of its own and what asks over it, as a file client of a real minion has one."""
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
-        with self._channel_apart() as channel:
+        with self._extra_channel() as channel:
 
             async def ask(load: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the master's answer
                 return await channel.ask(EncryptedRequest, dict(load), timeout, tries)
 
             yield ask
 
-    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
         """Ask the master for things that depend on the answer before, over a connection of their own.
 
         Raises:
@@ -185,7 +185,7 @@ class Session(Member):
         """
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
         answer: Any = None
-        with self._channel_apart() as channel:
+        with self._extra_channel() as channel:
             while True:
                 try:
                     load = questions.send(answer)
@@ -193,7 +193,7 @@ class Session(Member):
                     return end.value
                 answer = await channel.ask(EncryptedRequest, dict(load), timeout, tries)
 
-    async def errands(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def ask_all(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Ask the master for several things one after the other, over a connection of their own.
 
         Raises:
@@ -201,7 +201,7 @@ class Session(Member):
 
         """
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
-        with self._channel_apart() as channel:
+        with self._extra_channel() as channel:
             return [await channel.ask(EncryptedRequest, dict(load), timeout, tries) for load in questions]
 
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:

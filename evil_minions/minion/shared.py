@@ -45,7 +45,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """See the fields: what each of them does is said where it is defined."""
+    """The values, one for each thing that a minion needs; each class says itself what it does."""
 
     runtime: Runtime
     ports: Ports

@@ -10,8 +10,8 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.errors import ExchangeError
-from evil_minions.functions import FUNCTIONS
 from evil_minions.functions.call import CURRENT, Call
+from evil_minions.functions.table import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

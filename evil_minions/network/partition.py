@@ -23,15 +23,15 @@ _GIVES_UP: Final = 127.0
 _KEPT_BYTES: Final = 1024 * 1024
 
 
-class DarkWire(Wire):
+class SilentWire(Wire):
     """A connection that nothing comes through, around the real one if there was one."""
 
-    __slots__ = ("_behind", "_dark", "_kept", "_kept_bytes", "_since")
+    __slots__ = ("_behind", "_cut_off", "_kept", "_kept_bytes", "_since")
 
-    def __init__(self, endpoint: Dark, owner: WireOwner, behind: Wire | None = None) -> None:
+    def __init__(self, endpoint: CutOffEndpoint, owner: WireOwner, behind: Wire | None = None) -> None:
         """Silence the wire `behind`."""
         super().__init__(endpoint, owner)
-        self._dark = endpoint
+        self._cut_off = endpoint
         self._behind = behind
         self._kept: list[bytes] = []
         self._kept_bytes = 0
@@ -48,14 +48,14 @@ class DarkWire(Wire):
     def close(self, *, reset: bool = False) -> None:  # noqa: ARG002 - a wire's signature
         """Hang up on this side; the other side hears of it when the network heals."""
         if self._behind is not None:
-            self._dark.abandoned.append(self._behind)
+            self._cut_off.abandoned.append(self._behind)
             self._behind = None
 
     def reroute(self, endpoint: Endpoint) -> None:
         """Go over another network when this one lets something through again."""
         super().reroute(endpoint)
-        if isinstance(endpoint, Dark):
-            self._dark = endpoint
+        if isinstance(endpoint, CutOffEndpoint):
+            self._cut_off = endpoint
             if self._behind is not None:
                 self._behind.reroute(endpoint.real)
 
@@ -63,7 +63,7 @@ class DarkWire(Wire):
         """Return the real connection, alive again, or None and the seconds until the next try to connect."""
         wire, self._behind = self._behind, None
         if wire is None:
-            waited = (self._dark.loop.time() - self._since) % _GIVES_UP
+            waited = (self._cut_off.loop.time() - self._since) % _GIVES_UP
             return None, next((at for at in _TRIES if at > waited), _GIVES_UP) - waited
         if not wire.resume():
             return None, _TRIES[0]
@@ -72,7 +72,7 @@ class DarkWire(Wire):
         return wire, 0.0
 
 
-class Dark(Endpoint):
+class CutOffEndpoint(Endpoint):
     """A port of the master as seen from behind the partition."""
 
     def __init__(self, real: Endpoint) -> None:
@@ -85,54 +85,54 @@ class Dark(Endpoint):
 
     def open(self, owner: WireOwner) -> Wire:
         """Start to connect, in vain."""
-        return DarkWire(self, owner)
+        return SilentWire(self, owner)
 
 
 class Partition:
-    """Which minions of a worker are cut off, and the dark sides of its endpoints."""
+    """Which minions of a worker are cut off, and the silent ones that stand for its endpoints."""
 
     def __init__(self) -> None:
         """Begin with a network that works."""
         self.cut: set[int] = set()
-        self._dark: dict[Endpoint, Dark] = {}
+        self._cut_off: dict[Endpoint, CutOffEndpoint] = {}
 
     def side(self, index: int, endpoint: Endpoint) -> Endpoint:
         """Return the endpoint as a minion sees it."""
         if index not in self.cut:
             return endpoint
-        if endpoint not in self._dark:
-            self._dark[endpoint] = Dark(endpoint)
-        return self._dark[endpoint]
+        if endpoint not in self._cut_off:
+            self._cut_off[endpoint] = CutOffEndpoint(endpoint)
+        return self._cut_off[endpoint]
 
     def sever(self, index: int, link: Link) -> None:
         """Silence a link of a minion that is in `cut`."""
-        dark = self.side(index, link.endpoint)
-        if not isinstance(dark, Dark):
+        cut = self.side(index, link.endpoint)
+        if not isinstance(cut, CutOffEndpoint):
             return
 
         def silenced(wire: Wire | None) -> Wire | None:
             if wire is None or link.linked:
-                return wire and DarkWire(dark, link, wire)
+                return wire and SilentWire(cut, link, wire)
             wire.close()
-            return DarkWire(dark, link)
+            return SilentWire(cut, link)
 
-        link.swap(dark, silenced)
+        link.swap(cut, silenced)
 
     def rejoin(self, link: Link) -> None:
         """Give a link its network back."""
-        if not isinstance(link.endpoint, Dark):
+        if not isinstance(link.endpoint, CutOffEndpoint):
             return
-        dark = link.endpoint
+        cut = link.endpoint
         wait = 0.0
 
         def healed(wire: Wire | None) -> Wire | None:
             nonlocal wait
-            found, wait = wire.heal() if isinstance(wire, DarkWire) else (wire, 0.0)
+            found, wait = wire.heal() if isinstance(wire, SilentWire) else (wire, 0.0)
             return found
 
-        link.swap(dark.real, healed)
+        link.swap(cut.real, healed)
         if wait:
-            dark.loop.call_later(wait, link.open)
+            cut.loop.call_later(wait, link.open)
 
     def drop(self, index: int, links: Callable[[], list[Link]], seconds: float) -> None:
         """Break the connections of a minion, and let no new ones through for some seconds.
@@ -158,9 +158,9 @@ class Partition:
             self.rejoin(link)
 
     def heal(self) -> None:
-        """Let everything through again; connections that were hung up in the dark end now."""
+        """Let everything through again; connections that were hung up meanwhile end now."""
         self.cut.clear()
-        for dark in self._dark.values():
-            for wire in dark.abandoned:
+        for cut in self._cut_off.values():
+            for wire in cut.abandoned:
                 wire.close(reset=True)
-            dark.abandoned.clear()
+            cut.abandoned.clear()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from evil_minions.network.atlas import Atlas
 from evil_minions.network.channel import ChannelOwner
+from evil_minions.network.networkmap import NetworkMap
 from evil_minions.network.partition import Partition
 from evil_minions.network.subscription import Subscriber
 from evil_minions.network.wire import Endpoint
@@ -39,7 +39,7 @@ class Ports:
         self, loop: asyncio.AbstractEventLoop, address: str, request_port: int, transport: Transport, counters: Counters
     ) -> None:
         """Describe the ports of the master at an IP address; nothing is opened yet."""
-        self.atlas = Atlas()
+        self.networks = NetworkMap()
         self.partition = Partition()
         self.requests = Endpoint(loop, (address, request_port), transport.request_wire, counters)
         self._loop = loop
@@ -65,5 +65,5 @@ class Ports:
 
     def side(self, index: int, endpoint: Endpoint) -> Endpoint:
         """Return an endpoint as a minion sees it, who may be far away or cut off."""
-        endpoint = self.atlas.side(index, endpoint)
+        endpoint = self.networks.side(index, endpoint)
         return self.partition.side(index, endpoint) if self.partition.cut else endpoint

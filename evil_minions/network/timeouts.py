@@ -1,7 +1,7 @@
 """Timers that nearly always are cancelled: one for each try of a request.
 
-A timer of the event loop costs a context, a place in a heap and comparisons in Python, twice over as cancelled ones
-stay. Tries have few different lengths, and those of one length end in the order in which they began: so there is a
+A timer of the event loop costs a context, an entry of a heap and comparisons in Python; a cancelled one stays in the
+heap. Tries have few different lengths, and those of one length end in the order in which they began: so there is a
 queue for each length, and the loop has a timer for the first of each. They fire as exactly as the loop's own.
 """
 

@@ -60,7 +60,7 @@ class Endpoint:
         """Describe the port; nothing is opened yet. `address` is an IP address and a port, `path` a network to it."""
         self.path = path
         self.base: Endpoint = self
-        # what a network does by chance is no part of what minions draw
+        # a network draws random numbers of its own: what it does must not change what minions draw
         self.rng = random.Random(address[1])  # noqa: S311 - no secret
         self.loop = loop
         self.address = address

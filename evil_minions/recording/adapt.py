@@ -1,7 +1,8 @@
 """Adapting: what identifies the recorded minion becomes what identifies each simulated one.
 
-A recorded value is taken apart once, into pieces of JSON and the places of identities between them. For a minion only
-the places are filled in and the text is read again, which for a highstate of 20 states takes a tenth of a millisecond.
+A recorded value is cut once into pieces of JSON, with slots between them where something identifies the minion. For a
+simulated minion only the slots are filled and the text is read again: a tenth of a millisecond for a highstate of 20
+states.
 """
 
 from __future__ import annotations
@@ -49,24 +50,24 @@ _LISTS: Final[dict[str, Callable[[Mapping[str, Any]], list[str]]]] = {
 
 
 def identity(grains: Mapping[str, Any]) -> dict[str, str]:
-    """Return what identifies a minion: the name of a place for each text, which `own` turns into another's text."""
-    places: dict[str, str] = {}
+    """Return what identifies a minion: the name of a slot for each text, which `own` turns into another's text."""
+    slots: dict[str, str] = {}
     for name, addresses in _LISTS.items():
         for number, address in enumerate(addresses(grains)):
-            places.setdefault(address, f"{name}|{address}" if number else name)
+            slots.setdefault(address, f"{name}|{address}" if number else name)
     for name in _NAMES:
         text = str(grains.get(name) or "")
         if len(text) >= _SHORTEST and text not in _COMMON:
-            places.setdefault(text, name)
-    return places
+            slots.setdefault(text, name)
+    return slots
 
 
 def own(grains: Mapping[str, Any], jid: str) -> Callable[[str], str]:
-    """Return what fills a place for the minion with these grains in the job `jid`."""
+    """Return what fills a slot for the minion with these grains in the job `jid`."""
     minion = str(grains["id"])
 
-    def fill(place: str) -> str:
-        name, _, original = place.partition("|")
+    def fill(slot: str) -> str:
+        name, _, original = slot.partition("|")
         if name == JID:
             return jid
         if name in _LISTS:
@@ -95,8 +96,8 @@ class Adapter:
 
     def __init__(self, grains: Mapping[str, Any]) -> None:
         """Find the recorded minion's identity in its grains."""
-        self._places = identity(grains)
-        texts = sorted(self._places, key=len, reverse=True)
+        self._slots = identity(grains)
+        texts = sorted(self._slots, key=len, reverse=True)
         pattern = "|".join([*map(re.escape, texts), _UUID])
         self._pattern = re.compile(rf"(?<![0-9A-Za-z])(?:{pattern})(?![0-9A-Za-z])")
         server = grains.get("server_id")
@@ -120,37 +121,37 @@ class Adapter:
         text = found.group()
         if text in _COMMON:
             return text
-        return f"{_LEFT}{self._places.get(text, f'uuid|{text}')}{_RIGHT}"
+        return f"{_LEFT}{self._slots.get(text, f'uuid|{text}')}{_RIGHT}"
 
     def template(self, value: Any, jid: str = "") -> Template:  # noqa: ANN401 - any JSON
         """Take a value apart; `jid` is that of the job that it belongs to."""
         text = json.dumps(self._marked(value, jid), ensure_ascii=False)
         pieces: list[str] = []
-        places: list[str] = []
+        slots: list[str] = []
         end = 0
         for mark in _MARK.finditer(text):
             pieces.append(text[end : mark.start()])
-            places.append(mark.group(1) or mark.group(2))
+            slots.append(mark.group(1) or mark.group(2))
             end = mark.end()
-        return Template((*pieces, text[end:]), tuple(places))
+        return Template((*pieces, text[end:]), tuple(slots))
 
 
 class Template:
-    """A recorded value with places for identities."""
+    """A recorded value with slots for identities."""
 
-    __slots__ = ("_pieces", "_places")
+    __slots__ = ("_pieces", "_slots")
 
-    def __init__(self, pieces: tuple[str, ...], places: tuple[str, ...]) -> None:
-        """Take the pieces of JSON, and the places between them."""
+    def __init__(self, pieces: tuple[str, ...], slots: tuple[str, ...]) -> None:
+        """Take the pieces of JSON, and the slots between them."""
         self._pieces = pieces
-        self._places = places
+        self._slots = slots
 
     def fill(self, identity_of: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON
         """Return a new value for one minion."""
         known: dict[str, str] = {}
         text = [self._pieces[0]]
-        for place, piece in zip(self._places, self._pieces[1:], strict=True):
-            if place not in known:
-                known[place] = json.dumps(identity_of(place))[1:-1]
-            text += (known[place], piece)
+        for slot, piece in zip(self._slots, self._pieces[1:], strict=True):
+            if slot not in known:
+                known[slot] = json.dumps(identity_of(slot))[1:-1]
+            text += (known[slot], piece)
         return json.loads("".join(text))

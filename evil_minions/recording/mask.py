@@ -159,7 +159,7 @@ class Masker:
             return self._forms[str(value)]
         return value if value is None or isinstance(value, (bool, int, float)) else self.text(str(value))
 
-    def _named(self, key: object, value: Any) -> Any:  # noqa: ANN401
+    def _named(self, key: object, value: Any) -> Any:  # noqa: ANN401 - any JSON
         """Return the value of an entry; a short text below the name of a secret goes entirely."""
         short = isinstance(value, str) and 0 < len(value) < _INSIDE_WORDS and _NAMED.search(_text(key))
         return "<secret>" if short else self.mask(value)

@@ -1,7 +1,7 @@
-"""Replay: a fleet that answers what a real minion was recorded answering, adapted and in its own time.
+"""Replay: a fleet that answers what a real minion answered, adapted to each minion and with times of its own.
 
-A recorded answer is a function like any other, so a job takes the same way; only the lookup differs, and only when
-there is a recording.
+A recorded answer is a function like any other, so a job takes the same way. Only looking the function up differs, and
+only in a fleet with a recording.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.functions import state
 from evil_minions.functions.call import CURRENT
+from evil_minions.functions.modules import state
 from evil_minions.functions.registry import START_SECONDS, Function
 from evil_minions.recording import adapt
 from evil_minions.recording.collect import is_live
@@ -54,7 +54,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Timing:
     """One execution's times: seconds to the return, to each event, and of each state its start and duration.
 
     `before` are the seconds from the publication to the first state.
@@ -92,7 +92,7 @@ def steps(value: Any) -> tuple[Step, ...]:  # noqa: ANN401 - what a function ret
     return tuple(found)
 
 
-def plan(answer: Answer, run: Sequence[Step], pace: Pace, rng: random.Random) -> Plan:
+def timing(answer: Answer, run: Sequence[Step], pace: Pace, rng: random.Random) -> Timing:
     """Return the times of one execution: each state has a factor of its own, everything around them another one."""
     around = pace.factor(rng)
     times: list[tuple[float, float]] = []
@@ -106,7 +106,7 @@ def plan(answer: Answer, run: Sequence[Step], pace: Pace, rng: random.Random) ->
     rest = max(0.0, answer.seconds - recorded) * around
     total = now + rest
     scale = total / answer.seconds if answer.seconds else around
-    return Plan(total, tuple(event.at * scale for event in answer.events), rest, tuple(times))
+    return Timing(total, tuple(event.at * scale for event in answer.events), rest, tuple(times))
 
 
 class _Recorded:
@@ -172,12 +172,12 @@ class Replay:
         return known.get(key) or next((found for matches, found in self._masked.get(name, ()) if matches(key)), None)
 
     def _rng(self, minion: str) -> random.Random:
-        """Return the chance of a minion's next execution: the same in each run with the same seed and jobs."""
+        """Return the random numbers of a minion's next execution: the same in each run with the same seed and jobs."""
         self._turns[minion] += 1
-        return random.Random(f"{self._seed}\0{minion}\0{self._turns[minion]}")  # noqa: S311 - chance that can be repeated
+        return random.Random(f"{self._seed}\0{minion}\0{self._turns[minion]}")  # noqa: S311 - no secret
 
     def _function(self, recorded: list[_Recorded]) -> Function:
-        """Return recorded answers to the same question as one function, which gives one of them by chance."""
+        """Return recorded answers to the same question as one function, which gives a random one of them."""
 
         async def answer(*_args: object, **keywords: object) -> Any:  # noqa: ANN401 - what was recorded
             call = CURRENT.get()
@@ -189,7 +189,7 @@ class Replay:
                 if conflict and not keywords.get("concurrent"):
                     call.retcode = state.COMPILE_ERROR
                     return conflict
-            times = plan(chosen.answer, chosen.run, self._pace, rng)
+            times = timing(chosen.answer, chosen.run, self._pace, rng)
             own = adapt.own(call.host.grains(), str(call.load["jid"]))
             due = zip(times.events, chosen.events, strict=True)
             events = asyncio.ensure_future(_fire_all(call.host, due, own, begun))
@@ -233,7 +233,7 @@ async def _fire_all(host: Host, events: Any, own: Callable[[str], str], begun: f
         host.fire(tag, data)
 
 
-def _timed(recorded: _Recorded, times: Plan, own: Callable[[str], str]) -> Any:  # noqa: ANN401 - what was recorded
+def _timed(recorded: _Recorded, times: Timing, own: Callable[[str], str]) -> Any:  # noqa: ANN401 - what was recorded
     """Return a recorded value for one minion, with the times of this run in its states."""
     value = recorded.value.fill(own)
     if not recorded.run:

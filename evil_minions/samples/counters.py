@@ -1,6 +1,6 @@
 """What a worker has counted since it started.
 
-Plain integers in one object: an addition on the way of every message has to cost next to nothing.
+Plain integers in one object, as one is added to them with every message.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StatePlan:
     """The steps of a run, its return, and what was looked at on the way: a plan fits those who look alike.
 
     `grains` and `pillar` are values of the top level, `shapes` the shapes of those grains and parts of the pillar that

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.inventory.target import Target
 from evil_minions.states.files import Files
-from evil_minions.states.plan import Plan, Step
+from evil_minions.states.plan import StatePlan, Step
 from evil_minions.states.run import SPREAD, Leader, Run, StateHost
 
 if TYPE_CHECKING:
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from evil_minions.functions.call import Call
+    from evil_minions.states.caches import Caches
     from evil_minions.states.compiler import Compiler
-    from evil_minions.states.holdings import Holdings
 
 _MOST_PLANS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class StateRequest:
     """What is to be run: a highstate, or the state files `mods`; `options` are the function's keywords."""
 
     mods: tuple[str, ...] | None
     options: Mapping[str, Any]
 
     def key(self, opts: Any) -> str:  # noqa: ANN401 - the master's answer
-        """Return what plans of the same order under the same options of the master have in common."""
+        """Return what plans of the same request under the same options of the master have in common."""
         return json.dumps([self.mods, self.options, opts], sort_keys=True, default=str)
 
 
 class Planner:
     """The plans of a worker."""
 
-    def __init__(self, compiler: Compiler, holdings: Holdings) -> None:
+    def __init__(self, compiler: Compiler, caches: Caches) -> None:
         """Begin without any."""
         self._compiler = compiler
-        self._holdings = holdings
-        self._plans: OrderedDict[str, list[Plan]] = OrderedDict()
+        self._caches = caches
+        self._plans: OrderedDict[str, list[StatePlan]] = OrderedDict()
         self._lead = asyncio.Lock()
 
     @property
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[StatePlan]:
         """Every plan that there is."""
         return [plan for plans in self._plans.values() for plan in plans]
 
@@ -66,21 +66,21 @@ class Planner:
             CompilerError: if the compiling process fails.
 
         """
-        order = Order(None if mods is None else tuple(mods), dict(options))
-        (opts,) = await host.errands([{"cmd": "_master_opts"}])
-        override = order.options.get("pillar")
+        request = StateRequest(None if mods is None else tuple(mods), dict(options))
+        (opts,) = await host.ask_all([{"cmd": "_master_opts"}])
+        override = request.options.get("pillar")
         pillar = await host.fetch_pillar(override=override if isinstance(override, dict) else None)
-        key = order.key(opts)
+        key = request.key(opts)
         with host.asking() as ask:
-            held = self._holdings.of(host.index)
+            held = self._caches.of(host.index)
             files = Files(host.id, host.grains, ask, held)
             run = Run(host, ask, call.rng, call, pillar, host.grains(), held, files)
             try:
-                plan = await self._complete(run, key, order, opts)
+                plan = await self._complete(run, key, request, opts)
             finally:
-                self._holdings.add(host.index, files.got)
+                self._caches.add(host.index, files.got)
         await asyncio.sleep(plan.pause * run.factor())
-        self._holdings.add(host.index, plan.leaves)
+        self._caches.add(host.index, plan.leaves)
         return stamped(plan.value, run.rng), plan.retcode
 
     async def synchronise(self, host: StateHost, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:
@@ -90,16 +90,16 @@ class Planner:
             ExchangeError: if the master doesn't answer.
 
         """
-        await host.errands([{"cmd": "_master_opts"}])
+        await host.ask_all([{"cmd": "_master_opts"}])
         with host.asking() as ask:
-            files = Files(host.id, host.grains, ask, self._holdings.of(host.index))
+            files = Files(host.id, host.grains, ask, self._caches.of(host.index))
             try:
                 await files.top()
                 return {kind: await files.modules(kind, saltenvs) for kind in kinds}
             finally:
-                self._holdings.add(host.index, files.got)
+                self._caches.add(host.index, files.got)
 
-    async def _complete(self, run: Run, key: str, order: Order, opts: Any) -> Plan:  # noqa: ANN401 - the master's answer
+    async def _complete(self, run: Run, key: str, request: StateRequest, opts: Any) -> StatePlan:  # noqa: ANN401 - the master's answer
         """Make a run to its end, and return its plan. Every turn brings it a step further, or ends it."""
         while True:
             plan = self._find(run, key)
@@ -107,11 +107,11 @@ class Planner:
                 async with self._lead:
                     plan = self._find(run, key)
                     if plan is None:
-                        return await self._compiled(run, key, order, opts)
+                        return await self._compiled(run, key, request, opts)
             if await self._follow(run, plan):
                 return plan
 
-    def _find(self, run: Run, key: str) -> Plan | None:
+    def _find(self, run: Run, key: str) -> StatePlan | None:
         """Return a plan that a run can go on with, the latest first."""
         for plan in reversed(self._plans.get(key, ())):
             if (
@@ -123,7 +123,7 @@ class Planner:
                 return plan
         return None
 
-    async def _follow(self, run: Run, plan: Plan) -> bool:
+    async def _follow(self, run: Run, plan: StatePlan) -> bool:
         """Make the rest of a plan's steps; return whether every answer was the plan's."""
         for step in plan.steps[len(run.given) :]:
             await asyncio.sleep(step.pause * run.factor())
@@ -138,15 +138,15 @@ class Planner:
                 return False
         return True
 
-    async def _compiled(self, run: Run, key: str, order: Order, opts: Any) -> Plan:  # noqa: ANN401 - the master's answer
+    async def _compiled(self, run: Run, key: str, request: StateRequest, opts: Any) -> StatePlan:  # noqa: ANN401 - the master's answer
         """Have a run compiled, making its requests on the way; keep its plan."""
         host = run.host
         leader = Leader(run)
         end = await self._compiler.compile(
             {
                 "id": host.id,
-                "mods": order.mods,
-                "options": dict(order.options),
+                "mods": request.mods,
+                "options": dict(request.options),
                 "opts": opts,
                 "grains": dict(run.grains),
                 "pillar": dict(run.pillar),

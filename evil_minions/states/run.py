@@ -12,7 +12,7 @@ import salt.payload
 from evil_minions.functions import job
 from evil_minions.functions.call import Host
 from evil_minions.inventory.target import Target
-from evil_minions.states.plan import MISSING, Plan, Step, shape
+from evil_minions.states.plan import MISSING, StatePlan, Step, shape
 
 if TYPE_CHECKING:
     import random
@@ -135,10 +135,10 @@ class Leader:
             self._ready.clear()
         return await self._run.fetch(step, wanted=bool(message["wanted"]))
 
-    def plan(self, end: Mapping[str, Any]) -> Plan:
+    def plan(self, end: Mapping[str, Any]) -> StatePlan:
         """Return the plan of a run that has ended so."""
         run = self._run
-        return Plan(
+        return StatePlan(
             steps=tuple(self._steps),
             grains={name: run.grains.get(name, MISSING) for name in end["grains"]},
             pillar={name: run.pillar.get(name, MISSING) for name in end["pillar"]},

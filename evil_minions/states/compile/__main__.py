@@ -26,8 +26,8 @@ from evil_minions.states.compile import client, templates
 from evil_minions.states.compile.fetching import World
 from evil_minions.states.compile.library import Library
 from evil_minions.states.compile.line import Line
-from evil_minions.states.compile.looks import Looks, Options
 from evil_minions.states.compile.machine import HighState, Run
+from evil_minions.states.compile.tracked import Options, TrackedMapping
 
 _PR_SET_PDEATHSIG: Final = 1
 _COMPILE_ERROR: Final = 1
@@ -60,7 +60,7 @@ class Session:
     def run(self, order: dict[str, Any]) -> dict[str, Any]:
         """Compile one run, and return its outcome."""
         options = order["options"]
-        grains, pillar = Looks(order["grains"]), Looks(order["pillar"])
+        grains, pillar = TrackedMapping(order["grains"]), TrackedMapping(order["pillar"])
         opts = copy.deepcopy(dict(self._opts))
         opts.update(id=order["id"], grains=order["grains"], pillar=order["pillar"], __master_opts__=order["opts"])
         opts = salt.utils.state.get_sls_opts(opts, **options)

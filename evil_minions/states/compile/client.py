@@ -68,8 +68,8 @@ class FileClient(salt.fileclient.RemoteClient):  # type: ignore[misc] # Salt has
         dest: str = "",
         makedirs: bool = False,  # noqa: ARG002, FBT001, FBT002 - Salt's signature
         saltenv: str = "base",
-        gzip: Any = None,  # noqa: ANN401, ARG002
-        cachedir: str | None = None,  # noqa: ARG002
+        gzip: Any = None,  # noqa: ANN401, ARG002 - the signature of Salt's client
+        cachedir: str | None = None,  # noqa: ARG002 - the signature of Salt's client
     ) -> Any:  # noqa: ANN401 - a path or False
         """Have the minion fetch a file, and return where this process has it."""
         return self.deliver(path, saltenv, dest or "", wanted=True) or False

@@ -9,13 +9,13 @@ import salt.utils.data
 import salt.utils.dictupdate
 from salt.exceptions import SaltRenderError
 
-from evil_minions.functions import FUNCTIONS
-from evil_minions.functions.cmd import execute
+from evil_minions.functions.modules.cmd import execute
+from evil_minions.functions.table import FUNCTIONS
 
 if TYPE_CHECKING:
     from evil_minions.states.compile.client import FileClient
     from evil_minions.states.compile.line import Line
-    from evil_minions.states.compile.looks import Looks, Options
+    from evil_minions.states.compile.tracked import Options, TrackedMapping
 
 _DELIMITER = ":"
 
@@ -23,7 +23,9 @@ _DELIMITER = ":"
 class Library(Mapping[str, Callable[..., Any]]):
     """The functions of one run, by their names; `salt['grains.get']` and `salt.grains.get` are the same."""
 
-    def __init__(self, grains: Looks, pillar: Looks, options: Options, client: FileClient, line: Line) -> None:
+    def __init__(
+        self, grains: TrackedMapping, pillar: TrackedMapping, options: Options, client: FileClient, line: Line
+    ) -> None:
         """Begin with what the run is about."""
         self.grains = grains
         self.pillar = pillar
@@ -104,26 +106,26 @@ class Library(Mapping[str, Callable[..., Any]]):
             raise SaltRenderError(str(answer["error"]))
         return answer["value"]
 
-    def _grain(self, key: str, default: Any = "", delimiter: str = _DELIMITER, **_more: Any) -> Any:  # noqa: ANN401
+    def _grain(self, key: str, default: Any = "", delimiter: str = _DELIMITER, **_more: Any) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
         """Return a grain."""
         return salt.utils.data.traverse_dict_and_list(self.grains.see(key, delimiter), key, default, delimiter)
 
     def _pillar(
         self,
         key: str,
-        default: Any = "",  # noqa: ANN401
+        default: Any = "",  # noqa: ANN401 - Salt's signature: a template gives and takes anything
         merge: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-        merge_nested_lists: Any = None,  # noqa: ANN401, ARG002
+        merge_nested_lists: Any = None,  # noqa: ANN401, ARG002 - Salt's signature: a template gives and takes anything
         delimiter: str = _DELIMITER,
-        **_more: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
+        **_more: Any,  # noqa: ANN401 - Salt's signature: a template gives and takes anything
+    ) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
         """Return a part of the pillar."""
         found = salt.utils.data.traverse_dict_and_list(self.pillar.see(key, delimiter), key, default, delimiter)
         if merge and isinstance(default, Mapping) and isinstance(found, Mapping):
             return salt.utils.dictupdate.merge(dict(default), dict(found))
         return found
 
-    def _config(self, key: str, default: Any = "", **_more: Any) -> Any:  # noqa: ANN401
+    def _config(self, key: str, default: Any = "", **_more: Any) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
         """Return an option, a grain, or a part of the pillar or of the master's options, the first that there is."""
         if key == "id" or key in self._options:
             return self._options[key]
@@ -139,10 +141,10 @@ class Library(Mapping[str, Callable[..., Any]]):
         self,
         lookup_dict: dict[str, Any],
         grain: str = "os_family",
-        merge: Any = None,  # noqa: ANN401
+        merge: Any = None,  # noqa: ANN401 - Salt's signature: a template gives and takes anything
         default: str = "default",
         base: str | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
         """Return the entry that fits a grain."""
         grains = self.grains.see(grain)
         return salt.utils.data.filter_by(lookup_dict, grain, grains, merge, default, base)
@@ -155,7 +157,7 @@ class Library(Mapping[str, Callable[..., Any]]):
         with open(found, encoding="utf-8") as file:  # noqa: PTH123 - a path of Salt's
             return file.read()
 
-    def _mine(self, tgt: Any, fun: Any, tgt_type: str = "glob", **_more: Any) -> Any:  # noqa: ANN401
+    def _mine(self, tgt: Any, fun: Any, tgt_type: str = "glob", **_more: Any) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
         """Return what minions gave to the mine."""
         return self._line.ask(ask={"cmd": "_mine_get", "tgt": tgt, "fun": fun, "tgt_type": tgt_type})
 

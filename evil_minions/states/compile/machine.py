@@ -150,8 +150,8 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
         self,
         low: dict[str, Any],
         chunks: Any = None,  # noqa: ANN401, ARG002 - Salt's signature
-        running: Any = None,  # noqa: ANN401, ARG002
-        retries: int = 1,  # noqa: ARG002
+        running: Any = None,  # noqa: ANN401, ARG002 - the signature of Salt's compiler
+        retries: int = 1,  # noqa: ARG002 - the signature of Salt's compiler
     ) -> dict[str, Any]:
         """Return the result of one state."""
         number = getattr(self, _RAN)

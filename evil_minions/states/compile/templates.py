@@ -13,14 +13,14 @@ from jinja2 import filters, nodes
 from salt.exceptions import SaltRenderError
 from salt.utils.decorators.jinja import JinjaFilter, JinjaGlobal, JinjaTest
 
-from evil_minions.states.compile.looks import Looks
+from evil_minions.states.compile.tracked import TrackedMapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from evil_minions.states.compile.client import FileClient
     from evil_minions.states.compile.library import Library
-    from evil_minions.states.compile.looks import Options
+    from evil_minions.states.compile.tracked import Options
 
 DATA: Final = ("yaml", "json", "yamlex", "json5", "hjson", "toml", "msgpack")
 """Renderers that only read."""
@@ -130,7 +130,7 @@ def watch() -> None:
 
 def _seen(value: Any) -> Any:  # noqa: ANN401 - any argument
     """Return a value, all of it if it is looked at by its parts."""
-    return dict(value.see_all()) if isinstance(value, Looks) else value
+    return dict(value.see_all()) if isinstance(value, TrackedMapping) else value
 
 
 def data_renderers(rend: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:

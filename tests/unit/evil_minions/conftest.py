@@ -254,13 +254,13 @@ class FakeHost:
         self.asked.append("_pillar")
         return override or {}
 
-    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Note what is asked."""
         self.asked += [load["cmd"] for load in loads]
         self.loads += loads
         return [self.answers.pop(0) for _ in loads] if self.answers else []
 
-    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
         """Note what is asked, one by one."""
         answer: Any = None
         try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 from evil_minions.__main__ import parser
 
-COMMANDS = ("run", "record", "status", "stop", "scale", "kill", "revive", "partition", "heal", "behave", "behaviours")
+COMMANDS = next(action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

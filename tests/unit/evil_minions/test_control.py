@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -34,14 +35,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SECONDS = 300.0
-COUNTS = (
-    "minions connected authenticated ready pending rejected denied dead partitioned executing expected".split()  # noqa: SIM905
-)
+COUNTS = [field.name for field in fields(Status) if field.type == "int"]
 
 
 def worker(**values: object) -> dict[str, Any]:
     """Return the status of a worker."""
-    plain: dict[str, Any] = dict.fromkeys((*COUNTS, "pid"), 1)
+    plain: dict[str, Any] = dict.fromkeys((*COUNTS, "minions", "pid"), 1)
     return {**plain, "rss_kb": 300, "base_rss_kb": 100, "cpu_s": 0.5, "counters": Counters().as_dict(), **values}
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +21,7 @@ from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+    from types import FrameType
 
     from evil_minions.minion.minion import Minion
 
@@ -372,3 +375,40 @@ def test_scaled_up_minions_behave_too(
     assert fleet.returns(jid) == []
     assert fleet.set.scale(1) == 4
     assert fleet.set.counts()["minions"] == 1
+
+
+@pytest.mark.parametrize("behaviour", ["plain", "slow-tail"])
+def test_a_publication_enters_no_room_twice(
+    make: Callable[..., SmallFleet],
+    clock: Any,  # noqa: ANN401 - a fixture
+    master: Any,  # noqa: ANN401 - a fixture
+    root: Path,
+    behaviour: str,
+) -> None:
+    """From a publication to its return a minion asks each other room once; values that they gave are only looked at."""
+    fleet = make(behaviour)
+    minion = fleet.minions[0]
+    assert fleet.shared.keys.master.accepts(master.public)
+    minion.aes = master.aes
+    load = {"fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob", "jid": "1", "ret": ""}
+    frame = master.publish(load, 1)
+    package = root / "evil_minions"
+    values = {package / "behaviour" / f"{name}.py" for name in ("plan", "reply", "sequel", "delay")}
+    entered: list[str] = []
+
+    def note(frame: FrameType, event: str, _arg: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(package) and path not in values:
+            room, *inside = path.relative_to(package).parts
+            if inside and room not in {"minion", "samples"} and entered[-1:] != [room]:
+                entered.append(room)
+
+    sys.setprofile(note)
+    try:
+        minion.on_publication(frame)
+        clock.advance(200)
+    finally:
+        sys.setprofile(None)
+    assert fleet.returns("1")
+    page = (root / "docs" / "architecture.md").read_text()
+    assert ["minion", *entered] == re.findall(r"^\| \d \| (\w+) \|", page, re.MULTILINE)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.functions import mine
+from evil_minions.functions import modules
+from evil_minions.functions.modules import mine
+from evil_minions.functions.table import FUNCTIONS
 from evil_minions.functions.tree import STATES_FILE, load_states, make_states
 from evil_minions.minion.traffic import Traffic
 from evil_minions.protocol import loads
@@ -182,3 +186,13 @@ def test_recorded_events_come_once(host: Host) -> None:
     grains = {"id": "web1", "host": "web1", "ipv4": [], "ipv6": [], "hwaddr_interfaces": {}}
     recording = Recording("web1", "3008.5", "", grains, (), (Event(0.0, "hello/web1", 1),))
     assert sent(host, 0.0, Replay(recording, 1, Pace())) == [(f"hello/{host.id}", 1)]
+
+
+def test_every_module_of_functions_is_found() -> None:
+    """A module in the folder is all that a function needs: the table has it under the name of a module of Salt's."""
+    files = {path.stem for path in Path(modules.__path__[0]).glob("[a-z]*.py")}
+    assert "test" in files
+    for name in files:
+        found = importlib.import_module(f"{modules.__name__}.{name}").FUNCTIONS
+        assert found
+        assert found.items() <= FUNCTIONS.items()

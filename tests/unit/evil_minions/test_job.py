@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.functions import FUNCTIONS, cmd, fileserver, job
+from evil_minions.functions import fileserver, job
 from evil_minions.functions.call import Call
+from evil_minions.functions.modules import cmd
+from evil_minions.functions.table import FUNCTIONS
 from evil_minions.functions.tree import load_states
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from tests.unit.evil_minions.conftest import FakePlanner
@@ -97,11 +99,11 @@ class Host:
         assert jid
         return None
 
-    async def converse(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - any answer
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - any answer
         """Note the first question."""
         self.asked.append(questions.send(None)["cmd"])
 
-    async def errands(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Note what is asked."""
         self.asked += [load["cmd"] for load in loads]
         return []

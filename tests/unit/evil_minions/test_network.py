@@ -14,9 +14,9 @@ import pytest
 from evil_minions.assignments import Assignment
 from evil_minions.errors import UsageError
 from evil_minions.fleet.minionset import placed
-from evil_minions.network.atlas import Atlas
 from evil_minions.network.connection import Connection
 from evil_minions.network.flow import Lane
+from evil_minions.network.networkmap import NetworkMap
 from evil_minions.network.partition import Partition
 from evil_minions.network.path import NetworkPath, Region
 from evil_minions.network.poller import Poller
@@ -313,14 +313,14 @@ def test_cut_off_and_far_away(clock: Clock) -> None:
     """A minion behind a network has it before, during and after a partition."""
     kind = TRANSPORTS["tcp"].request_wire
     near = Endpoint(cast("asyncio.AbstractEventLoop", clock), ("127.0.0.1", 1), kind, Counters())
-    atlas, partition = Atlas(), Partition()
+    networks, partition = NetworkMap(), Partition()
     path = NetworkPath(80.0)
-    atlas.place(3, path)
-    far = atlas.side(3, near)
-    assert atlas.side(4, near) is near
-    assert far is atlas.side(3, near)
+    networks.place(3, path)
+    far = networks.side(3, near)
+    assert networks.side(4, near) is near
+    assert far is networks.side(3, near)
     assert (far.path, far.base, far.buffer) == (path, near, near.buffer)
     partition.cut.add(3)
     assert partition.side(3, far).base is near
-    atlas.place(3, None)
-    assert atlas.side(3, near) is near
+    networks.place(3, None)
+    assert networks.side(3, near) is near

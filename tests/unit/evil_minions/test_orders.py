@@ -12,7 +12,7 @@ from evil_minions.assignments import share_of
 from evil_minions.errors import ControlError
 from evil_minions.fleet.selection import Selection
 from evil_minions.network.link import Link
-from evil_minions.network.partition import DarkWire, Partition
+from evil_minions.network.partition import Partition, SilentWire
 from evil_minions.network.wire import Endpoint, Wire
 from evil_minions.rng import SeededRandom, portion, ranked, stream
 
@@ -193,7 +193,7 @@ def test_new_connections_hang_in_a_partition(link: Telephone, clock: Any) -> Non
     network.cut.add(0)
     network.sever(0, link)
     link.reconnect()
-    assert isinstance(link._wire, DarkWire)
+    assert isinstance(link._wire, SilentWire)
     assert not link.linked
     assert not socket.ended, "the master would hear of the end"
     clock.advance(4.0)

@@ -14,7 +14,7 @@ from evil_minions.fleet import catalogue
 from evil_minions.functions import job
 from evil_minions.recording import adapt, recording, replay
 from evil_minions.recording.recording import Answer, Event, Recording
-from evil_minions.recording.replay import Pace, Replay, Step, plan, steps
+from evil_minions.recording.replay import Pace, Replay, Step, steps, timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,11 +83,11 @@ def test_other_returns_have_no_steps(value: object) -> None:
 def test_times_without_chance_are_the_recorded_ones() -> None:
     """At slowdown 1 and without jitter everything takes what it took; twice as slow, twice as long."""
     rng = random.Random(1)  # noqa: S311 - no secret
-    exact = plan(STATES, steps(RUN), Pace(1.0, 0.0), rng)
+    exact = timing(STATES, steps(RUN), Pace(1.0, 0.0), rng)
     assert exact.seconds == pytest.approx(2.0)
     assert exact.events == pytest.approx((1.0,))
     assert [time for state in exact.states for time in state] == pytest.approx([0.0, 0.1, 0.35, 0.5])
-    slow = plan(STATES, steps(RUN), Pace(2.0, 0.0), rng)
+    slow = timing(STATES, steps(RUN), Pace(2.0, 0.0), rng)
     assert slow.seconds == pytest.approx(4.0)
     assert slow.events == pytest.approx((2.0,))
     assert [time for state in slow.states for time in state] == pytest.approx([0.0, 0.2, 0.7, 1.0])
@@ -96,7 +96,7 @@ def test_times_without_chance_are_the_recorded_ones() -> None:
 def test_times_by_chance_are_spread_around_the_recorded_ones() -> None:
     """The medians of a thousand minions are the recorded times, and the spread is the one asked for."""
     rng = random.Random(1)  # noqa: S311 - no secret
-    plans = [plan(STATES, steps(RUN), Pace(1.0, 0.1), rng) for _ in range(1000)]
+    plans = [timing(STATES, steps(RUN), Pace(1.0, 0.1), rng) for _ in range(1000)]
     assert statistics.median(each.seconds for each in plans) == pytest.approx(2.0, rel=0.02)
     assert statistics.median(each.states[1][1] for each in plans) == pytest.approx(0.5, rel=0.02)
     spread = statistics.stdev(each.states[1][1] for each in plans) / 0.5
@@ -186,7 +186,7 @@ def test_events_without_a_job_come_after_the_start(host: Host) -> None:
 def test_times_of_states_are_those_of_this_run(host: Host) -> None:
     """Durations are the planned ones, and each start follows the one before."""
     recorded = replay._Recorded(STATES, adapt.Adapter(GRAINS))
-    times = plan(STATES, recorded.run, Pace(1.0, 0.0), random.Random(1))  # noqa: S311 - no secret
+    times = timing(STATES, recorded.run, Pace(1.0, 0.0), random.Random(1))  # noqa: S311 - no secret
     value = replay._timed(recorded, times, adapt.own(host.grains(), ""))
     assert value["test_|-b_|-b_|-nop"]["duration"] == 500.0
     again = steps(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evil_minions.functions.cmd import NOT_FOUND, Printed, execute
+from evil_minions.functions.modules.cmd import NOT_FOUND, Printed, execute
 from harness.scenarios import scenario as scenarios
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from evil_minions.errors import CompilerError
 from evil_minions.functions.call import Call
+from evil_minions.states.caches import NOTHING, Caches
 from evil_minions.states.compiler import Compiler
-from evil_minions.states.holdings import NOTHING, Holdings
 from evil_minions.states.planner import Planner
 from tests.unit.evil_minions.conftest import FakeHost
 
@@ -93,7 +93,7 @@ class StateHost(FakeHost):
         """Return the pillar."""
         return {**self.given, **(override or {})}
 
-    async def errands(self, loads: Any) -> list[Any]:  # noqa: ANN401 - loads
+    async def ask_all(self, loads: Any) -> list[Any]:  # noqa: ANN401 - loads
         """Ask several things."""
         return [await self.master.answer(load) for load in loads]
 
@@ -113,7 +113,7 @@ def run(folder: Path, scenario: Callable[[Planner], Any], *, keep: bool = True) 
     """Run a scenario with a planner and its compiling process."""
 
     async def bounded() -> Any:  # noqa: ANN401
-        planner = Planner(Compiler(folder), Holdings(keep=keep))
+        planner = Planner(Compiler(folder), Caches(keep=keep))
         try:
             return await asyncio.wait_for(scenario(planner), SECONDS)
         finally:
@@ -288,11 +288,11 @@ def test_compiler_that_ends(tmp_path: Path) -> None:
 
 def test_holdings_are_shared() -> None:
     """Minions that have the same have it once; a newer version replaces the older one."""
-    holdings = Holdings()
+    caches = Caches()
     for index in range(100):
-        holdings.add(index, [("cache", "base", "a", "1"), ("cache", "base", "b", "1")])
-    assert len({id(holdings.of(index)) for index in range(100)}) == 1
-    holdings.add(5, [("cache", "base", "a", "2")])
-    assert holdings.of(5) == {("cache", "base", "a", "2"), ("cache", "base", "b", "1")}
-    assert holdings.of(6) == {("cache", "base", "a", "1"), ("cache", "base", "b", "1")}
-    assert holdings.of(200) is NOTHING
+        caches.add(index, [("cache", "base", "a", "1"), ("cache", "base", "b", "1")])
+    assert len({id(caches.of(index)) for index in range(100)}) == 1
+    caches.add(5, [("cache", "base", "a", "2")])
+    assert caches.of(5) == {("cache", "base", "a", "2"), ("cache", "base", "b", "1")}
+    assert caches.of(6) == {("cache", "base", "a", "1"), ("cache", "base", "b", "1")}
+    assert caches.of(200) is NOTHING

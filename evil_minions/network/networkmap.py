@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from evil_minions.network.wire import Endpoint
 
 
-class Atlas:
-    """The networks of a worker's minions; those without one are beside their master."""
+class NetworkMap:
+    """The networks of a worker's minions; those without one are beside the master."""
 
     def __init__(self) -> None:
         """Begin with everybody beside the master."""

@@ -1,6 +1,6 @@
-"""What templates look at: mappings that remember which of their values somebody has seen.
+"""Mappings that templates read, and that note which of their values were read.
 
-They are no dictionaries on purpose: what reads dictionaries in C would read them unseen.
+They are no dictionaries on purpose: code in C would read a dictionary without a note.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 _HIDDEN: Final = "\0"
 
 
-class Looks(Mapping[str, Any]):
+class TrackedMapping(Mapping[str, Any]):
     """A mapping, and the names that were looked at, found or not."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -62,10 +62,10 @@ class Looks(Mapping[str, Any]):
         return self._values
 
 
-class Options(Looks):
+class Options(TrackedMapping):
     """A minion's options, whose grains, pillar and id are looked at as such."""
 
-    def __init__(self, values: Mapping[str, Any], grains: Looks, pillar: Looks) -> None:
+    def __init__(self, values: Mapping[str, Any], grains: TrackedMapping, pillar: TrackedMapping) -> None:
         """Begin with nothing looked at."""
         super().__init__(values)
         self._grains = grains

@@ -38,7 +38,7 @@ async def _run(call: Call, name: str, args: Any, keywords: Any) -> Any:  # noqa:
 
 async def _store(call: Call, load: dict[str, Any]) -> bool:
     """Send something to the mine, as a minion does it from its job."""
-    await call.host.errands([{**load, "id": call.host.id}])
+    await call.host.ask_all([{**load, "id": call.host.id}])
     await asyncio.sleep(_SETTLE_SECONDS)
     return True
 
@@ -81,7 +81,7 @@ async def get(tgt: Any, fun: Any, tgt_type: str = "glob", exclude_minion: bool =
     """Ask the master for what minions gave to the mine."""
     host = CURRENT.get().host
     load = {"cmd": "_mine_get", "id": host.id, "tgt": tgt, "fun": fun, "tgt_type": tgt_type}
-    (found,) = await host.errands([load])
+    (found,) = await host.ask_all([load])
     if exclude_minion and host.id in found:
         del found[host.id]
     return found

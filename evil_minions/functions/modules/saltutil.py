@@ -68,10 +68,10 @@ def kill_all_jobs() -> list[str]:
 
 async def sync_all(
     saltenv: Any = None,  # noqa: ANN401 - Salt's signature
-    refresh: bool = True,  # noqa: FBT001, FBT002
-    extmod_whitelist: Any = None,  # noqa: ANN401, ARG001
-    extmod_blacklist: Any = None,  # noqa: ANN401, ARG001
-    clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002
+    refresh: bool = True,  # noqa: FBT001, FBT002 - Salt's signature
+    extmod_whitelist: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    extmod_blacklist: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
 ) -> dict[str, list[str]]:
     """Fetch the master's own modules of every kind, and refresh the pillar."""
     host = CURRENT.get().host
@@ -91,10 +91,10 @@ def _sync(kind: str) -> Callable[..., Any]:
 
     async def sync(
         saltenv: Any = None,  # noqa: ANN401 - Salt's signature
-        refresh: bool = True,  # noqa: FBT001, FBT002
-        extmod_whitelist: Any = None,  # noqa: ANN401, ARG001
-        extmod_blacklist: Any = None,  # noqa: ANN401, ARG001
-        clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002
+        refresh: bool = True,  # noqa: FBT001, FBT002 - Salt's signature
+        extmod_whitelist: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+        extmod_blacklist: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+        clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
     ) -> list[str]:
         host = CURRENT.get().host
         found = await host.planner.synchronise(host, [kind], _saltenvs(saltenv))

@@ -14,8 +14,8 @@ async def items(
     *args: str,
     pillar: dict[str, Any] | None = None,
     pillar_enc: str | None = None,  # noqa: ARG001 - Salt's signature
-    pillarenv: str | None = None,  # noqa: ARG001
-    saltenv: str | None = None,  # noqa: ARG001
+    pillarenv: str | None = None,  # noqa: ARG001 - Salt's signature
+    saltenv: str | None = None,  # noqa: ARG001 - Salt's signature
     unmask: bool | None = None,
 ) -> Any:  # noqa: ANN401 - a pillar
     """Return a freshly compiled pillar, masked as Salt 3008 does unless `unmask`; with names only those parts of it."""

@@ -70,11 +70,11 @@ async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:
 
 async def ask_master(call: Call, modules: list[str], *, highstate: bool) -> None:
     """Ask the master for what a state run needs: options, pillar, for a highstate the top file, and state files."""
-    await call.host.errands([{"cmd": "_master_opts"}])
+    await call.host.ask_all([{"cmd": "_master_opts"}])
     await call.host.fetch_pillar()
     if highstate:
-        await call.host.errands([*fileserver.top(call.host), *fileserver.modules()])
-    await call.host.errands(fileserver.states(modules))
+        await call.host.ask_all([*fileserver.top(call.host), *fileserver.modules()])
+    await call.host.ask_all(fileserver.states(modules))
 
 
 def conflicts(call: Call) -> list[str]:

@@ -46,7 +46,7 @@ def _fetch(path: str, saltenv: str) -> Generator[Mapping[str, Any], Any, bytes |
 async def _content(path: str, saltenv: str | None) -> bytes | None:
     """Return a file of the master, None if it has none of that name."""
     where, env = _split(path, saltenv)
-    content: bytes | None = await CURRENT.get().host.converse(_fetch(where, env))
+    content: bytes | None = await CURRENT.get().host.ask_in_turn(_fetch(where, env))
     return content
 
 
@@ -54,8 +54,8 @@ async def cache_file(
     path: str,
     saltenv: str | None = None,
     source_hash: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
-    verify_ssl: bool = True,  # noqa: ARG001, FBT001, FBT002
-    use_etag: bool = False,  # noqa: ARG001, FBT001, FBT002
+    verify_ssl: bool = True,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
+    use_etag: bool = False,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
 ) -> str | bool:
     """Fetch a file; return where a minion would keep it."""
     where, env = _split(path, saltenv)
@@ -79,15 +79,15 @@ async def get_file(
     path: str,
     dest: str,
     saltenv: str | None = None,
-    makedirs: bool = False,  # noqa: ARG001, FBT001, FBT002
-    template: Any = None,  # noqa: ANN401, ARG001
-    gzip: Any = None,  # noqa: ANN401, ARG001
-    **kwargs: Any,  # noqa: ANN401, ARG001
+    makedirs: bool = False,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
+    template: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    gzip: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    **kwargs: Any,  # noqa: ANN401, ARG001 - Salt's signature
 ) -> str:
     """Fetch a file to a place of the minion, which doesn't get it: nothing of a master is written here."""
     where, env = _split(path, saltenv)
     # Salt asks once to know whether the file is there, then its file client does
-    (found,) = await CURRENT.get().host.errands([{"path": where, "saltenv": env, "cmd": "_file_hash"}])
+    (found,) = await CURRENT.get().host.ask_all([{"path": where, "saltenv": env, "cmd": "_file_hash"}])
     if not found or await _content(path, saltenv) is None:
         return ""
     return posixpath.join(dest, posixpath.basename(where)) if dest.endswith("/") else dest
@@ -96,13 +96,13 @@ async def get_file(
 async def hash_file(path: str, saltenv: str | None = None) -> Any:  # noqa: ANN401 - the master's answer
     """Return the hash of a file."""
     where, env = _split(path, saltenv)
-    return (await CURRENT.get().host.errands([{"path": where, "saltenv": env, "cmd": "_file_hash"}]))[0]
+    return (await CURRENT.get().host.ask_all([{"path": where, "saltenv": env, "cmd": "_file_hash"}]))[0]
 
 
 async def _listed(command: str, saltenv: str | None, prefix: str) -> Any:  # noqa: ANN401 - the master's answer
     """Ask for a list of the file server."""
     load = {"saltenv": saltenv or "base", "prefix": prefix, "cmd": command}
-    return (await CURRENT.get().host.errands([load]))[0]
+    return (await CURRENT.get().host.ask_all([load]))[0]
 
 
 async def list_master(saltenv: str | None = None, prefix: str = "") -> Any:  # noqa: ANN401 - the master's answer
@@ -122,7 +122,7 @@ async def list_master_symlinks(saltenv: str | None = None, prefix: str = "") -> 
 
 async def envs() -> Any:  # noqa: ANN401 - the master's answer
     """Return the environments of the master's file server."""
-    return (await CURRENT.get().host.errands([{"cmd": "_file_envs"}]))[0]
+    return (await CURRENT.get().host.ask_all([{"cmd": "_file_envs"}]))[0]
 
 
 FUNCTIONS: Final = {

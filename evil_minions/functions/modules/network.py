@@ -32,9 +32,9 @@ def _of(interface: Any, version: int, *, loopback: bool) -> list[str]:  # noqa: 
 
 def ip_addrs(
     interface: Any = None,  # noqa: ANN401 - Salt's signature
-    include_loopback: bool = False,  # noqa: FBT001, FBT002
+    include_loopback: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
     cidr: str | None = None,
-    type: str | None = None,  # noqa: A002
+    type: str | None = None,  # noqa: A002 - Salt's signature
 ) -> list[str]:
     """Return the IPv4 addresses."""
     found = [ipaddress.ip_address(text) for text in _of(interface, 4, loopback=include_loopback)]
@@ -47,7 +47,7 @@ def ip_addrs(
 
 def ip_addrs6(
     interface: Any = None,  # noqa: ANN401 - Salt's signature
-    include_loopback: bool = False,  # noqa: FBT001, FBT002
+    include_loopback: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
     cidr: str | None = None,
 ) -> list[str]:
     """Return the IPv6 addresses."""

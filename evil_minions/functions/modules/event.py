@@ -24,13 +24,13 @@ def fire(data: Mapping[str, Any], tag: str) -> bool:
 
 def send(
     tag: str,
-    data: Any = None,  # noqa: ANN401
-    preload: Any = None,  # noqa: ANN401, ARG001
-    with_env: Any = False,  # noqa: ANN401, FBT002
-    with_grains: Any = False,  # noqa: ANN401, FBT002
-    with_pillar: Any = False,  # noqa: ANN401, FBT002
-    with_env_opts: Any = False,  # noqa: ANN401, FBT002
-    **kwargs: Any,  # noqa: ANN401
+    data: Any = None,  # noqa: ANN401 - Salt's signature
+    preload: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    with_env: Any = False,  # noqa: ANN401, FBT002 - Salt's signature
+    with_grains: Any = False,  # noqa: ANN401, FBT002 - Salt's signature
+    with_pillar: Any = False,  # noqa: ANN401, FBT002 - Salt's signature
+    with_env_opts: Any = False,  # noqa: ANN401, FBT002 - Salt's signature
+    **kwargs: Any,  # noqa: ANN401 - Salt's signature
 ) -> bool:
     """Send an event to the master, with whatever of grains, pillar and keywords is asked for."""
     host = CURRENT.get().host

@@ -1,6 +1,6 @@
 """The modules `status`, `disk`, `pkg` and `service`: a small server as it is on any day.
 
-What it has is in `data/machine.json`; what changes from moment to moment changes by chance.
+What it has is in `data/machine.json`; what changes all the time is random.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from evil_minions.functions.registry import Function
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MACHINE: Final[dict[str, Any]] = json.loads((Path(__file__).parent.parent / "data" / "machine.json").read_text())
+_FILE: Final = Path(__file__).parent.parent.parent / "data" / "machine.json"
+_MACHINE: Final[dict[str, Any]] = json.loads(_FILE.read_text())
 _DAY: Final = 86400
 _KB: Final = 1024
 
@@ -73,9 +74,9 @@ def usage(args: Any = None) -> dict[str, dict[str, str]]:  # noqa: ANN401, ARG00
 
 def list_pkgs(
     versions_as_list: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-    removed: bool = False,  # noqa: FBT001, FBT002
-    purge_desired: bool = False,  # noqa: FBT001, FBT002
-    **kwargs: Any,  # noqa: ANN401, ARG001
+    removed: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
+    purge_desired: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
+    **kwargs: Any,  # noqa: ANN401, ARG001 - Salt's signature
 ) -> dict[str, Any]:
     """Return the installed packages with their versions."""
     if removed or purge_desired:

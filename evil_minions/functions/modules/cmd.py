@@ -34,12 +34,12 @@ def _exit(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG0
     return Printed(code=int(words[1]) & 255 if len(words) > 1 and words[1].isdigit() else 0, ends=True)
 
 
-def _echo(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001
+def _echo(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001 - every command has these arguments
     """Print the words."""
     return Printed(" ".join(words[1:]))
 
 
-def _sleep(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001
+def _sleep(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001 - every command has these arguments
     """Take a while."""
     try:
         return Printed(seconds=max(0.0, float(words[1])))

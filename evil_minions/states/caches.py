@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NOTHING: Final[frozenset[Held]] = frozenset()
 
 
-class Holdings:
+class Caches:
     """What each minion has, by its index."""
 
     def __init__(self, *, keep: bool = True) -> None:

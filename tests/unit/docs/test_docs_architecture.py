@@ -1,0 +1,62 @@
+"""The page of the architecture agrees with the code: its picture, its links, its rooms and its list of calls."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import architecture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    """Return the page."""
+    return (root / "docs" / "architecture.md").read_text()
+
+
+def test_picture_is_that_of_the_imports(root: Path) -> None:
+    """The committed picture is what `nox -s architecture` draws today."""
+    command = [sys.executable, "tests/architecture.py", "--check"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_links_lead_somewhere(root: Path, page: str) -> None:
+    """Each link of the page leads to a file or a folder."""
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page)
+    assert len(links) > 20
+    assert [link for link in links if not (root / "docs" / link).exists()] == []
+
+
+def test_every_room_has_its_paragraph(root: Path, page: str) -> None:
+    """Each folder of the packages is linked."""
+    for package in ("evil_minions", "harness"):
+        for room in architecture.rooms(package, root):
+            assert f"(../{package}/{room})" in page, f"{package}/{room}"
+
+
+def test_rooms_of_a_publication(root: Path, page: str) -> None:
+    """The list of calls names each room once, and each call is defined in its room."""
+    rows = re.findall(r"^\| \d \| (\w+) \| ([^|]+) \|", page, re.MULTILINE)
+    rooms = [room for room, _ in rows]
+    assert len(rooms) == len(set(rooms)) == 6
+    for room, calls in rows:
+        source = "\n".join(path.read_text() for path in (root / "evil_minions" / room).rglob("*.py"))
+        for name in re.findall(r"`([\w.]+)`", calls):
+            kind, _, method = name.rpartition(".")
+            assert not kind or f"class {kind}" in source, name
+            assert re.search(rf"def {method}\(", source), name
+
+
+def test_layers() -> None:
+    """Names are in rows above all that they import; what follows from other arrows is left out."""
+    graph = {"a": {"b", "c"}, "b": {"c"}, "c": set[str](), "d": {"c"}}
+    assert architecture.layers(graph) == [["a"], ["b", "d"], ["c"]]
+    assert architecture.arrows(graph) == [("a", "b"), ("b", "c"), ("d", "c")]
