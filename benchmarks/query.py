@@ -32,17 +32,26 @@ QUESTIONS = {
     "filter": "name and OS of the nodes that a filter finds",
     "os": "operating systems of {minions} nodes",
     "jobs": "five fields of {minions} jobs",
+    "sites": "16 fields, 5 grains and 2 mine entries of {minions} nodes",
+    "sorted": "16 fields of {minions} nodes, sorted",
+    "count": "{minions} nodes counted by os,osrelease",
+    "newest": "the usual fields of the newest 50 of {minions} jobs",
     "cache.grains": "beside it: salt-run cache.grains",
     "manage.status": "beside it: salt-run manage.status",
 }
+FIRST_JOB = 20261121000000000000
 # what the queries are compared with, in the place of stock
 SALTS_OWN = ("cache.grains", "manage.status")
-TIME_AIMS, MEMORY_AIMS = {"sixteen": at_most(0.6)}, {"sixteen": at_most(25)}
+TIME_AIMS = {"sixteen": at_most(0.6), "sites": at_most(1.0), "count": at_most(0.4), "newest": at_most(0.5)}
+MEMORY_AIMS = {"sixteen": at_most(25)}
+# of the jobs, the newest have minions and returns: as many as would be read by a query that reads too much
+JOBS_WITH_RETURNS, RETURNS = 200, 500
 TIME = {name: Figure(f"{name}-time", what, "s", aim=TIME_AIMS.get(name)) for name, what in QUESTIONS.items()}
 MEMORY = {
     name: Figure(f"{name}-memory", f"{what}: memory", "MB", "max", MEMORY_AIMS.get(name))
     for name, what in QUESTIONS.items()
 }
+SORTED = Figure("sorted-to-sixteen", "16 fields, sorted / not sorted", "x", aim=at_most(1.3))
 SHARE = {name: Figure(f"sixteen-to-{name}", f"16 fields of {{minions}} nodes / {name}", "x") for name in SALTS_OWN}
 
 
@@ -52,6 +61,8 @@ def run(options: Options) -> dict[Figure, Samples]:
         settings = BedSettings(tree=TREES["patched"], folder=Path(folder), pillar="none", postgres="none", api=False)
         with Bed(settings) as bed:
             fill(bed.master.cache_dir, bed.master.pki_dir, options.minions)
+            add_mines(bed.master.cache_dir, options.minions)
+            add_returns(bed.master.cache_dir, options.minions)
             config = {"config": str(bed.master.config_dir / "master")}
             with Contender("patched", "query", config) as contender:
                 found = interleave({name: partial(_ask, contender, name) for name in QUESTIONS}, options)
@@ -66,6 +77,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             figure: Samples([mine / theirs for mine, theirs in zip(seconds["sixteen"], seconds[name], strict=True)])
             for name, figure in SHARE.items()
         },
+        SORTED: Samples([mine / plain for mine, plain in zip(seconds["sorted"], seconds["sixteen"], strict=True)]),
     }
 
 
@@ -101,24 +113,57 @@ def fill(cache: Path, pki: Path, count: int) -> None:
             "fqdn": f"{minion}.example.com",
             "saltversion": "3008.5",
             "ipv4": ["127.0.0.1", f"10.0.{number // 256}.{number % 256}"],
+            "ec2": {"region": f"region-{number % 4}", "tags": ["a", "b"]},
+            "rack": number % 40,
+            "datacentre": f"dc{number % 3}",
+            "owner": f"team{number % 9}",
             "filling": filling,
         }
         (cache / "grains" / f"{minion}.p").write_bytes(msgpack.packb(grains, use_bin_type=False))
         shutil.copy(pki / "master.pub", pki / "minions" / minion)
-        jid = str(20261121000000000000 + number)
-        digest = hashlib.sha256(jid.encode()).hexdigest()
-        folder = cache / "jobs" / digest[:2] / digest[2:]
+        jid = str(FIRST_JOB + number)
+        folder = job_folder(cache, jid)
         folder.mkdir(parents=True)
         (folder / "jid").write_text(jid, encoding="ascii")
         load = {"jid": jid, "fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob", "user": "root", "ret": ""}
         (folder / ".load.p").write_bytes(msgpack.packb(load, use_bin_type=False))
 
 
+def add_mines(cache: Path, count: int) -> None:
+    """Give the minions two entries of the mine each."""
+    (cache / "mine").mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        mine = {
+            "network.ip_addrs": [f"10.0.{number // 256}.{number % 256}"],
+            "disk.usage": {"/": {"available": str(number), "used": "1"}},
+        }
+        (cache / "mine" / f"minion-{number:05d}.p").write_bytes(msgpack.packb(mine, use_bin_type=False))
+
+
+def add_returns(cache: Path, count: int) -> None:
+    """Give the jobs minions, and the newest of them a return of each."""
+    minions = msgpack.packb([f"minion-{number:05d}" for number in range(RETURNS)], use_bin_type=False)
+    packed = msgpack.packb({"return": True, "retcode": 0, "success": True}, use_bin_type=False)
+    for number in range(count):
+        folder = job_folder(cache, str(FIRST_JOB + number))
+        (folder / ".minions.p").write_bytes(minions)
+        for minion in range(RETURNS if number >= count - JOBS_WITH_RETURNS else 0):
+            made = folder / f"minion-{minion:05d}"
+            made.mkdir()
+            (made / "return.p").write_bytes(packed)
+
+
+def job_folder(cache: Path, jid: str) -> Path:
+    """Return where the local job cache keeps a job."""
+    digest = hashlib.sha256(jid.encode()).hexdigest()
+    return cache / "jobs" / digest[:2] / digest[2:]
+
+
 QUERY = Benchmark(
     name="query",
     about="queries of nodes, systems and jobs beside cache.grains and manage.status",
     run=run,
-    figures=(*TIME.values(), *MEMORY.values(), *SHARE.values()),
+    figures=(*TIME.values(), *MEMORY.values(), *SHARE.values(), SORTED),
     minions=10_000,
     rounds=5,
     minutes=5,

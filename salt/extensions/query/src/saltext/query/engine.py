@@ -100,9 +100,21 @@ class Query:
             field.name for field in self.fields if "live" in field.sources()
         ]
         found = self._meant(context, asked)
-        if self.sort:
-            found = self.sort.sorted(context, found, keep=limit is None)
-        rows, total, full = self._rows(context, found, offset, end, room)
+        if self.sort.asks():
+            found = list(found)
+            if context.live is None:
+                context.ask_live(found)
+        if not self.sort:
+            rows, total, full = self._rows(context, found, offset, end, room)
+        elif limit is None and room is None and not context.live_names:
+            # rows are smaller than what has been read for them
+            rows = self.sort.sorted(found, self._row)
+            rows, total, full = rows[offset:], len(rows), False
+        else:
+            small = saltext.query.order.kept_small
+            whole = saltext.query.order.kept_whole
+            found = self.sort.sorted(found, whole if limit is None else small)
+            rows, total, full = self._rows(context, found, offset, end, room)
         return Page(
             rows,
             total,
@@ -126,6 +138,9 @@ class Query:
             if self.names is not None or self.filter.holds(item) is True:
                 yield item
 
+    def _row(self, item):
+        return [field.cell(item) for field in self.fields]
+
     def _rows(self, context, found, offset, end, room):
         total = 0
         full = False
@@ -134,7 +149,7 @@ class Query:
         asks = bool(context.live_names) and context.live is None
         for item in found:
             if total >= offset and (end is None or total < end) and not full:
-                row = [field.cell(item) for field in self.fields]
+                row = self._row(item)
                 if room is not None and not room(row):
                     full = True
                 elif asks:
@@ -145,7 +160,7 @@ class Query:
             total += 1
         if waiting:
             context.ask_live(waiting)
-            rows = [[field.cell(item) for field in self.fields] for item in waiting]
+            rows = [self._row(item) for item in waiting]
         return rows, total, full
 
     def _narrowed(self, context, found):

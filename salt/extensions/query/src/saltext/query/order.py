@@ -48,30 +48,45 @@ class Order:
     def __bool__(self):
         return bool(self.fields)
 
-    def sorted(self, context, found, keep):
+    def asks(self):
         """
-        Return items in this order.
+        Return whether it takes what minions answer.
+        """
+        return any("live" in field.sources() for field in self.fields)
 
-        :param found: items
-        :param bool keep: whether all of them are shown, so that what has been read of
-            them is needed again
+    def sorted(self, found, made):
         """
-        if any("live" in field.sources() for field in self.fields):
-            found = list(found)
-            if context.live is None:
-                context.ask_live(found)
+        Return what is made of items, in the order of the items.
+
+        :param found: items, in natural order of their names
+        :param callable made: takes an item and returns what to keep of it
+        """
+        fields = self.fields
         decorated = []
         for item in found:
-            decorated.append(([key(field.cell(item)) for field in self.fields], item))
-            if not keep:
-                item.forget()
-        for place in reversed(range(len(self.fields))):
-            turned = self._turned[place]
+            keys = [key(field.cell(item)) for field in fields]
+            decorated.append((keys, made(item)))
+        for place in reversed(range(len(fields))):
             there = [one for one in decorated if one[0][place] is not None]
             gone = [one for one in decorated if one[0][place] is None]
-            there.sort(key=lambda one, at=place: one[0][at], reverse=turned)
+            there.sort(key=lambda one, at=place: one[0][at], reverse=self._turned[place])
             decorated = there + gone
-        return [item for _, item in decorated]
+        return [kept for _, kept in decorated]
+
+
+def kept_whole(item):
+    """
+    Return an item as it is.
+    """
+    return item
+
+
+def kept_small(item):
+    """
+    Return an item without what has been read of it.
+    """
+    item.forget()
+    return item
 
 
 def key(cell):
