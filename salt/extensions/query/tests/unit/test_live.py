@@ -104,6 +104,19 @@ def test_half_of_a_wave(master):
     }
 
 
+def test_many_reasons(master):
+    """
+    They may have numbers in them: an answer has to fit into an event.
+    """
+    for name in names(40):
+        master.key(name)
+    silent = {f"web{number}": f"silent for {number} s" for number in range(40)}
+    with answering({}, left_out=silent, exempt=()):
+        _, live = rows(master, ["mfree"])
+    assert len(live["reasons"]) == 11
+    assert sum(live["reasons"].values()) == live["not_asked"] == 40
+
+
 def test_a_slow_minion_is_not_offline(master):
     for name in names(3):
         master.key(name)

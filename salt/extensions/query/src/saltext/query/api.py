@@ -220,17 +220,21 @@ def fields(opts, what, names=None, caller=None):
     :raises QueryError: if the request is wrong
     """
     itemtype = item_type(opts, what)
-    found = prepare(opts, what, [] if names is None else names)
-    known = [field for field in found.fields if field.loose]
+    prepare(opts, what, names or [])
     if names is None:
-        names = sorted(itemtype.fields, key=saltext.query.natural.key)
+        names = list(itemtype.fields)
         if itemtype.dynamic is not None and opts.get("cachedir"):
             names += _dynamic_names(opts, caller)
-        found = prepare(opts, what, names[:])
-        known = [field for field in found.fields if field.loose]
-    if known and opts.get("cachedir"):
-        _sample(opts, itemtype, known, caller)
-    return Rows({"fields": found.definitions()})
+        names.sort(key=saltext.query.natural.key)
+    known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, _kinds(opts))
+    found = [
+        known.find(name.strip()) or saltext.query.field.UnknownField(name.strip())
+        for name in names
+    ]
+    loose = [field for field in found if field.loose]
+    if loose and opts.get("cachedir"):
+        _sample(opts, itemtype, loose, caller)
+    return Rows({"fields": [field.definition() for field in found]})
 
 
 def _dynamic_names(opts, caller):
@@ -241,8 +245,7 @@ def _dynamic_names(opts, caller):
     except QueryRightsError:
         pillars = False
     context = saltext.query.context.Context(opts, (), 0, asked)
-    found = saltext.query.dynamic.names(context, pillars)
-    return found[: saltext.query.engine.MAX_FIELDS - 100]
+    return saltext.query.dynamic.names(context, pillars)
 
 
 def _sample(opts, itemtype, found, caller):

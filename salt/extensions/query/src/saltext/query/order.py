@@ -69,7 +69,9 @@ class Order:
         for place in reversed(range(len(fields))):
             there = [one for one in decorated if one[0][place] is not None]
             gone = [one for one in decorated if one[0][place] is None]
-            there.sort(key=lambda one, at=place: one[0][at], reverse=self._turned[place])
+            there.sort(
+                key=lambda one, at=place: one[0][at], reverse=self._turned[place]
+            )
             decorated = there + gone
         return [kept for _, kept in decorated]
 

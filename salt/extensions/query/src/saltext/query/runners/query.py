@@ -13,6 +13,7 @@ right to run the runner ``cache.pillar``.
 import saltext.query
 import saltext.query.caller
 from saltext.query.errors import QueryError, QueryTooDearError
+from saltext.query.kinds import PENDING
 
 import salt.payload
 
@@ -21,6 +22,9 @@ _SHARE = 0.8
 
 #: What is to be left of it for the answer, unless an event may carry even less.
 _LEAST = 65536
+
+#: How much larger a value of a minion may be than what stands for it before.
+_ANSWER = 10
 
 #: What an answer takes besides its rows and the definitions.
 _FRAME = 4096
@@ -182,6 +186,8 @@ class _Room:
 
     def __call__(self, row):
         self.left -= len(salt.payload.dumps(row))
+        # what has yet to be asked for
+        self.left -= sum(_ANSWER for status, _ in row if status == PENDING)
         self.is_full = self.is_full or self.left < 0
         return not self.is_full
 
@@ -216,6 +222,11 @@ def fields(what, fields=None):  # pylint: disable=redefined-outer-name
         salt-run query.fields node
         salt-run query.fields node grain.ec2.region,mine.network.ip_addrs
     """
-    return saltext.query.fields(
+    ret = saltext.query.fields(
         __opts__, what, None if fields is None else _names(fields), caller=_caller()
     )
+    if len(salt.payload.dumps(ret)) > _room([what, fields]):
+        raise QueryTooDearError(
+            "Ask for some fields by their names: there are more than can be sent."
+        )
+    return ret

@@ -9,6 +9,7 @@ being offline. Whether they live is asked again by the functions that are exempt
 The option ``query`` of the master has the limits, see :data:`DEFAULTS`.
 """
 
+import collections
 import functools
 import math
 
@@ -20,6 +21,11 @@ from saltext.query.kinds import MISSING_NODATA, MISSING_OFFLINE, MISSING_UNAVAIL
 #: Seconds that a query waits for minions; how many it asks; for how many seconds answers
 #: are used again.
 DEFAULTS = {"live_timeout": 30, "live_limit": 20000, "live_cache": 10}
+
+#: So many reasons are told; they may have numbers in them.
+_MAX_REASONS = 10
+
+_OTHERS = "Other reasons"
 
 _TOO_MANY = "More minions than live_limit allows"
 
@@ -133,10 +139,15 @@ class Live:
                 offline += 1
             elif self._has(minion, MISSING_NODATA):
                 not_asked += 1
-        reasons = {}
-        for minion, reason in self.reasons.items():
-            if self._has(minion, MISSING_NODATA):
-                reasons[reason] = reasons.get(reason, 0) + 1
+        reasons = collections.Counter(
+            reason
+            for minion, reason in self.reasons.items()
+            if self._has(minion, MISSING_NODATA)
+        )
+        told = dict(reasons.most_common(_MAX_REASONS))
+        rest = sum(reasons.values()) - sum(told.values())
+        if rest:
+            told[_OTHERS] = rest
         return {
             "fields": names,
             "answered": len(self.minions) - offline - not_asked,
@@ -144,7 +155,7 @@ class Live:
             "not_asked": not_asked,
             "cached": len(self.cached),
             "age": int(math.ceil(self.age)),
-            "reasons": reasons,
+            "reasons": told,
         }
 
 
