@@ -167,6 +167,7 @@ def test_slow_ones_answer_or_are_refused(engine, monkeypatch):
     else:
         monkeypatch.setattr(saltext.query.regex, "re2", None)
     monkeypatch.setattr(saltext.query.regex, "MAX_SECONDS", 0.01)
+    monkeypatch.setattr(saltext.query.regex, "EACH_SECONDS", 0)
     assert len(_SLOW) >= 200
     refused = answered = 0
     for pattern in _SLOW:
@@ -182,14 +183,15 @@ def test_slow_ones_answer_or_are_refused(engine, monkeypatch):
 
 class _Clock:
     """
-    Each look at it takes a second.
+    Each look at it takes so long.
     """
 
-    def __init__(self):
+    def __init__(self, seconds=1):
         self.now = 0
+        self.seconds = seconds
 
     def __call__(self):
-        self.now += 1
+        self.now += self.seconds
         return self.now
 
 
@@ -203,6 +205,21 @@ def test_patterns_of_one_budget(monkeypatch):
     assert not any(regex.search("a") for regex in regexes[:5])
     with pytest.raises(QueryTooDearError, match="takes too long"):
         regexes[5].search("a")
+
+
+@pytest.mark.parametrize("engine", ("re2", "python"))
+def test_many_quick_searches_are_not_refused(engine, monkeypatch):
+    """
+    A pattern that is quick on each text is so on 200,000 of them.
+    """
+    if engine == "re2":
+        pytest.importorskip("re2")
+    else:
+        monkeypatch.setattr(saltext.query.regex, "re2", None)
+    clock = _Clock(1.5e-6)
+    regex = Regex("zzz$", Budget(clock))
+    assert not any(regex.search("web1.example.com") for _ in range(200_000))
+    assert clock.now > saltext.query.regex.MAX_SECONDS
 
 
 def test_after_a_refusal_the_signal_is_as_before():

@@ -89,6 +89,37 @@ def test_node_statuses(master, connected):
     ]
 
 
+def test_node_online_where_it_cannot_be_told(master):
+    """
+    Somebody is connected from an address that no minion has told: it may be that of any
+    of those whose own address is not.
+    """
+    master.minion("web1", ipv4=["127.0.0.1", "10.0.0.1"])
+    master.minion("web2", ipv4=["10.0.0.2"])
+    seen = {"10.0.0.1", "192.0.2.1"}
+    with patch("salt.utils.network.local_port_tcp", return_value=seen):
+        assert ask(master, "node", ["online"]) == [[(0, True)], [(2, None)]]
+        assert ask(master, "node", ["name"], ["!", ["=", "online", True]]) == []
+    with patch("salt.utils.network.local_port_tcp", return_value={"10.0.0.1"}):
+        assert ask(master, "node", ["online"]) == [[(0, True)], [(0, False)]]
+
+
+def test_usual_fields_of_jobs_read_no_returns(master, opened):
+    """
+    However many minions have returned, a page of jobs takes three files of each.
+    """
+    for number in range(4):
+        folder = job(master, f"2026112109300000000{number}", web1=0, web2=0)
+    usual = saltext.query.item_type({}, "job").usual
+    opened(folder)
+    rows = ask(master, "job", usual, sort="-id", limit=2)
+    assert [row[0] for row in rows] == [
+        (0, "20261121093000000003"),
+        (0, "20261121093000000002"),
+    ]
+    assert opened(folder) == [".load.p", ".minions.p", "jid"]
+
+
 def test_node_all_fields(master, connected):
     master.minion("web1", **GRAINS)
     names = list(saltext.query.item_type({}, "node").fields)

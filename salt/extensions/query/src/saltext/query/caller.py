@@ -42,14 +42,12 @@ class Caller:
 
     name = None
 
-    @staticmethod
-    def check_pillars():
+    def check_pillars(self):
         """
         :raises QueryRightsError: if he may not see pillars
         """
 
-    @staticmethod
-    def check_run(functions, minions):
+    def check_run(self, functions, minions):
         """
         :param list functions: what minions are to run
         :param list minions: their ids

@@ -90,9 +90,10 @@ class _Parser:
         """
         match = _TOKEN.match(self.text, self.at)
         if match is None:
-            if self.text[self.at :].strip():
-                self.start = self.at
-                if self.text[self.at :].lstrip()[0] in "\"'":
+            left = self.text[self.at :]
+            if left.strip():
+                self.start = self.at + len(left) - len(left.lstrip())
+                if left.lstrip()[0] in "\"'":
                     self.fail("close the quote that is opened by")
                 self.fail("take out what means nothing here:")
             self.kind = self.token = None

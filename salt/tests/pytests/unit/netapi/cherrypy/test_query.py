@@ -6,7 +6,6 @@ import pytest
 import salt.netapi.rest_cherrypy.app as app
 from tests.support.mock import MagicMock, patch
 
-
 ANSWER = {"fields": [], "data": []}
 
 

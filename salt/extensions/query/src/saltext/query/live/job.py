@@ -108,13 +108,13 @@ class Asker:
                 timeout=max(1, int(until - self.clock())),
                 listen=True,
             )
-        except _QUEUE_FULL:
-            raise
         except (
             salt.exceptions.SaltClientError,
             salt.exceptions.SaltReqTimeoutError,
             OSError,
         ) as exc:
+            if isinstance(exc, _QUEUE_FULL):
+                raise
             raise _down(exc) from exc
 
     def _follow(self, answers, until):

@@ -160,7 +160,7 @@ class Live:
 
 
 def _settings(context):
-    ret = {**DEFAULTS, **((context.opts.get("query") or {}))}
+    ret = {**DEFAULTS, **(context.opts.get("query") or {})}
     if context.asked is not None:
         ret.update(context.asked.live)
     for name in DEFAULTS:
