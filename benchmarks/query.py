@@ -16,7 +16,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
-from harness.bed.made_up import fill
+from harness.bed.made_up import add_mines, add_returns, fill
 from harness.paths import TREES
 from harness.saltprocess.process import SaltProcess
 
@@ -30,17 +30,23 @@ QUESTIONS = {
     "filter": "name and OS of the nodes that a filter finds",
     "os": "operating systems of {minions} nodes",
     "jobs": "five fields of {minions} jobs",
+    "sites": "16 fields, 5 grains and 2 mine entries of {minions} nodes",
+    "sorted": "16 fields of {minions} nodes, sorted",
+    "count": "{minions} nodes counted by os,osrelease",
+    "newest": "the usual fields of the newest 50 of {minions} jobs",
     "cache.grains": "beside it: salt-run cache.grains",
     "manage.status": "beside it: salt-run manage.status",
 }
 # what the queries are compared with, in the place of stock
 SALTS_OWN = ("cache.grains", "manage.status")
-TIME_AIMS, MEMORY_AIMS = {"sixteen": at_most(0.6)}, {"sixteen": at_most(25)}
+TIME_AIMS = {"sixteen": at_most(0.6), "sites": at_most(1.0), "count": at_most(0.4), "newest": at_most(0.5)}
+MEMORY_AIMS = {"sixteen": at_most(25)}
 TIME = {name: Figure(f"{name}-time", what, "s", aim=TIME_AIMS.get(name)) for name, what in QUESTIONS.items()}
 MEMORY = {
     name: Figure(f"{name}-memory", f"{what}: memory", "MB", "max", MEMORY_AIMS.get(name))
     for name, what in QUESTIONS.items()
 }
+SORTED = Figure("sorted-to-sixteen", "16 fields, sorted / not sorted", "x", aim=at_most(1.3))
 SHARE = {name: Figure(f"sixteen-to-{name}", f"16 fields of {{minions}} nodes / {name}", "x") for name in SALTS_OWN}
 
 
@@ -50,6 +56,8 @@ def run(options: Options) -> dict[Figure, Samples]:
         settings = BedSettings(tree=TREES["patched"], folder=Path(folder), pillar="none", postgres="none", api=None)
         with Bed(settings) as bed:
             fill(bed.master.cache_dir, bed.master.pki_dir, options.minions)
+            add_mines(bed.master.cache_dir, options.minions)
+            add_returns(bed.master.cache_dir, options.minions)
             config = {"config": str(bed.master.config_dir / "master")}
             with SaltProcess("patched", "benchmarks.tasks.query", config) as contender:
                 found = interleave({name: partial(_ask, contender, name) for name in QUESTIONS}, options)
@@ -64,6 +72,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             figure: Samples([mine / theirs for mine, theirs in zip(seconds["sixteen"], seconds[name], strict=True)])
             for name, figure in SHARE.items()
         },
+        SORTED: Samples([mine / plain for mine, plain in zip(seconds["sorted"], seconds["sixteen"], strict=True)]),
     }
 
 
@@ -77,7 +86,7 @@ QUERY = Benchmark(
     name="query",
     about="queries of nodes, systems and jobs beside cache.grains and manage.status",
     run=run,
-    figures=(*TIME.values(), *MEMORY.values(), *SHARE.values()),
+    figures=(*TIME.values(), *MEMORY.values(), *SHARE.values(), SORTED),
     minions=10_000,
     rounds=5,
     minutes=5,

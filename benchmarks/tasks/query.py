@@ -35,14 +35,24 @@ SIXTEEN = [
     "uuid",
     "fqdn",
 ]
+# of a site's own: grains, and entries of the mine
+SITES = [
+    *("grain.ec2.region", "grain.ec2.tags", "grain.rack", "grain.datacentre", "grain.owner"),
+    *("mine.network.ip_addrs", "mine.disk.usage"),
+]
+JOB_FIELDS = ["id", "fun", "user", "tgt", "exp_cnt", "start_ts"]
 QUERIES: dict[str, tuple[str, list[str], Any]] = {
     "sixteen": ("node", SIXTEEN, None),
+    "sites": ("node", [*SIXTEEN, *SITES], None),
     "one": ("node", SIXTEEN, ["|", ["=", "name", "minion-00077"]]),
     "names": ("node", ["name"], None),
     "filter": ("node", ["name", "os"], ["&", ["=~", "name", "7$"], ["=", "os", "Debian"]]),
     "os": ("os", ["name", "node_cnt", "family", "kernel", "releases", "salt_versions"], None),
     "jobs": ("job", ["id", "fun", "user", "tgt", "start_ts"], None),
+    "newest": ("job", JOB_FIELDS, None),
+    "sorted": ("node", SIXTEEN, None),
 }
+MORE: dict[str, dict[str, Any]] = {"newest": {"sort": "-id", "limit": 50}, "sorted": {"sort": "-mtotal,name"}}
 
 
 def prepare(settings: dict[str, Any]) -> Callable[[str], tuple[float, float, float, int]]:
@@ -69,8 +79,10 @@ def _measure(opts: dict[str, Any], name: str) -> tuple[float, float, float, int]
     elif name == "manage.status":
         found = salt.runner.RunnerClient({**opts, "quiet": True}).functions["manage.status"]()
         count = sum(map(len, found.values()))
+    elif name == "count":
+        count = saltext.query.count(opts, "node", ["os", "osrelease"])["counted"]
     else:
-        count = len(saltext.query.items(opts, *QUERIES[name])["data"])
+        count = len(saltext.query.items(opts, *QUERIES[name], **MORE.get(name, {}))["data"])
     return time.perf_counter() - started, time.process_time() - cpu, _memory() - before, count
 
 

@@ -207,7 +207,7 @@ def test_uninstalled(root: Path, wheels: Sequence[Path], tmp_path: Path) -> None
     used = "import saltext.query as q; print(q.fields({}, 'node', ['name'])['fields'][0]['name'])"
     done = subprocess.run([made / "bin" / "python", "-c", used], capture_output=True, text=True, check=True)
     assert done.stdout == "name\n"
-    assert (site / "saltext" / "query" / "query_types" / "__pycache__").is_dir()
+    assert (site / "saltext" / "query" / "types" / "__pycache__").is_dir()
     names = ["-".join(path.name.split("-")[0].split("_")) for path in wheels]
     subprocess.run([made / "bin" / "python", "-m", "pip", "uninstall", "--quiet", "--yes", *names], check=True)
     # pip may leave the folder that extensions share

@@ -2,9 +2,11 @@
 The command ``salt-query``, run as a command.
 """
 
+import csv
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import struct
 import subprocess
@@ -13,6 +15,8 @@ import termios
 
 import pytest
 from conftest import Master
+
+import salt.utils.jid
 
 CODE = "import saltext.query.cli; saltext.query.cli.main()"
 
@@ -28,6 +32,7 @@ def config(tmp_path_factory):
 
     (root / "master").write_text(
         f"root_dir: {root}\npki_dir: /pki\ncachedir: /cache\nuser: {getpass.getuser()}\n"
+        "id: master_master\nnodegroups: {new: L@web2}\ntimeout: 1\n"
     )
     return str(root)
 
@@ -118,6 +123,132 @@ def test_wrong_requests(config, args, word):
     status, printed, told = run(config, *args)
     assert (status, printed) == (64, "")
     assert word in told and "Traceback" not in told
+
+
+def test_blanks_between_names_of_fields(config):
+    assert run(config, "node", "web1", "-o", "name, os , mtotal") == (
+        0,
+        "Node OS     MTotal\nweb1 Debian   1.0G\n",
+        "",
+    )
+
+
+def test_names_that_are_not_there(config):
+    """
+    What is there is shown, what is not is named, and the exit status is 1.
+    """
+    status, printed, told = run(config, "node", "web1", "typo", "-o", "name")
+    assert (status, printed) == (1, "Node\nweb1\n")
+    assert told == "salt-query: no such node: typo\n"
+    assert run(config, "job", "typo")[0] == 1
+
+
+def test_a_cache_that_fails(config, tmp_path):
+    """
+    It is no missing data: one sentence, and an exit status of its own.
+    """
+    other = tmp_path / "etc"
+    other.mkdir()
+    text = (pathlib.Path(config) / "master").read_text()
+    (other / "master").write_text(f"{text}cache: nope\nmaster_job_cache: nope\n")
+    status, printed, told = run(str(other), "node", "-o", "name,os")
+    assert (status, printed) == (69, "")
+    assert told.startswith("salt-query: The master's cache can't be read: ")
+    status, printed, told = run(str(other), "job")
+    assert (status, printed) == (69, "")
+    assert "Correct master_job_cache" in told and "Traceback" not in told
+
+
+def test_a_master_that_is_down(config):
+    status, printed, told = run(config, "node", "-o", "name,alive")
+    assert (status, printed) == (69, "")
+    assert "see whether salt-master runs" in told and "Traceback" not in told
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+def test_somebody_else(config):
+    """
+    Who is not the master's user is told so.
+    """
+    code = f"import os, saltext.query.cli; os.setgid(65534); os.setuid(65534); {CODE}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "-c", config, "node"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(HOME="/"),
+    )
+    assert (done.returncode, done.stdout) == (77, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_jobs_newest_first(config):
+    """
+    So many as people look at, and that there are more is told.
+    """
+    folder = pathlib.Path(config) / "cache" / "jobs"
+    jids = [str(20261121093000000000 + number) for number in range(60)]
+    for jid in jids:
+        path = pathlib.Path(salt.utils.jid.jid_dir(jid, str(folder), "sha256"))
+        path.mkdir(parents=True)
+        (path / "jid").write_text(jid)
+    status, printed, told = run(config, "job", "-o", "id", "--no-headers")
+    assert (status, printed.split()) == (0, jids[:9:-1])
+    assert told == "salt-query: 1 to 50 of 60 items; go on with offset 50\n"
+    status, printed, told = run(config, "job", "-o", "id", "--no-headers", "--all")
+    assert (printed.split(), told) == (jids[::-1], "")
+    _, printed, _ = run(config, "job", "-o", "id", "--sort=id", "--limit=2")
+    assert printed.split()[1:] == jids[:2]
+
+
+def test_sort_and_count(config):
+    _, printed, _ = run(config, "node", "-o", "name", "--sort=-mtotal", "--no-headers")
+    assert printed.split() == ["web10", "web1", "web2"]
+    assert run(config, "node", "--count", "os")[:2] == (
+        0,
+        "OS     Count\nDebian     2\n?          1\n3 items in 2 groups\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "option,names",
+    (
+        (["-G", "os:Debian"], ["web1", "web10"]),
+        (["-C", "web* and not web10"], ["web1", "web2"]),
+        (["-L", "web2,web1,nope"], ["web1", "web2"]),
+        (["-E", "web1.*"], ["web1", "web10"]),
+        (["-S", "10.0.0.0/8"], []),
+        (["-N", "new"], ["web2"]),
+        (["-G", "os:Debian", "-F", "mtotal > 2G"], ["web10"]),
+        (["-G", "os:Debian", "web1"], ["web1"]),
+    ),
+)
+def test_targets(config, option, names):
+    status, printed, told = run(config, "node", "-o", "name", "--no-headers", *option)
+    assert (status, printed.split(), told) == (0, names, "")
+
+
+def test_formats(config):
+    args = ["node", *FIELDS]
+    _, printed, _ = run(config, *args, "--format=csv")
+    assert list(csv.reader(printed.splitlines())) == [
+        ["name", "mtotal", "os"],
+        ["web1", "1024", "Debian"],
+        ["web2", "", ""],
+        ["web10", "10240", "Debian"],
+    ]
+    _, printed, _ = run(config, *args, "--format=jsonl")
+    found = [json.loads(line) for line in printed.splitlines()]
+    assert found[0] == {"name": "web1", "mtotal": 1024, "os": "Debian"}
+    assert found[1]["_missing"] == {"mtotal": "nodata", "os": "nodata"}
+    _, printed, _ = run(config, *args, "--units=m", "web1", "--no-headers")
+    assert printed == "web1 1024 Debian\n"
+
+
+def test_watch(config):
+    args = ["--watch=0.1", "--times=3", "--no-headers"]
+    assert run(config, "node", "web1", "-o", "name", *args) == (0, "web1\n" * 3, "")
+    assert run(config, "node", "--watch=0")[0] == 64
 
 
 def test_filter_and_json(config):

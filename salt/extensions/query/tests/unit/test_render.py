@@ -72,10 +72,17 @@ def test_colours():
 
 def test_narrow():
     """
-    A table that is wider than the terminal becomes a block for each item.
+    In a table that is wider than the terminal the widest columns are broken into lines.
+    If that is not enough, it becomes a block for each item.
     """
     assert lines(RESPONSE, width=41)[0].startswith("Name ")
-    assert lines(RESPONSE, width=40) == [
+    assert lines(RESPONSE, width=38) == [
+        "Name          MTotal Online nope Roles",
+        "web1            4.5G Y      ??   a,b",
+        "web2.example.      ? *      ??   -",
+        "com",
+    ]
+    assert lines(RESPONSE, width=30) == [
         "Name:   web1",
         "MTotal: 4.5G",
         "Online: Y",

@@ -3,6 +3,8 @@ from unittest.mock import MagicMock, patch  # pylint: disable=blacklisted-module
 
 import pytest
 import saltext.query
+import saltext.query.documents
+import saltext.query.output.query as outputter
 import saltext.query.runners.query as query
 from saltext.query.errors import QueryError, QueryTooDearError
 
@@ -51,6 +53,51 @@ def test_20000_rows_arrive_whole(master):
         pages += 1
     assert pages > 1
     assert rows == plain(saltext.query.items(master.opts, "node", fields)["data"])
+
+
+def test_a_table_that_is_cut_says_so(master, capsys, monkeypatch):
+    """
+    20,081 nodes are more than fit: the outputter names what is missing, below the table
+    and for whoever reads only the table.
+    """
+    for number in range(20081):
+        master.key(f"web{20261121000000000000 + number}")
+    ret = plain(query.items("node", ["name", "key_state", "name", "xyz"]))
+    monkeypatch.setattr(outputter, "__opts__", {}, raising=False)
+    lines = outputter.output(ret).splitlines()
+    shown = len(ret["data"])
+    assert shown < 20081
+    note = f"1 to {shown} of 20081 items; go on with offset {shown}"
+    assert len(lines) == 1 + shown + 1
+    assert lines[-1] == f"({note})"
+    assert note in capsys.readouterr().err
+
+
+def test_a_page_is_not_built_before_it_is_cut(master, monkeypatch):
+    """
+    What is not sent is counted and not read.
+    """
+    master.opts["max_event_size"] = 20000
+    for number in range(500):
+        master.minion(f"web{number}", roles=["x" * 500])
+    read = []
+    fetch = saltext.query.documents.Documents.fetch
+    monkeypatch.setattr(
+        saltext.query.documents.Documents,
+        "fetch",
+        lambda self, *args: (read.append(1), fetch(self, *args))[1],
+    )
+    ret = query.items("node", "name, roles")
+    assert len(read) == len(ret["data"]) + 1 < 40
+    assert (ret["total"], ret["next"]) == (500, len(ret["data"]))
+
+
+def test_count(master):
+    for number in range(3):
+        master.minion(f"web{number}", os="Debian")
+    ret = query.count("node", "os")
+    assert ret["data"] == [[(0, "Debian"), (0, 3)]]
+    assert ret["counted"] == 3
 
 
 def test_what_fits_is_not_paged(master):

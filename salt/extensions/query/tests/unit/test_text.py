@@ -98,6 +98,23 @@ def test_the_place_is_told():
         parse("os = a b", NODE.fields)
 
 
+@pytest.mark.parametrize(
+    "text,words",
+    (
+        ('os == "open', "character 7: close the quote that is opened by '\"open'"),
+        ("os !", "character 4: take out what means nothing here: '!'"),
+        ("not " * 60 + "os", "put at most 50 parentheses and 'not' within each other"),
+    ),
+)
+def test_what_is_wrong_is_told(text, words):
+    """
+    In words that say what to do.
+    """
+    with pytest.raises(QueryError) as exc:
+        parse(text, NODE.fields)
+    assert words in str(exc.value)
+
+
 def test_what_is_read_can_be_filtered_by():
     rule = parse('name =* "web*" and not (mtotal < 1 or os =~ m/x/i)', NODE.fields)
     assert [field.name for field in Filter(rule, NODE.fields).fields] == [

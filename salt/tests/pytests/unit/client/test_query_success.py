@@ -3,16 +3,20 @@ import os
 import pytest
 
 import salt.runner
+from salt.utils.rows import Rows
 from tests.support.mock import MagicMock, patch
 
-ROWS = {"fields": [{"name": "name"}], "data": [[[0, "web1"]]]}
+ROWS = Rows({"fields": [{"name": "name"}], "data": [[[0, "web1"]]]})
 
 
 @pytest.mark.parametrize(
     "found,success",
     (
         (ROWS, True),
-        ({**ROWS, "data": []}, True),
+        (Rows({"data": []}), True),
+        (Rows({"fields": []}), True),
+        # the shape alone says nothing
+        (dict(ROWS), False),
         ({"data": {"master": {"cmd_|-a_|-b_|-run": {"result": False}}}}, False),
         ({"data": [], "outputter": "highstate"}, False),
     ),

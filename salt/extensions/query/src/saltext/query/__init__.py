@@ -24,6 +24,7 @@ import importlib
 # takes time is imported when it is used.
 _PLACES = {
     "saltext.query.api": (
+        "count",
         "fields",
         "item_type",
         "item_types",
@@ -33,7 +34,12 @@ _PLACES = {
         "prepare",
         "request",
     ),
-    "saltext.query.errors": ("QueryError", "QueryTooDearError"),
+    "saltext.query.errors": (
+        "QueryError",
+        "QueryRightsError",
+        "QueryStoreError",
+        "QueryTooDearError",
+    ),
     "saltext.query.kinds": ("NODATA", "NORMAL", "OFFLINE", "UNAVAIL", "UNKNOWN"),
 }
 

@@ -2,88 +2,48 @@
 The command ``salt-query``, which asks the master's cache on the machine of the master.
 """
 
-import json
 import os
 import shutil
 import signal
 import sys
+import time
 
 import saltext.query
+import saltext.query.cli_options
+import saltext.query.formats
 import saltext.query.render
 
 import salt.config
 import salt.defaults.exitcodes
 import salt.utils.color
-import salt.utils.parsers
 from salt.exceptions import SaltException
 from salt.utils.verify import check_user
 
+#: The most times that a query is repeated: a day, each second.
+_MAX_TIMES = 86400
 
-class QueryOptionParser(
-    salt.utils.parsers.OptionParser,
-    salt.utils.parsers.ConfigDirMixIn,
-    salt.utils.parsers.MergeConfigMixIn,
-    salt.utils.parsers.LogLevelMixIn,
-    metaclass=salt.utils.parsers.OptionParserMeta,
-):
-    """
-    The options of ``salt-query``.
-    """
-
-    usage = "%prog [options] <type> [names]"
-    description = (
-        "salt-query shows nodes, instances, jobs, locks or operating systems (the type"
-        " is one of node, instance, job, lock and os) with the fields that are asked"
-        " for. Example: salt-query node -o name,os,mtotal -F 'mtotal < 4096'"
-    )
-    epilog = (
-        "Missing values: ?? no such field, ? no data, - not available for this item,"
-        " * offline. Exit status: 0, 1 if a field does not exist, 64 if something is"
-        " wrong with what is asked for."
-    )
-
-    _config_filename_ = "master"
-    _default_logging_level_ = salt.config.DEFAULT_MASTER_OPTS["log_level"]
-    _default_logging_logfile_ = salt.config.DEFAULT_MASTER_OPTS["log_file"]
-    _setup_mp_logging_listener_ = False
-
-    def _mixin_setup(self):
-        add = self.add_option
-        add(
-            "-o",
-            "--output-fields",
-            dest="fields",
-            metavar="FIELDS",
-            help="Fields to show, with commas; +FIELDS shows them after the usual ones.",
-        )
-        add("-F", "--filter", help="Which items to show, as text or as a list.")
-        add("--list-fields", action="store_true", help="Show the fields of the type.")
-        add("--separator", help="What to put between columns; sizes stay numbers.")
-        add("--no-headers", action="store_true", help="Leave out the titles.")
-        add(
-            "--verbose",
-            action="store_true",
-            help="Show what is missing as (nodata), (unavail), (offline).",
-        )
-        add("--limit", type="int", help="Show at most so many items.")
-        add("--offset", type="int", default=0, help="Leave out so many before these.")
-        add("--json", action="store_true", help="Print the answer as JSON.")
-        add(
-            "--no-color",
-            "--no-colour",
-            action="store_true",
-            dest="no_color",
-            help="Use no colours, as in a pipe.",
-        )
-
-    def setup_config(self):
-        return salt.config.client_config(self.get_config_file_path())
+_CLEAR = "\x1b[H\x1b[2J"
 
 
-class SaltQuery(QueryOptionParser):
+class SaltQuery(saltext.query.cli_options.QueryOptionParser):
     """
     Show items.
     """
+
+    def setup_config(self):
+        """
+        Return the master's options, which only its user may read.
+        """
+        path = self.get_config_file_path()
+        if os.path.exists(path) and not os.access(path, os.R_OK):
+            self.exit(
+                salt.defaults.exitcodes.EX_NOPERM,
+                f"salt-query: run this as the master's user, who may read {path}\n",
+            )
+        opts = salt.config.client_config(path)
+        if not check_user(opts["user"]):
+            self.exit(salt.defaults.exitcodes.EX_NOPERM)
+        return opts
 
     def run(self):
         """
@@ -93,81 +53,156 @@ class SaltQuery(QueryOptionParser):
         if not self.args:
             known = saltext.query.item_types(self.config)
             self.error("say what to show: " + ", ".join(known))
-        if not check_user(self.config["user"]):
-            self.exit(salt.defaults.exitcodes.EX_NOPERM)
+        code = salt.defaults.exitcodes.EX_OK
+        for number in range(self._times()):
+            if number:
+                time.sleep(self.options.watch)
+            code = self._once()
+        self.exit(code)
+
+    def _times(self):
+        seconds, times = self.options.watch, self.options.times
+        if seconds is None:
+            return 1
+        if seconds < 0.1 or (times is not None and not 1 <= times <= _MAX_TIMES):
+            self.error("give --watch 0.1 seconds or more, and --times from 1 on")
+        return times or _MAX_TIMES
+
+    def _once(self):
+        """
+        Ask and print, and return the exit code.
+        """
         try:
-            response, unknown = self._answer()
+            response, told = self._answer()
+        except saltext.query.QueryStoreError as exc:
+            self._tell(exc)
+            return salt.defaults.exitcodes.EX_UNAVAILABLE
         except SaltException as exc:
-            self.exit(salt.defaults.exitcodes.EX_USAGE, f"salt-query: {exc}\n")
+            self._tell(exc)
+            return salt.defaults.exitcodes.EX_USAGE
         try:
             self._print(response)
             sys.stdout.flush()
         except BrokenPipeError:
             # whoever reads has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if unknown:
-            sys.stderr.write(
-                f"salt-query: no such field: {', '.join(unknown)}; --list-fields shows"
-                " those that there are\n"
-            )
-            self.exit(salt.defaults.exitcodes.EX_GENERIC)
-        self.exit(salt.defaults.exitcodes.EX_OK)
+        for sentence in told:
+            self._tell(sentence)
+        for note in saltext.query.formats.notes(response):
+            sys.stderr.write(f"salt-query: {note}\n")
+        if told:
+            return salt.defaults.exitcodes.EX_GENERIC
+        return salt.defaults.exitcodes.EX_OK
+
+    @staticmethod
+    def _tell(sentence):
+        sentence = saltext.query.render.shown(str(sentence))
+        sys.stderr.write(f"salt-query: {sentence}\n")
 
     def _answer(self):
         """
-        Return the answer and the names of fields that don't exist.
+        Return the answer, and sentences about what is not there.
         """
         what, names = self.args[0], self.args[1:]
         if self.options.list_fields:
             found = saltext.query.fields(self.config, what, names or None)
             unknown = [one["name"] for one in found["fields"] if one["title"] is None]
-            if not self.options.json:
+            if self.options.format != "json":
                 found = saltext.query.render.definitions(found)
-            return found, unknown
+            return found, self._missing(unknown, [], what)
         itemtype = saltext.query.item_type(self.config, what)
-        asked = self.options.fields or "+"
-        wanted = [name for name in asked.lstrip("+").split(",") if name]
-        if asked.startswith("+"):
-            wanted = [*itemtype.usual, *wanted]
-        rule = self.options.filter
+        found = self._ask(what, itemtype, names)
+        known, unknown = saltext.query.render.known(found)
+        told = self._missing(unknown, found.absent, what)
+        return (found if self.options.format == "json" else known), told
+
+    def _ask(self, what, itemtype, names):
+        options = self.options
+        rule = options.filter
         if names:
             if rule is not None:
                 raise saltext.query.QueryError("Give either names or a filter.")
             first = next(iter(itemtype.fields))
             rule = ["|", *[["=", first, name] for name in names]]
-        found = saltext.query.items(
-            self.config,
-            what,
-            wanted,
-            rule,
-            self.options.limit,
-            self.options.offset,
+        tgt_type, tgt = options.target or ("glob", None)
+        live = {}
+        if options.live_timeout is not None:
+            live["live_timeout"] = options.live_timeout
+        more = {
+            "offset": options.offset,
+            "tgt": tgt,
+            "tgt_type": tgt_type,
+            "live": live,
+        }
+        if options.count is not None:
+            wanted = _names(options.count)
+            return saltext.query.count(
+                self.config, what, wanted, rule, limit=options.limit, **more
+            )
+        asked = options.fields or "+"
+        wanted = _names(asked[1:] if asked.startswith("+") else asked)
+        if asked.startswith("+"):
+            wanted = [*itemtype.usual, *wanted]
+        limit = options.limit
+        if limit is None and not names and not options.all:
+            limit = itemtype.usual_limit
+        sort = options.sort
+        if sort is None and not names:
+            sort = itemtype.usual_sort
+        return saltext.query.items(
+            self.config, what, wanted, rule, limit=limit, sort=sort, **more
         )
-        known, unknown = saltext.query.render.known(found)
-        return (found if self.options.json else known), unknown
+
+    @staticmethod
+    def _missing(unknown, absent, what):
+        ret = []
+        if unknown:
+            ret.append(
+                f"no such field: {', '.join(unknown)}; --list-fields shows those that"
+                " there are"
+            )
+        if absent:
+            ret.append(f"no such {what}: {', '.join(absent)}")
+        return ret
 
     def _print(self, response):
-        if self.options.json:
-            print(json.dumps(response))
-            return
+        options = self.options
         terminal = sys.stdout.isatty()
+        if options.watch is not None and terminal:
+            sys.stdout.write(_CLEAR)
+        if options.format == "json":
+            lines = saltext.query.formats.json_whole(response)
+        elif options.format == "jsonl":
+            lines = saltext.query.formats.json_lines(response)
+        elif options.format == "csv":
+            lines = saltext.query.formats.csv(
+                response,
+                saltext.query.render.shown if terminal else str,
+                headers=not options.no_headers,
+            )
+        else:
+            lines = self._table(response, terminal)
+        for line in lines:
+            sys.stdout.write(line + "\n")
+
+    def _table(self, response, terminal):
+        options = self.options
         colours = None
-        if terminal and not self.options.no_color and "NO_COLOR" not in os.environ:
+        if terminal and not options.no_color and "NO_COLOR" not in os.environ:
             colours = salt.utils.color.get_colors(True)
-        for line in saltext.query.render.lines(
+        return saltext.query.render.lines(
             response,
-            separator=self.options.separator,
-            headers=not self.options.no_headers,
-            verbose=self.options.verbose,
+            separator=options.separator,
+            headers=not options.no_headers,
+            verbose=options.verbose,
             colours=colours,
             width=shutil.get_terminal_size().columns if terminal else None,
-        ):
-            print(line)
-        if response.get("next") is not None:
-            sys.stderr.write(
-                f"salt-query: {response['total']} items in all; go on with"
-                f" --offset {response['next']}\n"
-            )
+            units=options.units,
+        )
+
+
+def _names(text):
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def main():

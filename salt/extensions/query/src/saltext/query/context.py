@@ -14,14 +14,19 @@ class Context:
     :param needs: the data that the query's fields read, each ``source`` or
         ``source:key``
     :param float now: seconds since the epoch
+    :param Asked asked: who asks, or None for the user that the master runs as
 
     :ivar dict wanted: for each source, the keys of its documents that are read
     :ivar Filter filter: the query's filter, for item types that can do with less of it
+    :ivar Asked asked: who asks, and how minions are asked
     :ivar Live live: what minions have answered, or None if they have not been asked
+    :ivar list live_names: the names of the columns that ask minions
+    :ivar list absent: names of items that were asked for and are not there
     """
 
-    def __init__(self, opts, needs, now):
+    def __init__(self, opts, needs, now, asked=None):
         self.opts = opts
+        self.asked = asked
         self.now = now
         self.wanted = {}
         for need in needs:
@@ -31,6 +36,8 @@ class Context:
                 keys.add(key)
         self.documents = saltext.query.documents.Documents(opts)
         self.live = None
+        self.live_names = []
+        self.absent = []
         self._sources = {}
         self.filter = None
 
@@ -42,7 +49,7 @@ class Context:
 
     def source(self, name):
         """
-        Return what a module of :mod:`query_sources <saltext.query.loader>` makes for this
+        Return what a module of ``query_sources`` (see :mod:`saltext.query.loader`) makes for this
         query; it is made when it is asked for, and once.
 
         :param str name: the name of the module

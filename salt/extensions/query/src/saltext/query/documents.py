@@ -9,10 +9,11 @@ import logging
 import os
 
 import msgpack
+from saltext.query.errors import QueryStoreError
 
 import salt.cache
 import salt.version
-from salt.exceptions import SaltCacheError
+from salt.exceptions import SaltCacheError, SaltDeserializationError
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,11 @@ _ENVELOPE = {"data", "_expires"}
 
 # Before 3008 a minion has a bank of its own, and its grains are beside its pillar
 BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
-_PLACES = {"grains": ("data", "grains"), "mine": ("mine", None)}
+_PLACES = {
+    "grains": ("data", "grains"),
+    "pillar": ("data", "pillar"),
+    "mine": ("mine", None),
+}
 
 
 def _ext_hook(_code, data):
@@ -119,10 +124,13 @@ class Documents:
     The documents of the data cache, whichever its driver.
 
     :param dict opts: the master's options
+
+    :ivar int broken: how many documents could not be read, as they are damaged
     """
 
     def __init__(self, opts):
         self.opts = opts
+        self.broken = 0
         self.driver = opts.get("cache", "localfs")
         self._cache = None
 
@@ -160,13 +168,14 @@ class Documents:
     def fetch(self, bank, key, wanted, owner=None):
         """
         Return the wanted items of a document, or None if there is no such document or
-        it can't be read.
+        it is damaged.
 
         :param str bank: such as ``grains``
         :param str key: such as a minion's id
         :param wanted: the keys, as a set
         :param str owner: the value that the document's ``id`` must have, if it has one:
             a driver that cuts keys gives one minion the document of another
+        :raises QueryStoreError: if the cache fails
         """
         if not _is_name(key):
             return None
@@ -176,10 +185,42 @@ class Documents:
                 ret = self._fetch_file(*place, wanted)
             else:
                 ret = self._fetch(*place, wanted, owner)
-        except (OSError, SaltCacheError, ValueError) as exc:
-            log.debug("Could not read %s of %s from the cache: %s", bank, key, exc)
+        except ValueError as exc:
+            log.warning("%s of %s is damaged in the cache: %s", bank, key, exc)
+            self.broken += 1
             return None
+        except SaltDeserializationError as exc:
+            log.warning("%s of %s is damaged in the cache: %s", bank, key, exc)
+            self.broken += 1
+            return None
+        except (OSError, SaltCacheError, KeyError) as exc:
+            raise self._failed(exc) from exc
         return ret
+
+    def _failed(self, exc):
+        return QueryStoreError(
+            f"The master's cache can't be read: see what is wrong with {self.driver}"
+            f" ({exc})."
+        )
+
+    def whole(self, bank, key):
+        """
+        Return a whole document, or None if there is none or it is damaged.
+
+        :raises QueryStoreError: if the cache fails
+        """
+        if not _is_name(key):
+            return None
+        bank, key, inside = self._place(bank, key)
+        try:
+            found = self.cache.fetch(bank, key)
+        except (SaltDeserializationError, ValueError):
+            return None
+        except (OSError, SaltCacheError, KeyError) as exc:
+            raise self._failed(exc) from exc
+        if inside is not None and isinstance(found, dict):
+            found = found.get(inside)
+        return found if isinstance(found, dict) else None
 
     def _fetch_file(self, bank, key, inside, wanted):
         try:
@@ -216,5 +257,7 @@ class Documents:
             if self.is_local:
                 return int(os.stat(self._path(bank, key)).st_mtime)
             return self.cache.updated(bank, key)
-        except (OSError, SaltCacheError):
+        except FileNotFoundError:
             return None
+        except (OSError, SaltCacheError, KeyError) as exc:
+            raise self._failed(exc) from exc

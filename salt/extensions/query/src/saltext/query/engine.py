@@ -4,15 +4,24 @@ Answering a query: which items, in which order, which of them, and what of them.
 Items come one after the other, and only what is asked for of them stays in memory.
 """
 
+import collections
 import time
 
+import saltext.query.caller
 import saltext.query.context
 import saltext.query.field
 import saltext.query.filters
-from saltext.query.errors import QueryError
+import saltext.query.order
+import saltext.query.target
+from saltext.query.errors import QueryError, QueryRightsError
 
 #: The most fields of a query.
 MAX_FIELDS = 1000
+
+#: What a run has found: rows of cells; how many items there are in all; whether there was
+#: no room for more rows; the names that no item has; what was asked of minions, or None;
+#: how many documents could not be read.
+Page = collections.namedtuple("Page", "rows total full absent live broken")
 
 
 class Query:
@@ -22,20 +31,25 @@ class Query:
     :param ItemType itemtype: what is asked for
     :param list fields: names of fields, in the order of the columns
     :param rule: a filter, or None for all items
+    :param sort: names of fields to sort by, see :mod:`saltext.query.order`
+    :param dict kinds: the kinds of the fields of this site, by name
     :raises QueryError: if something is wrong with it
     """
 
-    def __init__(self, itemtype, fields, rule=None):
+    def __init__(self, itemtype, fields, rule=None, sort=None, kinds=None):
         self.itemtype = itemtype
+        known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, kinds)
         self.fields = [
-            itemtype.fields.get(name) or saltext.query.field.UnknownField(name)
+            itemtype.fields.get(name)
+            or known.find(name)
+            or saltext.query.field.UnknownField(name)
             for name in _checked_names(fields)
         ]
-        self.filter = saltext.query.filters.Filter(rule, itemtype.fields)
+        known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, kinds)
+        self.filter = saltext.query.filters.Filter(rule, known)
+        self.sort = saltext.query.order.Order(sort, known)
         self.names = (
-            None
-            if rule is None
-            else saltext.query.filters.simple_names(rule, itemtype.fields)
+            None if rule is None else saltext.query.filters.simple_names(rule, known)
         )
 
     @property
@@ -53,56 +67,101 @@ class Query:
         """
         return [field.definition() for field in self.fields]
 
+    def _used(self):
+        return [*self.fields, *self.filter.fields, *self.sort.fields]
+
     def needs(self):
         """
-        Return the data that the columns and the filter read.
+        Return the data that the columns, the filter and the order read.
         """
-        return {
-            need
-            for field in [*self.fields, *self.filter.fields]
-            for need in field.needs
-        }
+        return {need for field in self._used() for need in field.needs}
 
-    def run(self, opts, limit=None, offset=0, clock=time.time):
+    def run(self, opts, limit=None, offset=0, asked=None, room=None, clock=time.time):
         """
-        Return the rows and how many there are in all.
+        Return what is found.
 
         :param dict opts: the master's options
         :param int limit: return at most so many
         :param int offset: leave out so many before these
+        :param Asked asked: who asks, and for which minions
+        :param callable room: takes a row and returns whether there is room for it; what
+            comes after the first for which there is none is only counted
         :param callable clock: returns seconds since the epoch
+        :rtype: Page
         """
-        _check_paging(limit, offset)
+        check_paging(limit, offset)
+        asked = asked or Asked()
+        if any("pillar" in field.sources() for field in self._used()):
+            asked.caller.check_pillars()
         end = None if limit is None else offset + limit
-        context = saltext.query.context.Context(opts, self.needs(), clock())
+        context = saltext.query.context.Context(opts, self.needs(), clock(), asked)
         context.filter = self.filter
-        filtered = any("live" in field.sources() for field in self.filter.fields)
-        live = [
-            place
-            for place, field in enumerate(self.fields)
-            if "live" in field.sources()
+        context.live_names = [
+            field.name for field in self.fields if "live" in field.sources()
         ]
+        found = self._meant(context, asked)
+        if self.sort.asks():
+            found = list(found)
+            if context.live is None:
+                context.ask_live(found)
+        if not self.sort:
+            rows, total, full = self._rows(context, found, offset, end, room)
+        elif limit is None and room is None and not context.live_names:
+            # rows are smaller than what has been read for them
+            rows = self.sort.sorted(found, self._row)
+            rows, total, full = rows[offset:], len(rows), False
+        else:
+            small = saltext.query.order.kept_small
+            whole = saltext.query.order.kept_whole
+            found = self.sort.sorted(found, whole if limit is None else small)
+            rows, total, full = self._rows(context, found, offset, end, room)
+        return Page(
+            rows,
+            total,
+            full,
+            list(context.absent),
+            None if context.live is None else context.live.summary(context.live_names),
+            context.documents.broken,
+        )
+
+    def _meant(self, context, asked):
+        """
+        Yield the items that are meant.
+        """
         found = self.itemtype.items(context, self.names)
-        if filtered:
+        if asked.target is not None:
+            chosen = asked.target.minions(context)
+            found = (item for item in found if item.minion() in chosen)
+        if any("live" in field.sources() for field in self.filter.fields):
             found = self._narrowed(context, found)
+        for item in found:
+            if self.names is not None or self.filter.holds(item) is True:
+                yield item
+
+    def _row(self, item):
+        return [field.cell(item) for field in self.fields]
+
+    def _rows(self, context, found, offset, end, room):
         total = 0
+        full = False
         rows = []
         waiting = []
+        asks = bool(context.live_names) and context.live is None
         for item in found:
-            if self.names is None and self.filter.holds(item) is not True:
-                continue
-            if total >= offset and (end is None or total < end):
-                if live and not filtered:
+            if total >= offset and (end is None or total < end) and not full:
+                row = self._row(item)
+                if room is not None and not room(row):
+                    full = True
+                elif asks:
                     # asked for at once, and only of those that are on the page
                     waiting.append(item)
-                    rows.append(None)
                 else:
-                    rows.append([field.cell(item) for field in self.fields])
+                    rows.append(row)
             total += 1
         if waiting:
             context.ask_live(waiting)
-            rows = [[field.cell(item) for field in self.fields] for item in waiting]
-        return rows, total
+            rows = [self._row(item) for item in waiting]
+        return rows, total, full
 
     def _narrowed(self, context, found):
         """
@@ -114,6 +173,29 @@ class Query:
         return left
 
 
+class Asked:
+    """
+    Who asks, and for which minions.
+
+    :param Caller caller: who asks; by default the user that the master runs as
+    :param Target target: a target of Salt's, or None for all minions
+    :param dict live: how minions are asked, see :mod:`saltext.query.sources.live`
+    :raises QueryRightsError: if the target tells more than the caller may know
+    """
+
+    def __init__(self, caller=None, target=None, live=None):
+        self.caller = caller or saltext.query.caller.Caller()
+        self.target = target
+        self.live = live or {}
+        if target is not None and target.reads_pillars():
+            try:
+                self.caller.check_pillars()
+            except QueryRightsError as exc:
+                raise QueryRightsError(
+                    f"This target looks into pillars. {exc}"
+                ) from None
+
+
 def _checked_names(names):
     if not isinstance(names, (list, tuple)) or not all(
         isinstance(name, str) for name in names
@@ -121,10 +203,13 @@ def _checked_names(names):
         raise QueryError("Give the fields as a list of their names.")
     if len(names) > MAX_FIELDS:
         raise QueryError(f"Give at most {MAX_FIELDS} fields.")
-    return names
+    return [name.strip() for name in names]
 
 
-def _check_paging(limit, offset):
+def check_paging(limit, offset):
+    """
+    :raises QueryError: if this is no page
+    """
     for name, value in (("limit", limit), ("offset", offset)):
         if name == "limit" and value is None:
             continue

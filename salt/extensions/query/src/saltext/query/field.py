@@ -6,7 +6,7 @@ import logging
 import re
 
 import saltext.query.kinds
-from saltext.query.errors import QueryError
+from saltext.query.errors import QueryError, QueryStoreError
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,12 @@ class Field:
     :param int cost: how dear it is: 0 is in a listing, 1 in a document per item, 2 asks
         minions. Filters look at cheap fields first.
     :param str alias_of: the field that it is another name of
+    :param bool span: whether its values are seconds, for which people write ``7d``
+
+    :cvar bool loose: whether its kind is known of its values only
     """
+
+    loose = False
 
     __slots__ = (
         "name",
@@ -43,6 +48,7 @@ class Field:
         "host",
         "cost",
         "alias_of",
+        "span",
         "_check",
     )
 
@@ -57,6 +63,7 @@ class Field:
         host=False,
         cost=None,
         alias_of=None,
+        span=False,
     ):
         self.name = name
         self.title = title
@@ -69,6 +76,7 @@ class Field:
             cost = 2 if "live" in self.sources() else 1 if self.needs else 0
         self.cost = cost
         self.alias_of = alias_of
+        self.span = span
         self._check = saltext.query.kinds.KINDS[kind]
 
     def sources(self):
@@ -84,7 +92,7 @@ class Field:
         """
         try:
             value = self.get(item)
-        except QueryError:
+        except (QueryError, QueryStoreError):
             raise
         except Exception:  # pylint: disable=broad-except
             log.debug("Could not get the field %s", self.name, exc_info=True)
@@ -110,6 +118,7 @@ class UnknownField:
 
     kind = "unknown"
     needs = ()
+    loose = False
 
     def __init__(self, name):
         self.name = name
@@ -135,6 +144,52 @@ class UnknownField:
         return {"name": self.name, "title": None, "kind": "unknown", "doc": None}
 
 
+class Known:
+    """
+    The fields that a request may name.
+
+    :param dict fields: those that all know, by name
+    :param callable dynamic: finds others, see :class:`saltext.query.item.ItemType`
+    :param dict kinds: the kinds of the fields of this site, by name
+    """
+
+    def __init__(self, fields, dynamic=None, kinds=None):
+        self.fields = fields
+        self._dynamic = dynamic
+        self._kinds = kinds or {}
+        self._made = {}
+
+    @property
+    def first(self):
+        """
+        The name of the field that is the items' name.
+        """
+        return next(iter(self.fields))
+
+    def find(self, name):
+        """
+        Return the field of a name, or None.
+        """
+        try:
+            ret = self.fields.get(name) or self._made.get(name)
+        except TypeError:
+            return None
+        if ret is None and self._dynamic is not None and isinstance(name, str):
+            ret = self._dynamic(name, self._kinds)
+            if ret is not None:
+                self._made[name] = ret
+        return ret
+
+
+def known(fields):
+    """
+    Return the fields that a request may name.
+
+    :param fields: fields by name, or what this has returned before
+    """
+    return fields if isinstance(fields, Known) else Known(fields)
+
+
 def alias(name, field):
     """
     Return a field that is another name of ``field``.
@@ -149,6 +204,7 @@ def alias(name, field):
         host=field.host,
         cost=field.cost,
         alias_of=field.name,
+        span=field.span,
     )
 
 

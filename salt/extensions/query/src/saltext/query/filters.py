@@ -16,13 +16,23 @@ A filter is a list of an operator and its operands, such as
 ``=[]``             a field and a value, which is in the field's list
 ==================  ============================================================
 
+Against a size, ``"4G"`` and the like are numbers as well. Against a time, so are dates
+(``"2026-11-21"``); with an age (``"7d"``) it is the age that is compared:
+``[">", "seen_ts", "7d"]`` is what was seen more than seven days ago. The values of a field
+whose kind is not known before compare with values of their own kind; with all others they
+are neither the same nor in an order.
+
 What is missing is neither the same nor different: a comparison with it is neither true
 nor false, and so is its opposite. Only items for which the whole filter is true are
 meant. Everything that can be wrong with a filter is found before any item is read.
 """
 
+import functools
 import operator
+import time
 
+import saltext.query.field
+import saltext.query.human
 import saltext.query.kinds
 import saltext.query.natural
 import saltext.query.regex
@@ -49,7 +59,8 @@ _WORDS = {"text": "a string", "bool": "true or false"}
 class Filter:
     """
     :param rule: a filter, or None for all items
-    :param dict fields: the fields of the item type, by name
+    :param fields: the fields of the item type, by name, or a
+        :class:`saltext.query.field.Known`
     :raises QueryError: if something is wrong with it
 
     :ivar list fields: the fields that it looks at
@@ -57,13 +68,13 @@ class Filter:
 
     def __init__(self, rule, fields):
         self.fields = []
-        self._known = fields
+        self._known = saltext.query.field.known(fields)
         self._terms = 0
         self._names = False
         self._test = None
         self._budget = saltext.query.regex.Budget()
         if rule is not None:
-            self._names = simple_names(rule, fields) is not None
+            self._names = simple_names(rule, self._known) is not None
             self._test, _ = self._compile(rule, MAX_LEVELS)
 
     def holds(self, item):
@@ -117,13 +128,12 @@ class Filter:
             raise QueryTooDearError(f"Give a filter of at most {most} comparisons.")
 
     def _field(self, name):
-        try:
-            field = self._known[name]
-        except (KeyError, TypeError):
+        field = self._known.find(name)
+        if field is None:
             raise QueryError(
                 f"Filter by a field that exists, not by {name!r:.80};"
                 " a fields query lists them."
-            ) from None
+            )
         if field not in self.fields:
             self.fields.append(field)
         return field
@@ -136,25 +146,32 @@ def simple_names(rule, fields):
 
     This is the filter of the specification: ``["|", ["=", "name", "web1"], ...]``.
 
-    :param dict fields: the fields of the item type; the first one is the items' name
+    One ``|`` may be within another, as the parts of a request are put together.
+
+    :param fields: the fields of the item type, by name, of which the first one is the
+        items' name; or a :class:`saltext.query.field.Known`
     """
-    if not isinstance(rule, (list, tuple)) or not rule:
-        return None
-    rules = rule[1:] if rule[0] == "|" else [rule]
-    first = next(iter(fields))
     ret = {}
-    for one in rules:
-        if not isinstance(one, (list, tuple)) or len(one) != 3:
-            return None
-        word, name, value = one
-        if word not in ("=", "==") or not isinstance(value, str):
-            return None
-        if not isinstance(name, str) or name not in fields:
-            return None
-        if first not in (name, fields[name].alias_of):
-            return None
-        ret[value] = None
-    return list(ret)
+    known = saltext.query.field.known(fields)
+    return list(ret) if _collect_names(rule, known, ret, MAX_LEVELS) else None
+
+
+def _collect_names(rule, known, ret, levels):
+    if not isinstance(rule, (list, tuple)) or not rule or levels == 0:
+        return False
+    if rule[0] == "|":
+        return all(_collect_names(one, known, ret, levels - 1) for one in rule[1:])
+    if len(rule) != 3:
+        return False
+    word, name, value = rule
+    if word not in ("=", "==") or not isinstance(value, str):
+        return False
+    if not isinstance(name, str) or name not in known.fields:
+        return False
+    if known.first not in (name, known.fields[name].alias_of):
+        return False
+    ret[value] = None
+    return True
 
 
 def _arity(word, operands, count):
@@ -230,8 +247,13 @@ def _leaf(field, compare):
 # ----------------------------------------------------------------------
 
 
-def _check_value(word, field, value):
+def _checked(word, field, value):
+    """
+    Return a value in the field's own terms.
+    """
     if field.kind in saltext.query.kinds.NUMERIC:
+        if isinstance(value, str):
+            value = _number(field, value, value)
         right = saltext.query.kinds.is_kind("float", value)
     else:
         right = saltext.query.kinds.is_kind(field.kind, value)
@@ -240,13 +262,40 @@ def _check_value(word, field, value):
             f"Compare the field {field.name!r} by {word!r} with"
             f" {_WORDS.get(field.kind, 'a number')}, not with {value!r:.80}."
         )
+    return value
+
+
+def _number(field, text, default):
+    """
+    Return the number that people mean by a text.
+    """
+    found = None
+    if field.kind == "unit":
+        found = saltext.query.human.size(text)
+    elif field.kind == "timestamp":
+        found = saltext.query.human.date(text)
+    elif field.span:
+        found = saltext.query.human.seconds(text)
+    return default if found is None else found
 
 
 def _equal(word, field, value):
-    _check_value(word, field, value)
+    if field.loose:
+        return functools.partial(_loosely_same, value)
+    value = _checked(word, field, value)
     if field.host:
         return lambda found: saltext.query.natural.is_host(found, value)
     return lambda found: _same(found, value)
+
+
+def _loosely_same(value, found):
+    """
+    Return whether two values are the same, where a number may be written as a text:
+    nobody knows how the next minion has it.
+    """
+    if isinstance(found, str) and saltext.query.kinds.is_kind("float", value):
+        return found == str(value)
+    return _same(found, value)
 
 
 def _same(one, other):
@@ -268,24 +317,46 @@ def _differ(word, field, value):
 
 
 def _ordered(word, field, value):
+    compare = _ORDER[word]
+    if field.loose:
+        return functools.partial(_loosely_ordered, compare, value)
     if field.kind not in saltext.query.kinds.NUMERIC and field.kind != "text":
         raise QueryError(
             f"Ask for the order of texts and numbers only: the field {field.name!r}"
             f" is of the kind {field.kind!r}."
         )
-    _check_value(word, field, value)
-    compare = _ORDER[word]
+    if field.kind == "timestamp" and isinstance(value, str):
+        age = saltext.query.human.seconds(value)
+        if age is not None:
+            now = time.time()
+            return lambda found: compare(now - found, age)
+    value = _checked(word, field, value)
     return lambda found: compare(found, value)
 
 
+def _loosely_ordered(compare, value, found):
+    for kind in ("text", "float"):
+        if saltext.query.kinds.is_kind(kind, value):
+            if saltext.query.kinds.is_kind(kind, found):
+                return compare(found, value)
+    return None
+
+
 def _found(word, field, value, budget=None):
-    if field.kind != "text":
+    if field.kind != "text" and not field.loose:
         raise QueryError(
             f"Use {word!r} with fields of the kind 'text' only: the field"
             f" {field.name!r} is of the kind {field.kind!r}."
         )
-    _check_value(word, field, value)
-    return saltext.query.regex.Regex(value, budget).search
+    if not isinstance(value, str):
+        raise QueryError(
+            f"Compare the field {field.name!r} by {word!r} with a string, not with"
+            f" {value!r:.80}."
+        )
+    search = saltext.query.regex.Regex(value, budget).search
+    if field.loose:
+        return lambda found: search(found) if isinstance(found, str) else None
+    return search
 
 
 def _contained(word, field, value):
@@ -299,8 +370,10 @@ def _contained(word, field, value):
             f"Look in a list for what JSON can write, not for {value!r:.80}."
         )
     return lambda found: (
-        isinstance(found, (list, tuple, dict))
-        and any(_same(one, value) for one in found)
+        any(_same(one, value) for one in found)
+        if isinstance(found, (list, tuple, dict))
+        # a list of one is often written without its brackets
+        else _same(found, value)
     )
 
 

@@ -8,7 +8,7 @@ wrong with a request is told before anything is run.
 import saltext.query
 from saltext.query.errors import QueryError
 
-_KEYS = ("fields", "filter", "limit", "offset")
+_KEYS = ("fields", "filter", "limit", "offset", "sort", "tgt", "tgt_type")
 
 
 def posted(opts, what, body):
@@ -17,8 +17,8 @@ def posted(opts, what, body):
 
     :param dict opts: the master's options
     :param str what: the item type
-    :param dict body: ``fields`` and optionally ``filter``, ``limit`` and ``offset``.
-        Without ``fields`` it asks which fields there are.
+    :param dict body: ``fields`` and optionally ``filter``, ``limit``, ``offset``, ``sort``,
+        ``tgt`` and ``tgt_type``. Without ``fields`` it asks which fields there are.
     :raises QueryError: if something is wrong with it
     """
     if isinstance(body, list) and len(body) == 1:
@@ -34,7 +34,7 @@ def posted(opts, what, body):
         return {"client": "runner", "fun": "query.fields", "what": what}
     fields = body["fields"]
     if isinstance(fields, str):
-        fields = [name for name in fields.split(",") if name]
+        fields = [name.strip() for name in fields.split(",") if name.strip()]
     low = {
         "client": "runner",
         "fun": "query.items",
@@ -44,7 +44,10 @@ def posted(opts, what, body):
         "limit": _number("limit", body.get("limit")),
         "offset": _number("offset", body.get("offset")) or 0,
     }
-    saltext.query.prepare(opts, what, fields, low["filter"])
+    for name in ("sort", "tgt", "tgt_type"):
+        if body.get(name) is not None:
+            low[name] = body[name]
+    saltext.query.prepare(opts, what, fields, low["filter"], low.get("sort"))
     return low
 
 
@@ -56,7 +59,8 @@ def given(opts, what, name, query, arguments):
     :param str what: the item type
     :param str name: the one item that is meant, or None
     :param str query: the parameter ``query``: the fields, with commas between them
-    :param dict arguments: the parameters ``filter``, ``limit`` and ``offset``
+    :param dict arguments: the parameters ``filter``, ``limit``, ``offset``, ``sort``, ``tgt`` and
+        ``tgt_type``
     :raises QueryError: if something is wrong with them
     """
     body = dict(arguments, fields=query)
@@ -78,3 +82,13 @@ def _number(name, value):
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise QueryError(f"Give {name} as a number that is not negative.")
     return value
+
+
+def refusal(found):
+    """
+    Return the sentence with which the runner has refused a query, or None: an answer is
+    no sentence.
+
+    :param found: what the runner has returned
+    """
+    return found if isinstance(found, str) else None

@@ -4,12 +4,7 @@ Items and their types.
 
 import saltext.query.field
 import saltext.query.natural
-from saltext.query.kinds import (
-    MISSING_NODATA,
-    MISSING_OFFLINE,
-    MISSING_PENDING,
-    MISSING_UNAVAIL,
-)
+from saltext.query.kinds import MISSING_NODATA, MISSING_PENDING, MISSING_UNAVAIL
 
 
 class Item:
@@ -45,6 +40,12 @@ class Item:
             self._documents[place] = self.context.read(bank, key, owner)
         return self._documents[place]
 
+    def forget(self):
+        """
+        Forget what has been read of it; it is read again when it is asked for.
+        """
+        self._documents = None
+
     def grains(self, minion):
         """
         Return what the query needs of a minion's grains, or None if there are none.
@@ -58,10 +59,7 @@ class Item:
         live = self.context.live
         if live is None:
             return MISSING_PENDING
-        answered, value = live.of_minion(self.minion(), key)
-        if not answered:
-            return MISSING_OFFLINE
-        return MISSING_NODATA if value is None else value
+        return live.of_minion(self.minion(), key)
 
 
 class ItemType:
@@ -71,27 +69,46 @@ class ItemType:
     :param str name: what a request calls it
     :param str doc: one line about it
     :param list fields: its fields; the first one is the items' name
+    :param callable items: takes a context and the names that are wanted, or None for
+        all, and yields items; in the order of the names, or in natural order. It adds
+        names that nothing has to ``context.absent``
     :param usual: the names of the fields to show if none are asked for; by default the
         first five
-    :param callable items: takes a context and the names that are wanted, or None for
-        all, and yields items; in the order of the names, or in natural order
+    :param usual_sort: what people want to see first if they don't say it
+    :param int usual_limit: how many people want to see if they don't say it
+    :param callable dynamic: takes the name of a field and the kinds of the site, and
+        returns a field or None
     """
 
-    def __init__(self, name, doc, fields, items, usual=None):
+    def __init__(
+        self,
+        name,
+        doc,
+        fields,
+        items,
+        usual=None,
+        usual_sort=None,
+        usual_limit=None,
+        dynamic=None,
+    ):
         self.name = name
         self.doc = doc
         self.fields = saltext.query.field.table(*fields)
         self.items = items
         self.usual = list(usual or list(self.fields)[:5])
+        self.usual_sort = usual_sort
+        self.usual_limit = usual_limit
+        self.dynamic = dynamic
 
 
-def named(found, wanted):
+def named(found, wanted, absent=None):
     """
     Yield those of the items that are wanted, each once and in the order in which they
     are, or all in natural order.
 
     :param dict found: items by name, or anything by name
     :param wanted: names, or None
+    :param list absent: gets the names that nothing has
     """
     if wanted is None:
         yield from sorted(found, key=saltext.query.natural.key)
@@ -99,24 +116,29 @@ def named(found, wanted):
     for name in dict.fromkeys(wanted):
         if name in found:
             yield name
+        elif absent is not None:
+            absent.append(name)
 
 
-def several(found, wanted):
+def several(found, wanted, absent=None):
     """
     Yield those of the items that are wanted, where several may have one name: each in
     the order of the names, and of the items for each of them.
 
     :param list found: items
     :param wanted: names
+    :param list absent: gets the names that nothing has
     """
     by_name = {}
     for one in found:
         by_name.setdefault(one.name, []).append(one)
     for name in dict.fromkeys(wanted):
+        if name not in by_name and absent is not None:
+            absent.append(name)
         yield from by_name.get(name, ())
 
 
-def hosts(found, wanted):
+def hosts(found, wanted, absent=None):
     """
     Do the same for names of hosts, which need not be whole.
     """
@@ -130,6 +152,8 @@ def hosts(found, wanted):
             matched.setdefault(one, []).append(name)
     seen = set()
     for one in wanted:
+        if one.lower() not in matched and absent is not None:
+            absent.append(one)
         for name in sorted(matched.get(one.lower(), ()), key=saltext.query.natural.key):
             if name not in seen:
                 seen.add(name)

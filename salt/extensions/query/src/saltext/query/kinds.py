@@ -9,7 +9,8 @@ have None, so that what is missing can't be taken for a value.
 NORMAL = 0
 #: There is no field of this name.
 UNKNOWN = 1
-#: There should be a value, but nobody has told it to the master.
+#: There should be a value, but nobody has told it to the master. Of a live field: the
+#: minion has not been asked.
 NODATA = 2
 #: The field does not apply to this item.
 UNAVAIL = 3
@@ -104,6 +105,16 @@ def is_kind(kind, value):
     ``other``.
     """
     return KINDS.get(kind, _is_other)(value)
+
+
+def kind_of(value):
+    """
+    Return the kind of a value of a field that has none of its own.
+    """
+    for kind in ("bool", "number", "float", "text"):
+        if KINDS[kind](value):
+            return kind
+    return "other"
 
 
 def make_cell(check, value):

@@ -29,7 +29,8 @@ import salt.utils.entrypoints
 
 log = logging.getLogger(__name__)
 
-KINDS = ("query_types", "query_sources", "query_locks")
+#: By kind: in which folder of this package its own modules are.
+KINDS = {"query_types": "types", "query_sources": "sources", "query_locks": "locks"}
 
 # the loaders of this process, by the folders that they look into
 _LOADERS = {}
@@ -63,8 +64,8 @@ def modules(opts, kind):
     folders = [os.path.join(folder, kind) for folder in opts.get("module_dirs") or ()]
     if opts.get("extension_modules"):
         folders.append(os.path.join(opts["extension_modules"], kind))
-    own = os.path.dirname(__file__)
-    folders += [os.path.join(folder, kind) for folder in [*_extensions(), own]]
+    folders += [os.path.join(folder, kind) for folder in _extensions()]
+    folders.append(os.path.join(os.path.dirname(__file__), KINDS[kind]))
     folders = tuple(one for one in dict.fromkeys(folders) if os.path.isdir(one))
     if folders not in _LOADERS:
         # a dictionary of options need not be whole, as in the documentation's examples

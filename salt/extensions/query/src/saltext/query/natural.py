@@ -16,6 +16,10 @@ def key(name):
     Return a key for sorting: ``web2`` comes before ``web10``, and case matters last.
     """
     parts = _DIGITS.split(name.lower())
+    if len(parts) == 3:
+        # most names have one number
+        parts[1] = int(parts[1])
+        return parts, name
     parts[1::2] = map(int, parts[1::2])
     return parts, name
 

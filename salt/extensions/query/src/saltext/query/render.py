@@ -4,7 +4,9 @@ Answers as people and scripts read them, made from the definitions alone.
 
 import datetime
 import json
+import unicodedata
 
+import saltext.query.formats
 from saltext.query.kinds import NODATA, NORMAL, NUMERIC, OFFLINE, UNAVAIL, UNKNOWN
 
 #: What stands for a missing value.
@@ -25,10 +27,23 @@ COLOURS = {
 }
 
 
-def size(mebibytes):
+#: What sizes can be shown in: what suits each, or mebibytes, gibibytes and tebibytes.
+UNITS = {"h": None, "m": 1, "g": 1024, "t": 1024 * 1024}
+
+#: A column that is made narrower keeps at least so much.
+_LEAST_WIDTH = 12
+
+
+def size(mebibytes, units="h"):
     """
     Return a size in mebibytes for people.
+
+    :param str units: one of :data:`UNITS`
     """
+    if units == "m":
+        return str(mebibytes)
+    if units != "h":
+        return f"{mebibytes / UNITS[units]:.1f}"
     if abs(mebibytes) < 1024:
         return f"{mebibytes}M"
     if abs(mebibytes) < 1024 * 1024:
@@ -50,7 +65,23 @@ def _other(value):
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _shown(text):
+def width_of(text):
+    """
+    Return how many columns of a terminal a text takes.
+    """
+    if text.isascii():
+        return len(text)
+    return sum(
+        (
+            0
+            if unicodedata.combining(one)
+            else 2 if unicodedata.east_asian_width(one) in "WF" else 1
+        )
+        for one in text
+    )
+
+
+def shown(text):
     """
     Return a text without characters that a terminal would obey. Much of what is shown
     was chosen by minions.
@@ -63,7 +94,7 @@ def _shown(text):
     )
 
 
-def value(kind, cell, verbose=False, plain=False):
+def value(kind, cell, verbose=False, plain=False, units="h"):
     """
     Return a cell as text.
 
@@ -71,19 +102,20 @@ def value(kind, cell, verbose=False, plain=False):
     :param cell: a status and a value
     :param bool verbose: whether words stand for what is missing, or marks
     :param bool plain: whether sizes and times stay numbers
+    :param str units: one of :data:`UNITS`
     """
     status, found = cell
     if status != NORMAL:
         return (VERBOSE if verbose else TERSE).get(status, f"({status})")
     if kind == "bool":
         return "Y" if found else "N"
-    if kind == "unit" and not plain:
-        return size(found)
+    if kind == "unit" and (not plain or units != "h"):
+        return size(found, units)
     if kind == "timestamp" and not plain:
         return _time(found)
     if kind in NUMERIC:
         return str(found)
-    return _shown(_other(found))
+    return shown(_other(found))
 
 
 def known(response):
@@ -107,27 +139,35 @@ def known(response):
 
 
 def lines(
-    response, separator=None, headers=True, verbose=False, colours=None, width=None
+    response,
+    separator=None,
+    headers=True,
+    verbose=False,
+    colours=None,
+    width=None,
+    units="h",
 ):
     """
     Yield the lines of a table.
 
     :param dict response: the answer to a data query
-    :param str separator: what stands between columns. Nothing is padded then, and sizes
-        and times are numbers. By default columns are aligned, one blank apart, numbers
-        to the right.
+    :param str separator: what stands between columns. Nothing is padded then, sizes and
+        times are numbers, and what holds the separator is in quotes. By default columns
+        are aligned, one blank apart, numbers to the right.
     :param bool headers: whether the titles come first
     :param bool verbose: whether words stand for what is missing, or marks
     :param dict colours: escape sequences by name, or None for no colours
-    :param int width: how wide the terminal is. If the table is wider, each item becomes
-        a block with a line for each field. None if there is no terminal.
+    :param int width: how wide the terminal is. If the table is wider, its widest columns
+        are broken into lines; if that is not enough, each item becomes a block with a
+        line for each field. None if there is no terminal.
+    :param str units: one of :data:`UNITS`
     """
     fields = response["fields"]
     plain = separator is not None
-    titles = [field["title"] or field["name"] for field in fields]
+    titles = [shown(field["title"] or field["name"]) for field in fields]
     kinds = [field["kind"] for field in fields]
     table = [
-        [value(kind, cell, verbose, plain) for kind, cell in zip(kinds, row)]
+        [value(kind, cell, verbose, plain, units) for kind, cell in zip(kinds, row)]
         for row in response["data"]
     ]
     if not fields:
@@ -140,21 +180,26 @@ def lines(
 
     if plain:
         if headers:
-            yield separator.join(titles)
+            yield separator.join(_quoted(title, separator) for title in titles)
         for row, cells in zip(table, response["data"]):
-            yield separator.join(paint(text, cell[0]) for text, cell in zip(row, cells))
+            yield separator.join(
+                paint(_quoted(text, separator), cell[0])
+                for text, cell in zip(row, cells)
+            )
         return
-    shown = [titles, *table] if headers else table
-    widths = [max(map(len, column)) for column in zip(*shown)] if shown else []
-    if width is not None and sum(widths) + len(widths) - 1 > width:
-        yield from _blocks(titles, table, response["data"], paint)
-        return
+    whole = [titles, *table] if headers else table
+    widths = [max(map(width_of, column)) for column in zip(*whole)] if whole else []
+    if width is not None:
+        widths = fitted(widths, width - len(widths) + 1)
+        if widths is None:
+            yield from _blocks(titles, table, response["data"], paint)
+            return
     right = [kind in NUMERIC and kind != "timestamp" for kind in kinds]
 
     def line(row, statuses):
         parts = []
         for place, text in enumerate(row):
-            fill = " " * (widths[place] - len(text))
+            fill = " " * (widths[place] - width_of(text))
             text = paint(text, statuses[place])
             if right[place]:
                 parts.append(fill + text)
@@ -164,19 +209,71 @@ def lines(
                 parts.append(text)
         return " ".join(parts)
 
+    def broken(row, statuses):
+        pieces = [_broken(text, widths[place]) for place, text in enumerate(row)]
+        for number in range(max(map(len, pieces))):
+            part = [one[number] if number < len(one) else "" for one in pieces]
+            shades = [one if text else NORMAL for one, text in zip(statuses, part)]
+            yield line(part, shades) if number == 0 else line(part, shades).rstrip()
+
     if headers:
-        yield line(titles, [NORMAL] * len(titles))
+        yield from broken(titles, [NORMAL] * len(titles))
     for row, cells in zip(table, response["data"]):
-        yield line(row, [cell[0] for cell in cells])
+        yield from broken(row, [cell[0] for cell in cells])
+    if "counted" in response:
+        yield f"{response['counted']} items in {len(response['data'])} groups"
+
+
+def _quoted(text, separator):
+    return saltext.query.formats.quoted(text, separator) if separator else text
+
+
+def fitted(widths, most):
+    """
+    Return widths of columns that are together at most ``most``: the widest ones give
+    way. None if that would leave too little of them.
+    """
+    widths = list(widths)
+    over = sum(widths) - most
+    while over > 0:
+        widest = max(widths)
+        if widest <= _LEAST_WIDTH:
+            return None
+        places = [place for place, one in enumerate(widths) if one == widest]
+        floor = max([_LEAST_WIDTH, *[one for one in widths if one < widest]])
+        for place in places:
+            step = min(widest - floor, -(-over // len(places)), over)
+            widths[place] -= step
+            over -= step
+    return widths
+
+
+def _broken(text, width):
+    """
+    Return the parts of a text of which each is at most so wide.
+    """
+    if width_of(text) <= width:
+        return [text]
+    ret = [""]
+    room = width
+    for char in text:
+        wide = width_of(char)
+        if wide > room:
+            ret.append("")
+            room = width
+        ret[-1] += char
+        room -= wide
+    return ret
 
 
 def _blocks(titles, table, data, paint):
-    longest = max(map(len, titles))
+    longest = max(map(width_of, titles))
     for number, (row, cells) in enumerate(zip(table, data)):
         if number:
             yield ""
         for title, text, cell in zip(titles, row, cells):
-            yield f"{title + ':':<{longest + 1}} {paint(text, cell[0])}"
+            fill = " " * (longest - width_of(title))
+            yield f"{title}:{fill} {paint(text, cell[0])}"
 
 
 def definitions(response):

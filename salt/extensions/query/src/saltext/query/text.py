@@ -19,7 +19,7 @@ Filters as people write them::
 ``field``                        the field has a value that is true
 ===============================  ===============================================
 
-Values are numbers, ``true``, ``false``, strings in double or single quotes, and words
+Values are sizes such as ``4G``, dates, ages such as ``7d``, numbers, ``true``, ``false``, strings in double or single quotes, and words
 without blanks as they are.
 """
 
@@ -90,9 +90,12 @@ class _Parser:
         """
         match = _TOKEN.match(self.text, self.at)
         if match is None:
-            if self.text[self.at :].strip():
-                self.start = self.at
-                self.fail("nothing starts with")
+            left = self.text[self.at :]
+            if left.strip():
+                self.start = self.at + len(left) - len(left.lstrip())
+                if left.lstrip()[0] in "\"'":
+                    self.fail("close the quote that is opened by")
+                self.fail("take out what means nothing here:")
             self.kind = self.token = None
             self.start = len(self.text)
             return
@@ -158,7 +161,10 @@ class _Parser:
         """
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            self.fail("fewer levels are allowed than up to")
+            self.fail(
+                f"put at most {_MAX_DEPTH} parentheses and 'not' within each other,"
+                " not so many as before"
+            )
         if self.is_word("not"):
             self.advance()
             ret = ["!", self.single()]

@@ -1,9 +1,11 @@
+import json
 import sys
 import types
 
 import pytest
 
 import salt.netapi.rest_tornado.saltnado as saltnado
+from salt.exceptions import AuthorizationError
 from tests.support.mock import MagicMock, patch
 
 
@@ -38,6 +40,7 @@ def extension():
 def handler(app_mock):
     ret = saltnado.QuerySaltAPIHandler(app_mock, MagicMock())
     ret.request_payload = {"fields": ["<b>x</b>"]}
+    ret.content_type, ret.dumper = "application/json", json.dumps
     with patch.object(ret, "finish"), patch.object(ret, "set_header"), patch.object(
         ret, "disbatch"
     ):
@@ -60,9 +63,10 @@ def test_what_is_wrong_is_no_page(handler, extension, what):
     """
     extension.posted.side_effect = extension.given.side_effect
     handler.disbatch_query(what, posted=True)
-    assert "<b>x</b>" in handler.finish.call_args[0][0]
-    assert handler.get_status() == 400
-    handler.set_header.assert_any_call("Content-Type", "text/plain; charset=UTF-8")
+    found = json.loads(handler.finish.call_args[0][0])
+    assert "<b>x</b>" in found["return"]
+    assert handler.get_status() == found["status"] == 400
+    handler.set_header.assert_any_call("Content-Type", "application/json")
     handler.set_header.assert_any_call("X-Content-Type-Options", "nosniff")
     handler.disbatch.assert_not_called()
 
@@ -73,3 +77,38 @@ def test_without_the_extension(handler):
     assert handler.get_status() == 501
     assert "saltext-query" in handler.finish.call_args[0][0]
     handler.disbatch.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    "found,status",
+    (
+        ("The regular expression takes too long.", 400),
+        (AuthorizationError(), 401),
+        ({"fields": [], "data": []}, 200),
+    ),
+)
+async def test_what_the_runner_refuses(handler, extension, found, status):
+    """
+    An answer is no sentence: this is what was wrong.
+    """
+    low = {"client": "runner", "fun": "query.items", "token": "x"}
+    extension.posted.return_value = low
+    handler.disbatch_query("node", posted=True)
+
+    async def run(_low):
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    with patch.object(handler, "_verify_client", return_value=True), patch.object(
+        handler, "_disbatch_runner", run, create=True
+    ), patch.object(saltnado.QuerySaltAPIHandler, "token", "x"), patch.object(
+        handler, "write"
+    ) as write:
+        await type(handler).disbatch(handler)
+    assert handler.get_status() == status
+    if status == 200:
+        assert json.loads(write.call_args[0][0]) == {"return": [found]}
+    else:
+        answer = json.loads(handler.finish.call_args[0][0])
+        assert answer["status"] == status and isinstance(answer["return"], str)

@@ -12,6 +12,9 @@ CLI Example:
     salt-run query.items node name,os,mtotal --out=query
 """
 
+import sys
+
+import saltext.query.formats
 import saltext.query.render
 
 import salt.output.nested
@@ -36,4 +39,10 @@ def output(data, **kwargs):  # pylint: disable=unused-argument
     colours = None
     if __opts__.get("color"):
         colours = salt.utils.color.get_colors(True, __opts__.get("color_theme"))
-    return "\n".join(saltext.query.render.lines(data, colours=colours))
+    shown = [*saltext.query.render.lines(data, colours=colours)]
+    # a table that is not whole says so, also to whoever reads only its rows
+    for note in saltext.query.formats.notes(data):
+        shown.append(f"({note})")
+        if not sys.stdout.isatty():
+            sys.stderr.write(f"query: {note}\n")
+    return "\n".join(shown)

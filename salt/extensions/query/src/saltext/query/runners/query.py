@@ -5,12 +5,15 @@ Answers have the definitions of their columns with them, and each cell is a list
 status and a value: 0 normal, 1 unknown field, 2 no data, 3 not available for this item,
 4 offline. All but the first have no value. See :ref:`query` for the fields and filters.
 
-Whoever may run these functions can read what the master's cache holds of all minions,
-but no pillar.
+Whoever may run these functions can read what the master's cache holds of all minions.
+Fields that ask minions take his own right to run their functions, and pillars take the
+right to run the runner ``cache.pillar``.
 """
 
 import saltext.query
+import saltext.query.caller
 from saltext.query.errors import QueryError, QueryTooDearError
+from saltext.query.kinds import PENDING
 
 import salt.payload
 
@@ -20,9 +23,27 @@ _SHARE = 0.8
 #: What is to be left of it for the answer, unless an event may carry even less.
 _LEAST = 65536
 
+#: How much larger a value of a minion may be than what stands for it before.
+_ANSWER = 10
+
+#: What an answer takes besides its rows and the definitions.
+_FRAME = 4096
+
+
+def _caller():
+    return saltext.query.caller.of_runner(__opts__, globals().get("__user__"))
+
 
 def items(
-    what, fields, filter=None, limit=None, offset=0
+    what,
+    fields,
+    filter=None,
+    limit=None,
+    offset=0,
+    sort=None,
+    tgt=None,
+    tgt_type="glob",
+    live_timeout=None,
 ):  # pylint: disable=redefined-builtin,redefined-outer-name
     """
     Return items with the fields that are asked for.
@@ -41,6 +62,15 @@ def items(
         Return at most so many.
     offset
         Leave out so many before these.
+    sort
+        Names of fields to sort by, with commas between them; ``-`` before one turns its
+        order round.
+    tgt
+        Which nodes are meant besides, as on Salt's command line.
+    tgt_type
+        The type of the target, such as ``grain`` or ``compound``.
+    live_timeout
+        Wait for minions at most so many seconds.
 
     CLI Example:
 
@@ -48,13 +78,84 @@ def items(
 
         salt-run query.items node name,os,mtotal
         salt-run query.items node name 'mtotal < 4096 and os == "Debian"'
-        salt-run query.items job id,fun '["=", "user", "root"]' limit=10
+        salt-run query.items job id,fun '["=", "user", "root"]' sort=-id limit=10
+        salt-run query.items node name,grain.roles tgt='os:Debian' tgt_type=grain
     """
-    most = _room([what, fields, filter])
+    fields = _names(fields)
+    room = _Room(what, fields, _room([what, fields, filter, tgt]))
+    ret = saltext.query.items(
+        __opts__,
+        what,
+        fields,
+        filter,
+        limit,
+        offset,
+        sort,
+        tgt,
+        tgt_type,
+        caller=_caller(),
+        room=room,
+        live={} if live_timeout is None else {"live_timeout": live_timeout},
+    )
+    return _checked(ret, room, offset)
+
+
+def count(
+    what,
+    fields,
+    filter=None,
+    limit=None,
+    offset=0,
+    tgt=None,
+    tgt_type="glob",
+):  # pylint: disable=redefined-builtin,redefined-outer-name
+    """
+    Return how many items there are of each kind: one row for each group of items that
+    have the same in these fields, the largest first, with a last column ``count``.
+    ``counted`` is how many items there are.
+
+    what
+        ``instance``, ``job``, ``lock``, ``node`` or ``os``
+    fields
+        A list of names of fields, or a string with commas between them.
+    filter
+        Which items are counted, as a list or as text. All of them by default.
+    limit
+        Return at most so many groups.
+    offset
+        Leave out so many before these.
+    tgt
+        Which nodes are counted, as on Salt's command line.
+    tgt_type
+        The type of the target, such as ``grain`` or ``compound``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run query.count node os,os_release --out=query
+    """
+    fields = _names(fields)
+    room = _Room(what, fields, _room([what, fields, filter, tgt]))
+    ret = saltext.query.count(
+        __opts__,
+        what,
+        fields,
+        filter,
+        limit=limit,
+        offset=offset,
+        tgt=tgt,
+        tgt_type=tgt_type,
+        caller=_caller(),
+        room=room,
+    )
+    return _checked(ret, room, offset)
+
+
+def _names(fields):
     if isinstance(fields, str):
-        fields = [one for one in fields.split(",") if one]
-    ret = saltext.query.items(__opts__, what, fields, filter, limit, offset)
-    return _cut(ret, most, offset)
+        return [one.strip() for one in fields.split(",") if one.strip()]
+    return fields
 
 
 def _room(request):
@@ -70,32 +171,43 @@ def _room(request):
     return ret
 
 
-def _cut(response, most, offset):
+class _Room:
     """
-    Take so many rows off the end of a response that it fits into ``most`` bytes.
+    How much room for rows there is in the event of an answer.
+
+    :ivar bool is_full: whether there was none for some row
     """
-    rows = response["data"]
-    size = len(salt.payload.dumps(response["fields"])) + 100
-    for place, row in enumerate(rows):
-        size += len(salt.payload.dumps(row))
-        if size > most:
-            break
-    else:
-        return response
-    if place == 0:
+
+    def __init__(self, what, fields, most):
+        definitions = saltext.query.prepare(__opts__, what, fields).definitions()
+        self.left = most - len(salt.payload.dumps(definitions))
+        self.left -= min(_FRAME, most // 20)
+        self.is_full = False
+
+    def __call__(self, row):
+        self.left -= len(salt.payload.dumps(row))
+        # what has yet to be asked for
+        self.left -= sum(_ANSWER for status, _ in row if status == PENDING)
+        self.is_full = self.is_full or self.left < 0
+        return not self.is_full
+
+
+def _checked(response, room, offset):
+    """
+    Return an answer as it is sent.
+    """
+    if room.is_full and not response["data"]:
         raise QueryError(
             f"Ask for fewer fields: the item at the offset {offset} alone is larger than"
             " what can be sent."
         )
-    total = response.get("total", len(rows))
-    del rows[place:]
-    saltext.query.page(response, total, offset)
     return response
 
 
 def fields(what, fields=None):  # pylint: disable=redefined-outer-name
     """
-    Return the definitions of the fields that an item type has.
+    Return the definitions of the fields that an item type has. Those of nodes are also
+    the grains, the entries of the mine and the keys of the pillars that there are.
 
     what
         ``instance``, ``job``, ``lock``, ``node`` or ``os``
@@ -108,7 +220,13 @@ def fields(what, fields=None):  # pylint: disable=redefined-outer-name
     .. code-block:: bash
 
         salt-run query.fields node
+        salt-run query.fields node grain.ec2.region,mine.network.ip_addrs
     """
-    if isinstance(fields, str):
-        fields = [one for one in fields.split(",") if one]
-    return saltext.query.fields(__opts__, what, fields)
+    ret = saltext.query.fields(
+        __opts__, what, None if fields is None else _names(fields), caller=_caller()
+    )
+    if len(salt.payload.dumps(ret)) > _room([what, fields]):
+        raise QueryTooDearError(
+            "Ask for some fields by their names: there are more than can be sent."
+        )
+    return ret

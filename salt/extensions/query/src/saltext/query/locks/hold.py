@@ -22,7 +22,7 @@ def locks(context):
     """
     for minion in saltext.query.locks.accepted(context):
         found = {}
-        for entry in context.source("instances").mine(minion, *HOLDS):
+        for entry in context.source("resources").mine(minion, *HOLDS):
             for package, version in _held(entry):
                 if package not in found or version:
                     found[package] = version

@@ -4,7 +4,10 @@ The minions' keys: which minions there are.
 
 import os
 
+from saltext.query.errors import QueryStoreError
+
 import salt.cache
+import salt.exceptions
 
 _FOLDERS = (
     ("minions_denied", "denied"),
@@ -30,6 +33,16 @@ def states(opts):
     driver = opts.get("keys.cache_driver") or "localfs_key"
     if driver == "localfs_key":
         return _listed(opts)
+    try:
+        return _of_driver(opts, driver)
+    except (salt.exceptions.SaltCacheError, KeyError, OSError) as exc:
+        raise QueryStoreError(
+            f"The minions' keys can't be read: see what is wrong with the cache {driver}"
+            f" ({exc})."
+        ) from exc
+
+
+def _of_driver(opts, driver):
     cache = salt.cache.Cache(opts, driver=driver)
     ret = dict.fromkeys(cache.list("denied_keys") or (), "denied")
     try:
@@ -61,6 +74,11 @@ def _listed(opts):
                         and entry.is_file(follow_symlinks=False)
                     ):
                         ret[name] = state
-        except OSError:
+        except FileNotFoundError:
             continue
+        except OSError as exc:
+            raise QueryStoreError(
+                f"The minions' keys can't be read: see what is wrong with {exc.filename}"
+                f" ({exc.strerror})."
+            ) from exc
     return ret

@@ -39,7 +39,7 @@ class System(Item):
         self.values = {}
         self.online = None
         self.first = self.last = None
-        self.memory = self.cpus = 0
+        self.memory = self.cpus = None
 
     def add(self, minion, grains):
         """
@@ -60,15 +60,20 @@ class System(Item):
             if when is not None:
                 self.first = when if self.first is None else min(self.first, when)
                 self.last = when if self.last is None else max(self.last, when)
-        self.memory += _amount(grains, "mem_total")
-        self.cpus += _amount(grains, "num_cpus")
+        self.memory = _sum(self.memory, grains, "mem_total")
+        self.cpus = _sum(self.cpus, grains, "num_cpus")
 
 
-def _amount(grains, key):
-    value = grains.get(key, 0)
+def _sum(before, grains, key):
+    """
+    Return a sum with what a minion has told; None while none has.
+    """
+    value = grains.get(key)
     if isinstance(value, float) and value - value == 0:
         value = int(value)
-    return value if isinstance(value, int) else 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        return before
+    return (before or 0) + value
 
 
 def _items(context, names):
@@ -91,7 +96,7 @@ def _items(context, names):
         if name not in found:
             found[name] = System(context, name)
         found[name].add(minion, grains)
-    for name in named(found, names):
+    for name in named(found, names, context.absent):
         yield found[name]
 
 
@@ -252,16 +257,16 @@ _OS = ItemType(
             "mtotal",
             "MTotal",
             "unit",
-            "Memory of all its minions together",
-            lambda system: system.memory,
+            "Memory of those of its minions that have told it",
+            _or_missing("memory", MISSING_NODATA),
             "mem_total",
         ),
         _field(
             "ctotal",
             "CTotal",
             "number",
-            "Logical processors of all its minions together",
-            lambda system: system.cpus,
+            "Logical processors of those of its minions that have told it",
+            _or_missing("cpus", MISSING_NODATA),
             "num_cpus",
         ),
         Field(

@@ -55,7 +55,7 @@ def _items(context, names):
         found.sort(key=lambda lock: saltext.query.natural.key(lock.name))
         yield from found
     else:
-        yield from several(found, names)
+        yield from several(found, names, context.absent)
 
 
 def _may_have(context, type_, names):
@@ -135,7 +135,14 @@ _LOCK = ItemType(
         Field("alive", "Alive", "bool", "Whether this process exists", _alive),
         Field("stale", "Stale", "bool", "Whether this process is gone", _stale),
         _field("acquired_ts", "Acquired", "timestamp", "Time at which it was locked"),
-        Field("age", "Age", "number", "Seconds for which it has been locked", _age),
+        Field(
+            "age",
+            "Age",
+            "number",
+            "Seconds for which it has been locked",
+            _age,
+            span=True,
+        ),
         _field(
             "told_ts", "Told", "timestamp", "Time at which the minion told of the lock"
         ),

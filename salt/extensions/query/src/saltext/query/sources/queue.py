@@ -1,13 +1,21 @@
 """
 What the job handler says of the jobs that wait in its queue, on a master that has one.
 
-It is asked by its runner, as people ask it, so that nothing of it is needed here.
+It is asked by its runner, as people ask it, so that nothing of it is needed here; only which
+functions do not wait is looked up where it looks.
 """
 
 import functools
 
 import salt.loader
 from salt.exceptions import CommandExecutionError
+
+try:
+    import salt.job_handler.config as config
+    import salt.job_handler.gate as gate
+except ImportError:
+    # a Salt without the job handler
+    config = gate = None
 
 
 def source(context):
@@ -83,3 +91,19 @@ class Queue:
         """
         found = self._ask("show", jid)
         return None if found is None else found["running_on"]
+
+    def is_exempt(self, functions):
+        """
+        Return whether a job of these functions does not wait in the queue.
+        """
+        if not self.enabled:
+            return True
+        if gate is None:
+            return False
+        return gate.exempt(config.settings(self.opts), functions)
+
+    def cancel(self, jid):
+        """
+        Take a job of ours out of the queue.
+        """
+        self._ask("cancel", jid)

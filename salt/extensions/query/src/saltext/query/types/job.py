@@ -30,7 +30,7 @@ class Job(Item):
         """
         Where jobs are kept.
         """
-        return self.context.source("jobs")
+        return self.context.source("job_cache")
 
     def load(self):
         """
@@ -52,7 +52,7 @@ class Job(Item):
         """
         Return what the job handler knows of it while it waits, or why it knows nothing.
         """
-        queue = self.context.source("job_handler")
+        queue = self.context.source("queue")
         if not queue.enabled:
             return MISSING_UNAVAIL
         if queue.waiting is None:
@@ -61,12 +61,12 @@ class Job(Item):
 
 
 def _items(context, names):
-    jobs = context.source("jobs")
+    jobs = context.source("job_cache")
     if names is None:
         found = dict.fromkeys(jobs.ids())
     else:
         found = {name for name in names if jobs.has(name)}
-    for name in named(found, names):
+    for name in named(found, names, context.absent):
         yield Job(context, name)
 
 
@@ -197,7 +197,7 @@ def _status(job):
     if missing:
         return (
             "running"
-            if job.context.source("job_handler").running_on(job.name)
+            if job.context.source("queue").running_on(job.name)
             else "published"
         )
     if _failed(job):
@@ -205,16 +205,16 @@ def _status(job):
     return MISSING_NODATA if _unread(job) else "success"
 
 
-def _line_field(name, title, kind, doc, key):
+def _line_field(name, title, kind, doc, key, span=False):
     def get(job):
         line = job.line()
         return grain(line, key) if isinstance(line, dict) else line
 
-    return Field(name, title, kind, doc, get, needs=("queue",))
+    return Field(name, title, kind, doc, get, needs=("queue",), span=span)
 
 
 def _running(job):
-    queue = job.context.source("job_handler")
+    queue = job.context.source("queue")
     if not queue.enabled:
         return MISSING_UNAVAIL
     found = queue.running_on(job.name)
@@ -223,7 +223,7 @@ def _running(job):
 
 def _capacity_field(name, title, kind, doc, key):
     def get(job):
-        queue = job.context.source("job_handler")
+        queue = job.context.source("queue")
         if not queue.enabled:
             return MISSING_UNAVAIL
         if queue.status is None:
@@ -394,6 +394,7 @@ _JOB = ItemType(
             "float",
             "Seconds for which the job has waited in the job handler's queue",
             "waited",
+            span=True,
         ),
         Field(
             "running_list",
@@ -426,7 +427,9 @@ _JOB = ItemType(
         ),
     ],
     _items,
-    usual=("id", "status", "user", "fun", "exp_cnt", "ret_cnt"),
+    usual=("id", "fun", "user", "tgt", "exp_cnt", "start_ts"),
+    usual_sort="-id",
+    usual_limit=50,
 )
 
 

@@ -14,7 +14,7 @@ def locks(context):
     """
     Yield the pause of the job handler, if it is paused.
     """
-    queue = context.source("job_handler")
+    queue = context.source("queue")
     if queue.enabled and queue.status and queue.status.get("paused"):
         yield {
             "object": "job_handler",

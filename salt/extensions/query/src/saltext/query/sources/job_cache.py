@@ -7,6 +7,7 @@ import os
 import re
 
 import saltext.query.documents
+from saltext.query.errors import QueryStoreError
 
 import salt.loader
 import salt.utils.jid
@@ -30,8 +31,16 @@ def source(context):
 def _content(path):
     try:
         return saltext.query.documents.read_file(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as exc:
+        raise _failed("local_cache", exc) from exc
+
+
+def _failed(name, exc):
+    return QueryStoreError(
+        f"The jobs can't be read: see what is wrong with the job cache {name} ({exc})."
+    )
 
 
 class LocalJobs:
@@ -133,8 +142,10 @@ class LocalJobs:
                     # the folder is made first
                     and os.path.exists(f"{folder}/{entry.name}/return.p")
                 )
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as exc:
+            raise _failed("local_cache", exc) from exc
 
     def results(self, jid):
         """
@@ -171,7 +182,17 @@ class ReturnerJobs:
         self.returners = salt.loader.returners(opts, salt.loader.minion_mods(opts))
 
     def _call(self, function, *args):
-        found = self.returners[f"{self.name}.{function}"](*args)
+        if f"{self.name}.{function}" not in self.returners:
+            raise QueryStoreError(
+                f"Correct master_job_cache in the master's configuration: the returner"
+                f" {self.name} is not there, or has no {function}."
+            )
+        try:
+            found = self.returners[f"{self.name}.{function}"](*args)
+        except Exception as exc:  # pylint: disable=broad-except
+            # each returner has errors of its own
+            log.debug("The returner %s failed", self.name, exc_info=True)
+            raise _failed(self.name, exc) from exc
         return found if isinstance(found, dict) else {}
 
     def ids(self):
@@ -234,5 +255,7 @@ class ReturnerJobs:
 def _listed(folder):
     try:
         return os.listdir(folder)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as exc:
+        raise _failed("local_cache", exc) from exc

@@ -85,7 +85,7 @@ def _items(context, names):
     with what the query needs of them.
     """
     context.wanted.setdefault("mine", set()).add(saltext.query.documents.VM_INFO)
-    known = context.source("instances")
+    known = context.source("resources")
     found = []
     for minion, state in context.keys.items():
         if state != "accepted":
@@ -100,7 +100,7 @@ def _items(context, names):
             saltext.query.natural.key(one.node),
         )
     )
-    yield from found if names is None else several(found, names)
+    yield from found if names is None else several(found, names, context.absent)
 
 
 def _info_field(name, title, kind, doc, convert):
@@ -308,7 +308,7 @@ _INSTANCE = ItemType(
             "pnode_online",
             "PrimaryOnline",
             "bool",
-            "Whether an address of the managing minion is connected to this master",
+            "Whether an address of the managing minion is connected, if that can be told",
             _is_online,
             needs=("presence", "grains:ipv4", "grains:ipv6"),
         ),

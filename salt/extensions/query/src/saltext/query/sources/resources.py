@@ -7,9 +7,8 @@ import functools
 import os
 
 import saltext.query.documents
+import saltext.query.dynamic
 import saltext.query.kinds
-
-import salt.utils.mine
 
 try:
     import salt.utils.resource_registry as registry
@@ -51,17 +50,10 @@ class Instances:
         Return what a minion has put into the mine by each of these functions, or None.
         """
         document = self.context.read("mine", minion) or {}
-        return [self._unwrapped(document.get(function)) for function in functions]
-
-    @staticmethod
-    def _unwrapped(found):
-        if (
-            isinstance(found, dict)
-            and salt.utils.mine.MINE_ITEM_ACL_ID in found
-            and salt.utils.mine.MINE_ITEM_ACL_DATA in found
-        ):
-            found = found[salt.utils.mine.MINE_ITEM_ACL_DATA]
-        return found
+        return [
+            saltext.query.dynamic.unwrapped(document.get(function))
+            for function in functions
+        ]
 
     def machines(self, minion):
         """

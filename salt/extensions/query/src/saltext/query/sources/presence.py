@@ -4,7 +4,13 @@ Which minions are connected, as far as the master can tell without asking them.
 A minion counts as connected if one of the addresses in its grains is connected to the
 master's publish port, as in ``salt-run manage.present``. Minions behind one address
 can't be told apart this way; the field ``alive`` asks them.
+
+One whose address is not connected may be behind another one: that of a router, or the
+loopback. It is surely not connected only if each address that is connected is known to be
+that of some minion.
 """
+
+import functools
 
 import salt.utils.network
 
@@ -13,7 +19,7 @@ def source(context):
     """
     Return what tells who is connected.
     """
-    return Presence(context.opts)
+    return Presence(context)
 
 
 def addresses(opts):
@@ -37,11 +43,28 @@ def addresses(opts):
 
 class Presence:
     """
-    :param dict opts: the master's options
+    :param Context context: the context of the query
     """
 
-    def __init__(self, opts):
-        self.addresses = addresses(opts)
+    def __init__(self, context):
+        self.context = context
+        self.addresses = addresses(context.opts)
+
+    @functools.cached_property
+    def _all_are_known(self):
+        """
+        Whether each address that is connected is that of a minion.
+        """
+        left = set(self.addresses)
+        for minion, state in self.context.keys.items():
+            if not left:
+                break
+            if state == "accepted":
+                grains = self.context.documents.fetch(
+                    "grains", minion, {"ipv4", "ipv6"}, minion
+                )
+                left.difference_update(_own(grains))
+        return not left
 
     def is_connected(self, grains):
         """
@@ -51,9 +74,18 @@ class Presence:
         """
         if self.addresses is None or not grains:
             return None
-        own = []
-        for name in ("ipv4", "ipv6"):
-            values = grains.get(name)
-            if isinstance(values, list):
-                own += [value for value in values if isinstance(value, str)]
-        return not self.addresses.isdisjoint(own) if own else None
+        own = _own(grains)
+        if not own:
+            return None
+        if not self.addresses.isdisjoint(own):
+            return True
+        return False if self._all_are_known else None
+
+
+def _own(grains):
+    ret = []
+    for name in ("ipv4", "ipv6"):
+        values = (grains or {}).get(name)
+        if isinstance(values, list):
+            ret += [value for value in values if isinstance(value, str)]
+    return ret

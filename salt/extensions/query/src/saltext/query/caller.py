@@ -1,0 +1,148 @@
+"""
+Who asks, and what he may have besides what the cache holds.
+
+Whoever may run the runner ``query`` may read the grains and the mine of all minions, and
+all jobs. More takes a right of his own, as if he asked without this extension:
+
+* live fields: the right to run the function on the minions that are asked
+* pillars: the right to run the runner ``cache.pillar``
+
+A runner is told the name of its caller, but not how that has proven to be it. So a name
+has only what each way of proving it would give.
+"""
+
+import logging
+
+from saltext.query.errors import QueryRightsError
+
+import salt.auth
+import salt.loader
+import salt.utils.master
+import salt.utils.minions
+import salt.utils.user
+
+log = logging.getLogger(__name__)
+
+#: The commands whose process is that of whoever asks.
+_COMMANDS = ("salt-run", "salt-query")
+
+#: Names under which Salt itself runs runners.
+_OWN_NAMES = ("Reactor", "UNKNOWN")
+
+#: The runner that shows pillars.
+PILLARS = "cache.pillar"
+
+
+class Caller:
+    """
+    The user that the master runs as: he may read its files, and so has everything.
+
+    :ivar str name: the user whose name jobs carry, or None for that of this process
+    """
+
+    name = None
+
+    def check_pillars(self):
+        """
+        :raises QueryRightsError: if he may not see pillars
+        """
+
+    def check_run(self, functions, minions):
+        """
+        :param list functions: what minions are to run
+        :param list minions: their ids
+        :raises QueryRightsError: if he may not run one of them on one of these
+        """
+
+
+class NamedCaller(Caller):
+    """
+    A user of ``external_auth`` or ``publisher_acl``.
+
+    :param dict opts: the master's options
+    :param str name: the user
+    :param list lists: for each way in which he may have proven his name, what is allowed
+    """
+
+    def __init__(self, opts, name, lists):
+        self.opts = opts
+        self.name = name
+        self.lists = lists
+
+    def check_pillars(self):
+        """
+        :raises QueryRightsError: if he may not see pillars
+        """
+        check = salt.utils.minions.CkMinions(self.opts).runner_check
+        if not self.lists or not all(
+            check(one, PILLARS, {}) is True for one in self.lists
+        ):
+            raise QueryRightsError(
+                f"{self.name} may not see pillars: leave them out, or give him the"
+                f" runner {PILLARS} in external_auth."
+            )
+
+    def check_run(self, functions, minions):
+        """
+        :param list functions: what minions are to run
+        :param list minions: their ids
+        :raises QueryRightsError: if he may not run one of them on one of these
+        """
+        check = salt.utils.minions.CkMinions(self.opts)
+        for function in functions:
+            if not self.lists or not all(
+                # these minions, also if the master finds none of them by their target
+                check.auth_check(one, function, [], minions, "list", minions=minions)
+                for one in self.lists
+            ):
+                raise QueryRightsError(
+                    f"{self.name} may not run {function} on these minions: leave out the"
+                    " fields that ask them, or give him the function in external_auth."
+                )
+
+
+def of_runner(opts, name):
+    """
+    Return who has called a runner.
+
+    :param dict opts: the runner's options
+    :param str name: what the runner was told
+    """
+    if opts.get("__cli") in _COMMANDS or name is None:
+        return Caller()
+    lists, whole = _lists(opts, name)
+    own = {opts.get("user"), "root", salt.utils.user.get_user(), *_OWN_NAMES}
+    if not lists and whole and (name in own or name.startswith("sudo_")):
+        return Caller()
+    return NamedCaller(opts, name, lists if whole else [])
+
+
+def _lists(opts, name):
+    """
+    Return what is allowed in each way in which a name may have come here, and whether
+    these are all ways.
+    """
+    ret = []
+    whole = True
+    checks = salt.utils.minions.CkMinions(opts)
+    external = opts.get("external_auth") or {}
+    auth = salt.auth.LoadAuth(opts) if external else None
+    for eauth, config in external.items():
+        try:
+            found = auth.get_auth_list({"eauth": eauth, "username": name})
+        except Exception as exc:  # pylint: disable=broad-except
+            # such as groups that need his password
+            log.warning("Could not ask %s for the rights of %s: %s", eauth, name, exc)
+            whole = False
+            continue
+        if found and checks.runner_check(found, "query.items", {}) is True:
+            ret.append(found)
+        elif any(str(one).endswith("%") for one in config or ()) and not found:
+            # it may not have said which groups he is in
+            whole = False
+    acl = salt.utils.master.get_values_of_matching_keys(
+        opts.get("publisher_acl") or {}, name
+    )
+    if acl:
+        ret.append(acl)
+    return ret, whole

@@ -1,0 +1,208 @@
+r"""
+Fields that sites have: any grain, any entry of the mine, and any key of the pillar.
+
+``grain.ec2.region`` is the value ``region`` of the grain ``ec2``, or the grain
+``ec2.region``; ``mine.network.ip_addrs.0`` is the first of a list; ``pillar.role`` is what
+the master has cached of the pillar. In the name of a field a character other than ``a-z``,
+``0-9`` and ``_`` of a key is written as ``/`` and two hexadecimal digits, or as it is: the
+definition has it in the first form.
+
+The kind of such a field is what its site says in the option ``query``, or else that of
+the values that are there.
+"""
+
+import re
+
+import saltext.query.field
+import saltext.query.kinds
+from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
+
+import salt.utils.mine
+
+#: By the start of a name: the bank of the cache.
+BANKS = {"grain": "grains", "mine": "mine", "pillar": "pillar"}
+
+#: From so many minions the names of fields are collected.
+SAMPLE = 500
+
+#: How deep values are looked into for the names of fields.
+_LEVELS = 3
+
+#: The longest name.
+_MAX_NAME = 500
+
+_PLAIN = re.compile(r"[^a-z0-9_.]")
+_ESCAPED = re.compile(r"/([0-9a-f]{2})")
+
+
+class DynamicField(saltext.query.field.Field):
+    """
+    A field whose kind is that of its values.
+    """
+
+    __slots__ = ("_seen",)
+
+    loose = True
+
+    def __init__(self, name, title, doc, get, needs):
+        super().__init__(name, title, "other", doc, get, needs)
+        self._seen = set()
+
+    def cell(self, item):
+        """
+        Return the cell of an item, and remember its kind.
+        """
+        ret = super().cell(item)
+        if ret[0] == saltext.query.kinds.NORMAL:
+            self._seen.add(saltext.query.kinds.kind_of(ret[1]))
+        return ret
+
+    def definition(self):
+        """
+        Return what clients get to know: the kind is that of all values so far.
+        """
+        seen = self._seen
+        kind = "other"
+        if len(seen) == 1:
+            kind = next(iter(seen))
+        elif seen == {"number", "float"}:
+            kind = "float"
+        return {**super().definition(), "kind": kind}
+
+
+def escaped(key):
+    """
+    Return a key as it is in the name of a field.
+    """
+    return _PLAIN.sub(
+        lambda match: "".join(f"/{byte:02x}" for byte in match.group().encode()), key
+    )
+
+
+def find(name, kinds):
+    """
+    Return the field of a name, or None if it is none of these.
+
+    :param dict kinds: the kinds of fields by name, as the site has them
+    """
+    start, _, path = name.partition(".")
+    if start not in BANKS or not path or len(name) > _MAX_NAME:
+        return None
+    raw = _unescaped(path)
+    try:
+        name = f"{start}.{escaped(raw)}"
+    except UnicodeError:
+        return None
+    parts = raw.split(".")
+    if "" in parts:
+        return None
+    bank = BANKS[start]
+    tops = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+
+    def get(node):
+        document = node.document(
+            bank, node.name, node.name if bank == "grains" else None
+        )
+        if document is None:
+            return MISSING_NODATA
+        return _inside(document, parts, bank == "mine")
+
+    needs = [f"{bank}:{top}" for top in tops]
+    title = f"{start}.{re.sub(r'[^!-~]', '_', raw)}"
+    doc = f"Value {name} of the {'pillar' if start == 'pillar' else start}"
+    kind = kinds.get(name) or kinds.get(f"{start}.{raw}")
+    if kind in saltext.query.kinds.KINDS and kind != "unknown":
+        return saltext.query.field.Field(name, title, kind, doc, get, needs=needs)
+    return DynamicField(name, title, doc, get, needs)
+
+
+def _unescaped(path):
+    data = _ESCAPED.sub(lambda match: "\0" + match.group(1), path)
+    if "\0" not in data:
+        return path
+    raw = b""
+    parts = data.split("\0")
+    raw = parts[0].encode("utf-8", "replace")
+    for part in parts[1:]:
+        raw += bytes.fromhex(part[:2]) + part[2:].encode("utf-8", "replace")
+    return raw.decode("utf-8", "replace")
+
+
+def _inside(value, parts, wrapped=False):
+    """
+    Return what is at a path: the longest key that is there comes first.
+    """
+    if not parts:
+        if value is None or value == "":
+            return MISSING_UNAVAIL
+        return _plain(value)
+    if isinstance(value, (list, tuple)):
+        if parts[0].isdigit() and len(parts[0]) < 9 and int(parts[0]) < len(value):
+            return _inside(value[int(parts[0])], parts[1:])
+        return MISSING_UNAVAIL
+    if not isinstance(value, dict):
+        return MISSING_UNAVAIL
+    for end in range(len(parts), 0, -1):
+        key = ".".join(parts[:end])
+        if key in value:
+            found = value[key]
+            if wrapped:
+                found = unwrapped(found)
+            return _inside(found, parts[end:])
+    return MISSING_UNAVAIL
+
+
+def _plain(value):
+    """
+    Return a value as JSON can have it: keys are texts.
+    """
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value
+
+
+def unwrapped(found):
+    """
+    Return an entry of the mine without what says who may read it.
+    """
+    if (
+        isinstance(found, dict)
+        and salt.utils.mine.MINE_ITEM_ACL_ID in found
+        and salt.utils.mine.MINE_ITEM_ACL_DATA in found
+    ):
+        return found[salt.utils.mine.MINE_ITEM_ACL_DATA]
+    return found
+
+
+def names(context, pillars):
+    """
+    Return the names of such fields, of a sample of the minions.
+
+    :param bool pillars: whether the caller may see pillars
+    """
+    minions = [one for one, state in context.keys.items() if state == "accepted"]
+    step = max(1, len(minions) // SAMPLE)
+    ret = set()
+    for minion in sorted(minions)[::step][:SAMPLE]:
+        for start, bank in BANKS.items():
+            if start == "pillar" and not pillars:
+                continue
+            document = context.documents.whole(bank, minion)
+            _collect(start, document, 1 if bank == "mine" else _LEVELS, ret)
+    return sorted(ret)
+
+
+def _collect(start, value, levels, ret):
+    if not isinstance(value, dict) or levels == 0:
+        return
+    for key, inner in value.items():
+        if not isinstance(key, str) or not key or len(key) > _MAX_NAME // 4:
+            continue
+        if "" in key.split("."):
+            continue
+        name = f"{start}.{escaped(key)}"
+        ret.add(name)
+        if isinstance(inner, dict) and inner:
+            _collect(name, inner, levels - 1, ret)

@@ -1,0 +1,3 @@
+"""
+How minions are asked, and what they have answered.
+"""

@@ -1,0 +1,80 @@
+"""
+Salt's own targets: which minions its matchers choose, as far as the master can tell.
+"""
+
+from saltext.query.errors import QueryError
+
+import salt.utils.minions
+
+#: The types of targets that can be given.
+TYPES = (
+    "glob",
+    "pcre",
+    "list",
+    "grain",
+    "grain_pcre",
+    "pillar",
+    "pillar_pcre",
+    "pillar_exact",
+    "nodegroup",
+    "ipcidr",
+    "compound",
+)
+
+#: What of a compound target looks into pillars, or into a nodegroup that may.
+_PILLARS = ("I@", "J@", "N@")
+
+
+class Target:
+    """
+    :param tgt: as on Salt's command line; a list may be one of Python's
+    :param str tgt_type: one of :data:`TYPES`
+    :raises QueryError: if there is no such type
+    """
+
+    def __init__(self, tgt, tgt_type="glob"):
+        if tgt_type not in TYPES:
+            raise QueryError(
+                f"Give one of the types of targets {', '.join(TYPES)}, not"
+                f" {tgt_type!r:.80}."
+            )
+        if not isinstance(tgt, str) and not (
+            tgt_type == "list"
+            and isinstance(tgt, (list, tuple))
+            and all(isinstance(one, str) for one in tgt)
+        ):
+            raise QueryError("Give the target as a text.")
+        self.tgt = tgt
+        self.tgt_type = tgt_type
+
+    def reads_pillars(self):
+        """
+        Return whether it says something of pillars.
+        """
+        if self.tgt_type in ("pillar", "pillar_pcre", "pillar_exact", "nodegroup"):
+            return True
+        return self.tgt_type == "compound" and any(one in self.tgt for one in _PILLARS)
+
+    def minions(self, context):
+        """
+        Return the ids of the minions with an accepted key that it chooses. One whose
+        grains the master does not know is not chosen by them.
+
+        :raises QueryError: if there is no such nodegroup, or it can't be read
+        """
+        groups = context.opts.get("nodegroups") or {}
+        if self.tgt_type == "nodegroup" and self.tgt not in groups:
+            raise QueryError(
+                f"Give a nodegroup of the master's configuration, not {self.tgt!r:.80}."
+            )
+        checks = salt.utils.minions.CkMinions(context.opts)
+        found = checks.check_minions(self.tgt, self.tgt_type, greedy=False)
+        if "ssh_minions" not in found:
+            # it has logged what is wrong, and found nothing
+            raise QueryError(
+                f"Correct the target {self.tgt!r:.80}: Salt can't read it; the master's"
+                " log says why."
+            )
+        return set(found["minions"]).intersection(
+            name for name, state in context.keys.items() if state == "accepted"
+        )

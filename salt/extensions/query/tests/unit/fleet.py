@@ -1,0 +1,159 @@
+"""
+Minions that answer at once, and a master with or without a job handler between.
+"""
+
+import contextlib
+from unittest.mock import patch  # pylint: disable=blacklisted-module
+
+import saltext.query.live.job
+
+
+class Clock:
+    """
+    Time that passes only while somebody waits.
+    """
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Fleet:
+    """
+    :param dict answers: for each minion that lives, what its functions return; a function
+        that is not there returns a sentence
+    :param dict left_out: minions that the job handler leaves out of jobs that are not
+        exempt, with its reason
+    :param waiting: minions that jobs which are not exempt don't get in time
+    :param exempt: the functions that the job handler lets pass
+    :param slow: minions that answer nothing but ``test.ping`` in time
+
+    :ivar list asked: what was published: minions and functions
+    :ivar list executed: each execution: a minion and its functions
+    :ivar list users: the names that publications carry
+    """
+
+    def __init__(
+        self,
+        answers,
+        left_out=(),
+        waiting=(),
+        exempt=("test.ping", "saltutil.running"),
+        slow=(),
+        handler=False,
+        jid="1",
+    ):
+        self.answers = answers
+        self.left_out = dict(left_out)
+        self.waiting = set(waiting)
+        self.exempt = exempt
+        self.slow = slow
+        self.handler = handler or bool(left_out or waiting)
+        self.jid = jid
+        self.clock = Clock()
+        self.asked = []
+        self.executed = []
+        self.users = []
+        self.cancelled = []
+        self.salt_user = "root"
+        self.error = None
+        self.event = self
+        self._events = []
+
+    def run_job(self, minions, fun, arg, tgt_type, timeout, listen):
+        """
+        Publish a job as ``LocalClient`` does.
+        """
+        assert (tgt_type, listen) == ("list", True) and timeout >= 1
+        if self.error is not None:
+            raise self.error
+        functions = [fun] if isinstance(fun, str) else fun
+        self.asked.append((list(minions), functions))
+        self.users.append(self.salt_user)
+        ret = {"jid": self.jid, "minions": list(minions)}
+        gets = list(minions)
+        if self.handler and not all(one in self.exempt for one in functions):
+            excluded = {
+                one: self.left_out[one] for one in minions if one in self.left_out
+            }
+            gets = [
+                one
+                for one in minions
+                if one not in excluded and one not in self.waiting
+            ]
+            held = [one for one in minions if one in self.waiting]
+            if excluded or held:
+                ret["job_handler"] = {
+                    "state": "queued" if held else "dispatched",
+                    "ticket": "t",
+                    "waiting": len(held),
+                    "excluded": excluded,
+                    "reason": "the queue is paused" if held else "",
+                }
+                data = {"ticket": "t", "targets": gets, "waiting": len(held)}
+                self._fire("dispatched", data)
+        for minion in gets:
+            self._execute(minion, functions, isinstance(fun, str))
+        return ret
+
+    def _execute(self, minion, functions, single):
+        if minion not in self.answers:
+            return
+        self.executed.append((minion, tuple(functions)))
+        if minion in self.slow and functions != ["test.ping"]:
+            return
+        known = {"test.ping": True, **self.answers[minion]}
+        found = {one: known.get(one, f"'{one}' is not available.") for one in functions}
+        data = {"id": minion, "return": found[functions[0]] if single else found}
+        self._fire(f"ret/{minion}", data)
+
+    def _fire(self, kind, data):
+        self._events.append({"tag": f"salt/job/{self.jid}/{kind}", "data": data})
+
+    def get_event(self, wait, tag, match_type, full):
+        """
+        Return the next event, or None after a while.
+        """
+        assert match_type == "startswith" and full
+        for place, event in enumerate(self._events):
+            if event["tag"].startswith(tag):
+                return self._events.pop(place)
+        self.clock.now += wait
+        return None
+
+    def destroy(self):
+        """
+        Nothing to do.
+        """
+
+
+@contextlib.contextmanager
+def answering(answers, **more):
+    """
+    Let minions answer, and give the fleet.
+    """
+    fleet = Fleet(answers, **more)
+
+    class Queue:
+        enabled = fleet.handler
+        waiting = None
+
+        @staticmethod
+        def is_exempt(functions):
+            return not fleet.handler or all(one in fleet.exempt for one in functions)
+
+        @staticmethod
+        def cancel(jid):
+            fleet.cancelled.append(jid)
+
+    class Asker(saltext.query.live.job.Asker):
+        def __init__(self, context, seconds, patience):
+            super().__init__(context, seconds, patience, fleet.clock)
+            self.queue = Queue
+
+    with patch("salt.client.get_local_client", return_value=fleet), patch(
+        "saltext.query.live.job.Asker", Asker
+    ):
+        yield fleet

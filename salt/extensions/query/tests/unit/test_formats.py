@@ -1,0 +1,181 @@
+"""
+Each format is read back by a reader of it, whatever minions have sent.
+"""
+
+import csv
+import io
+import itertools
+import json
+
+import pytest
+import saltext.query.formats as formats
+import saltext.query.render as render
+
+HOSTILE = [
+    "Debian;evil",
+    'a,"b"',
+    "two\nlines",
+    "\r\n",
+    "tab\there",
+    "\x1b[31mred\x1b[0m",
+    "\u202egnp.exe",
+    "\u200f",
+    " blanks ",
+    '"',
+    "'",
+    "\\n",
+    "=1+1",
+    "\u4e2d\u6587",
+    "e\u0301",
+    "a|b",
+    "null",
+    "\x00",
+    "\u2028",
+]
+
+FIELDS = [
+    {"name": "name", "title": "Name", "kind": "text", "doc": "Name"},
+    {"name": "grain./3b", "title": "grain.;", "kind": "other", "doc": "Value"},
+    {"name": "size", "title": "Size", "kind": "unit", "doc": "Size"},
+    {"name": "up", "title": "Up", "kind": "bool", "doc": "Up"},
+]
+
+
+def response():
+    rows = [
+        [(0, text), (0, [text, {"a": text}]), (0, 4096), (0, True)] for text in HOSTILE
+    ]
+    rows.append([(2, None), (3, None), (4, None), (0, False)])
+    return {"fields": FIELDS, "data": rows}
+
+
+def test_csv():
+    """
+    In a pipe the values are as they are.
+    """
+    text = "".join(line + "\n" for line in formats.csv(response(), str))
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    rows = list(reader)
+    assert reader.fieldnames == [one["name"] for one in FIELDS]
+    assert [row["name"] for row in rows] == [*HOSTILE, ""]
+    for text, row in zip(HOSTILE, rows):
+        assert json.loads(row["grain./3b"]) == [text, {"a": text}]
+        assert (row["size"], row["up"]) == ("4096", "true")
+    assert list(rows[-1].values()) == ["", "", "", "false"]
+
+
+def test_csv_of_one_column():
+    """
+    What is missing there is a row and no empty line.
+    """
+    found = {"fields": FIELDS[:1], "data": [[(2, None)], [(0, "x")]]}
+    text = "".join(line + "\n" for line in formats.csv(found, str))
+    assert list(csv.reader(io.StringIO(text))) == [["name"], [""], ["x"]]
+
+
+def test_json():
+    (line,) = formats.json_whole(response())
+    assert line.isascii() and line.isprintable()
+    found = json.loads(line)
+    assert [row[0] for row in found["data"]] == [
+        *[[0, text] for text in HOSTILE],
+        [2, None],
+    ]
+
+
+def test_json_lines():
+    """
+    One item on each line, whatever is in it.
+    """
+    text = "".join(line + "\n" for line in formats.json_lines(response()))
+    found = [json.loads(line) for line in text.splitlines()]
+    assert [one["name"] for one in found] == [*HOSTILE, None]
+    assert found[0] == {
+        "name": HOSTILE[0],
+        "grain./3b": [HOSTILE[0], {"a": HOSTILE[0]}],
+        "size": 4096,
+        "up": True,
+    }
+    assert found[-1] == {
+        "name": None,
+        "grain./3b": None,
+        "size": None,
+        "up": False,
+        "_missing": {"name": "nodata", "grain./3b": "unavail", "size": "offline"},
+    }
+
+
+@pytest.mark.parametrize("separator", (";", ",", "|", "\t", "e"))
+def test_separator(separator):
+    """
+    A value with the separator does not move the columns; what a terminal would obey is
+    escaped there in any case.
+    """
+    text = "".join(
+        line + "\n" for line in render.lines(response(), separator=separator)
+    )
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    assert {len(row) for row in rows} == {4}
+    assert [row[0] for row in rows[1:]] == [*map(render.shown, HOSTILE), "?"]
+    assert text.replace("\n", "").replace("\t", "").isprintable()
+
+
+def test_on_a_terminal_nothing_is_obeyed():
+    for width, colours in itertools.product((None, 200, 40, 20), (None, {})):
+        for line in render.lines(response(), width=width, colours=colours):
+            assert line.isprintable()
+    for line in formats.csv(response(), render.shown):
+        assert line.isprintable()
+
+
+def test_titles_are_escaped():
+    fields = [{"name": "x\x1b[2J", "title": None, "kind": "unknown", "doc": None}]
+    assert "".join(render.lines({"fields": fields, "data": []})).isprintable()
+
+
+def test_wide_characters():
+    """
+    Columns stay below each other.
+    """
+    fields = [FIELDS[0], {**FIELDS[0], "name": "b", "title": "B"}]
+    rows = [[(0, "\u4e2d\u6587"), (0, "x")], [(0, "abcd"), (0, "y")]]
+    assert list(render.lines({"fields": fields, "data": rows})) == [
+        "Name B",
+        "\u4e2d\u6587 x",
+        "abcd y",
+    ]
+
+
+@pytest.mark.parametrize(
+    "units,text", (("h", "4.0G"), ("m", "4096"), ("g", "4.0"), ("t", "0.0"))
+)
+def test_units(units, text):
+    assert render.value("unit", (0, 4096), units=units) == text
+
+
+def test_counts_have_a_total():
+    found = {"fields": FIELDS[:1], "data": [[(0, "a")], [(0, "b")]], "counted": 7}
+    assert list(render.lines(found))[-1] == "7 items in 2 groups"
+
+
+def test_notes():
+    """
+    What is not shown is told.
+    """
+    live = {
+        "fields": ["alive"],
+        "answered": 8,
+        "offline": 1,
+        "not_asked": 2,
+        "cached": 3,
+        "age": 4,
+        "reasons": {"The queue is paused": 2},
+    }
+    found = {"data": [1] * 5, "total": 20, "offset": 5, "next": 10, "live": live}
+    assert list(formats.notes({**found, "damaged": 1})) == [
+        "6 to 10 of 20 items; go on with offset 10",
+        "8 minions answered, 1 are offline, 2 were not asked, 3 were asked up to 4 s ago",
+        "not asked, 2: The queue is paused",
+        "1 documents of the cache are damaged and look like no data: see the log",
+    ]
+    assert not list(formats.notes({"data": []}))

@@ -1,0 +1,248 @@
+"""
+Fields that ask minions: every value is right, and what was not asked says so.
+"""
+
+import pytest
+import saltext.query
+from fleet import answering
+from saltext.query.errors import QueryError, QueryStoreError
+from saltext.query.live.cache import LiveCache
+
+import salt.cache
+from salt.exceptions import SaltClientError
+
+INFO = {"status.meminfo": {"MemAvailable": {"value": "2097152"}}}
+
+
+def rows(master, fields, **more):
+    """
+    Return the cells of each node, and what is said of the asking.
+    """
+    ret = saltext.query.items(master.opts, "node", ["name", *fields], **more)
+    return {row[0][1]: row[1:] for row in ret["data"]}, ret.get("live")
+
+
+def names(count):
+    return [f"web{number}" for number in range(count)]
+
+
+def test_one_busy_minion(master):
+    """
+    It is left out of what is not exempt; whether it lives is known all the same.
+    """
+    for name in names(3):
+        master.minion(name)
+    with answering(
+        dict.fromkeys(names(3), INFO), left_out={"web1": "the minion is at 10 of 10"}
+    ) as fleet:
+        found, live = rows(master, ["alive", "mfree"])
+    assert found == {
+        "web0": [(0, True), (0, 2048)],
+        "web1": [(0, True), (2, None)],
+        "web2": [(0, True), (0, 2048)],
+    }
+    assert live == {
+        "fields": ["alive", "mfree"],
+        "answered": 2,
+        "offline": 0,
+        "not_asked": 1,
+        "cached": 0,
+        "age": 0,
+        "reasons": {"It was left out: the minion is at 10 of 10": 1},
+    }
+    assert fleet.asked[1:] == [(["web1"], ["test.ping"])]
+
+
+def test_the_handler_is_paused(master):
+    """
+    21 living of 2,021 keys: those that live are alive, the others are not, and nobody
+    has a value of memory that was not asked.
+    """
+    everybody = names(2021)
+    for name in everybody:
+        master.key(name)
+    living = everybody[:21]
+    with answering(dict.fromkeys(living, INFO), waiting=everybody) as fleet:
+        found, live = rows(master, ["alive", "mfree"])
+        assert fleet.cancelled == ["1"]
+    for name in everybody:
+        if name in living:
+            assert found[name] == [(0, True), (2, None)]
+        else:
+            assert found[name] == [(0, False), (4, None)]
+    assert (live["answered"], live["offline"], live["not_asked"]) == (0, 2000, 21)
+    assert live["reasons"] == {
+        "The job waits in the master's queue: the queue is paused": 21
+    }
+
+
+def test_nothing_is_exempt(master):
+    """
+    Then a minion that was not asked is neither alive nor dead.
+    """
+    for name in names(2):
+        master.key(name)
+    with answering({"web0": {}, "web1": {}}, waiting=["web1"], exempt=()):
+        found, live = rows(master, ["alive"])
+    assert found == {"web0": [(0, True)], "web1": [(2, None)]}
+    assert live["not_asked"] == 1
+
+
+def test_half_of_a_wave(master):
+    """
+    Of those that have got the job the silent ones are offline, the others were not asked.
+    """
+    for name in names(6):
+        master.key(name)
+    answers = dict.fromkeys(["web0", "web3", "web4"], INFO)
+    with answering(answers, waiting=["web4", "web5"], exempt=()):
+        found, _ = rows(master, ["mfree"])
+    assert found == {
+        **dict.fromkeys(["web0", "web3"], [(0, 2048)]),
+        **dict.fromkeys(["web1", "web2"], [(4, None)]),
+        **dict.fromkeys(["web4", "web5"], [(2, None)]),
+    }
+
+
+def test_many_reasons(master):
+    """
+    They may have numbers in them: an answer has to fit into an event.
+    """
+    for name in names(40):
+        master.key(name)
+    silent = {f"web{number}": f"silent for {number} s" for number in range(40)}
+    with answering({}, left_out=silent, exempt=()):
+        _, live = rows(master, ["mfree"])
+    assert len(live["reasons"]) == 11
+    assert sum(live["reasons"].values()) == live["not_asked"] == 40
+
+
+def test_a_slow_minion_is_not_offline(master):
+    for name in names(3):
+        master.key(name)
+    with answering({"web0": INFO, "web1": INFO}, slow=["web1"]):
+        found, live = rows(master, ["alive", "mfree"])
+    assert found == {
+        "web0": [(0, True), (0, 2048)],
+        "web1": [(0, True), (2, None)],
+        "web2": [(0, False), (4, None)],
+    }
+    assert live["reasons"] == {"It has not answered in time": 1}
+
+
+@pytest.mark.parametrize(
+    "fields,function,answer,cells",
+    (
+        (["load"], "status.loadavg", {"1-min": 0.5, "5-min": 1}, [(0, 0.5)]),
+        (["load"], "status.loadavg", {"1-min": float("nan")}, [(3, None)]),
+        (["dfree"], "disk.usage", {"/": {"available": "2048"}}, [(0, 2)]),
+        (["dfree"], "disk.usage", {"/boot": {"available": "2048"}}, [(3, None)]),
+        (["uptime"], "status.uptime", {"seconds": 12}, [(0, 12)]),
+        (["uptime"], "status.uptime", "up 12 days", [(3, None)]),
+        (["mfree"], "status.meminfo", {"MemFree": {"value": "2048"}}, [(0, 2)]),
+        (["mfree"], "status.meminfo", {"MemAvailable": {"value": 9e999}}, [(3, None)]),
+        (["job_cnt"], "saltutil.running", [{"jid": "1"}, {"jid": "9"}, 5], [(0, 1)]),
+    ),
+)
+def test_values(master, fields, function, answer, cells):
+    master.key("web0")
+    with answering({"web0": {function: answer}}):
+        assert rows(master, fields)[0] == {"web0": cells}
+
+
+def test_executions(master):
+    """
+    However many fields, a minion that answers executes one job.
+    """
+    for name in names(50):
+        master.key(name)
+    with answering(dict.fromkeys(names(40), INFO)) as fleet:
+        rows(master, ["alive", "mfree", "load", "dfree", "uptime", "job_cnt"])
+    assert len(fleet.executed) == 40
+
+
+def test_pages_ask_once(master):
+    """
+    What was asked for one page, or by another call, is not asked again for some seconds.
+    """
+    for name in names(4):
+        master.key(name)
+    with answering({"web0": INFO, "web1": INFO}) as fleet:
+        first, _ = rows(master, ["alive", "mfree"])
+        assert len(fleet.asked) == 2
+        for offset in range(0, 4, 2):
+            found, live = rows(master, ["mfree", "alive"], limit=2, offset=offset)
+            assert found == {name: first[name][::-1] for name in found}
+            assert (live["cached"], live["not_asked"]) == (2, 0)
+            assert 0 <= live["age"] <= 10
+        assert len(fleet.asked) == 2
+        # what nobody has asked yet is asked
+        rows(master, ["load"])
+        assert len(fleet.asked) == 4
+
+
+def test_answers_that_are_not_used_again(master):
+    master.key("web0")
+    master.opts["query"] = {"live_cache": 0}
+    with answering({"web0": {}}) as fleet:
+        for _ in range(2):
+            assert rows(master, ["alive"])[0] == {"web0": [(0, True)]}
+        assert len(fleet.asked) == 2
+
+
+def test_what_is_old_is_asked_again(master):
+    cache = salt.cache.Cache(master.opts)
+    LiveCache(cache, 10, 1000).store([("web0", "alive", True)])
+    assert LiveCache(cache, 10, 1010).of_minion("web0", "alive") == (1000, True)
+    assert LiveCache(cache, 10, 1011).of_minion("web0", "alive") is None
+    # the time of day may be set
+    assert LiveCache(cache, 10, 999).of_minion("web0", "alive") is None
+
+
+def test_what_was_not_asked_is_not_kept(master):
+    master.key("web0")
+    with answering({"web0": INFO}, left_out={"web0": "busy"}):
+        assert rows(master, ["mfree"])[0] == {"web0": [(2, None)]}
+    with answering({"web0": INFO}):
+        assert rows(master, ["mfree"])[0] == {"web0": [(0, 2048)]}
+
+
+def test_limit(master):
+    for name in names(5):
+        master.key(name)
+    master.opts["query"] = {"live_limit": 3}
+    with answering(dict.fromkeys(names(5), {})) as fleet:
+        found, live = rows(master, ["alive"])
+    assert len(fleet.executed) == 3
+    assert list(found.values()) == [[(0, True)]] * 3 + [[(2, None)]] * 2
+    assert (live["not_asked"], live["answered"]) == (2, 3)
+    assert live["reasons"] == {"More minions than live_limit allows": 2}
+
+
+def test_wrong_settings(master):
+    master.key("web0")
+    with pytest.raises(QueryError, match="live_timeout"):
+        rows(master, ["alive"], live={"live_timeout": -1})
+
+
+def test_a_master_that_is_down(master):
+    master.key("web0")
+    with answering({}) as fleet:
+        fleet.error = SaltClientError("nobody is there")
+        with pytest.raises(QueryStoreError, match="whether salt-master runs"):
+            rows(master, ["alive"])
+
+
+def test_sort_and_filter_ask_once(master):
+    for name in names(3):
+        master.key(name)
+    answers = {
+        name: {"status.meminfo": {"MemFree": {"value": 1024 * (number + 1)}}}
+        for number, name in enumerate(names(3))
+    }
+    with answering(answers) as fleet:
+        ret = saltext.query.items(
+            master.opts, "node", ["name", "mfree"], ["&", ["?", "alive"]], sort="-mfree"
+        )
+    assert [row[0][1] for row in ret["data"]] == ["web2", "web1", "web0"]
+    assert len(fleet.asked) == 1

@@ -1,0 +1,220 @@
+"""
+What each caller sees of each item type, of fields that ask minions, and of pillars.
+"""
+
+import copy
+
+import pytest
+import saltext.query
+import saltext.query.caller
+import saltext.query.runners.query as query
+from fleet import answering
+from saltext.query.errors import QueryRightsError
+
+import salt.config
+
+LIVE = ["test.ping", "status.meminfo"]
+
+EAUTH = {
+    "sharedsecret": {
+        "both": [{"@runner": ["query.*"]}, *LIVE],
+        "pinger": [{"@runner": ["query.*"]}, "test.ping"],
+        "some": [{"@runner": ["query.*"]}, {"web*": LIVE}],
+        "reader": [{"@runner": ["query.*"]}],
+        "runner": ["@runner"],
+        "pillars": [{"@runner": ["query.*", "cache.pillar"]}],
+        # names that are no proof
+        "root": [{"@runner": ["query.*"]}],
+        "Reactor": [{"@runner": ["query.*"]}],
+    },
+}
+
+SEES, REFUSED = "sees", "refused"
+
+#: What each sees of alive, of mfree, of pillars.
+TABLE = {
+    # the command salt-run, by root
+    ("salt-run", "root"): (SEES, SEES, SEES),
+    ("salt-run", "sudo_ann"): (SEES, SEES, SEES),
+    # a reactor
+    ("salt-master", "Reactor-plain"): (SEES, SEES, SEES),
+    # publisher_acl, whose user has found a way to runners
+    ("salt-master", "acl"): (SEES, REFUSED, REFUSED),
+    # external_auth
+    ("salt-master", "both"): (SEES, SEES, REFUSED),
+    ("salt-master", "pinger"): (SEES, REFUSED, REFUSED),
+    ("salt-master", "some"): (REFUSED, REFUSED, REFUSED),
+    ("salt-master", "reader"): (REFUSED, REFUSED, REFUSED),
+    ("salt-master", "runner"): (REFUSED, REFUSED, SEES),
+    ("salt-master", "pillars"): (REFUSED, REFUSED, SEES),
+    ("salt-master", "root"): (REFUSED, REFUSED, REFUSED),
+    ("salt-master", "Reactor"): (REFUSED, REFUSED, REFUSED),
+    ("salt-master", "nobody"): (REFUSED, REFUSED, REFUSED),
+}
+
+
+@pytest.fixture
+def opts(master):
+    """
+    The options of a master with three minions that its matchers find.
+    """
+    for name in ("web1", "web2", "db1"):
+        master.minion(name, os="Debian", ipv4=["10.0.0.1"])
+    return master.opts
+
+
+@pytest.fixture
+def ask(opts, monkeypatch):
+    """
+    A function that asks as a caller: its command and its name.
+    """
+
+    def run(command, name, what, fields, **more):
+        found = copy.deepcopy(salt.config.DEFAULT_MASTER_OPTS)
+        found.update(
+            opts,
+            external_auth=copy.deepcopy(EAUTH),
+            publisher_acl={"acl": ["test.ping"]},
+            user="root",
+            id="master_master",
+            __cli=command,
+        )
+        if name == "Reactor-plain":
+            name = "Reactor"
+            del found["external_auth"]["sharedsecret"]["Reactor"]
+        monkeypatch.setattr(query, "__opts__", found, raising=False)
+        monkeypatch.setattr(query, "__user__", name, raising=False)
+        return query.items(what, fields, **more)["data"]
+
+    return run
+
+
+@pytest.mark.parametrize("what", ("node", "instance", "job", "lock", "os"))
+@pytest.mark.parametrize("command,name", TABLE)
+def test_what_the_cache_has(ask, command, name, what):
+    """
+    Who may run the runner sees all types.
+    """
+    field = "id" if what == "job" else "name"
+    rows = ask(command, name, what, [field])
+    assert len(rows) == {"node": 3, "os": 1}.get(what, 0)
+
+
+@pytest.mark.parametrize("command,name", TABLE)
+@pytest.mark.parametrize("place,field", ((0, "alive"), (1, "mfree"), (2, "pillar.x")))
+@pytest.mark.parametrize("where", ("shown", "filter", "sort"))
+def test_what_takes_a_right(ask, command, name, place, field, where):
+    """
+    Wherever a query names such a field, it is refused without the right, and nobody is
+    asked.
+    """
+    request = {
+        "shown": {"fields": ["name", field]},
+        "filter": {"fields": ["name"], "filter": ["?", field]},
+        "sort": {"fields": ["name"], "sort": field},
+    }[where]
+    answers = dict.fromkeys(
+        ("web1", "web2", "db1"), {"status.meminfo": {"MemFree": {"value": 1024}}}
+    )
+    with answering(answers) as fleet:
+        if TABLE[command, name][place] == SEES:
+            rows = ask(command, name, "node", **request)
+            if where == "shown" and place < 2:
+                assert {row[1] for row in rows} == {(0, True if place == 0 else 1)}
+            local = command == "salt-run" or name == "Reactor-plain"
+            assert set(fleet.users) <= {"root" if local else name}
+        else:
+            with pytest.raises(QueryRightsError, match="may not"):
+                ask(command, name, "node", **request)
+            assert not fleet.asked
+
+
+def test_of_some_minions(ask):
+    """
+    Who may ask some minions asks these; together with others they are refused.
+    """
+    answers = dict.fromkeys(("web1", "web2", "db1"), {})
+    with answering(answers) as fleet:
+        rows = ask("salt-master", "some", "node", ["alive"], filter='name =* "web*"')
+        assert rows == [[(0, True)]] * 2
+        assert fleet.users == ["some"]
+        with pytest.raises(QueryRightsError, match="test.ping"):
+            ask("salt-master", "some", "node", ["alive"], filter="name == db1")
+
+
+def test_what_was_asked_for_another_is_not_shown(ask):
+    """
+    Answers are used again only for whoever may ask.
+    """
+    with answering(dict.fromkeys(("web1", "web2", "db1"), {})):
+        ask("salt-run", "root", "node", ["alive"])
+        with pytest.raises(QueryRightsError):
+            ask("salt-master", "reader", "node", ["alive"])
+
+
+@pytest.mark.parametrize(
+    "tgt,tgt_type,refused",
+    (
+        ("role:db", "pillar", True),
+        ("I@role:db", "compound", True),
+        ("N@x", "compound", True),
+        ("x", "nodegroup", True),
+        ("web*", "glob", False),
+        ("G@os:Debian", "compound", False),
+    ),
+)
+def test_targets_that_look_into_pillars(ask, tgt, tgt_type, refused):
+    request = {"what": "node", "fields": ["name"], "tgt": tgt, "tgt_type": tgt_type}
+    if refused:
+        with pytest.raises(QueryRightsError, match="pillars"):
+            ask("salt-master", "reader", **request)
+    else:
+        ask("salt-master", "reader", **request)
+
+
+def test_fields_of_pillars_are_listed_for_those_who_may_see_them(
+    ask, opts, monkeypatch
+):
+    seen = []
+
+    def names(context, pillars):
+        seen.append(pillars)
+        return []
+
+    monkeypatch.setattr("saltext.query.dynamic.names", names)
+    for name in ("reader", "pillars"):
+        ask("salt-master", name, "node", ["name"])
+        query.fields("node")
+    assert seen == [False, True]
+
+
+def test_a_name_of_two_backends_has_what_both_give(opts):
+    """
+    How a name was proven is not known here.
+    """
+    found = copy.deepcopy(salt.config.DEFAULT_MASTER_OPTS)
+    found.update(
+        opts,
+        user="root",
+        id="master_master",
+        external_auth={
+            "sharedsecret": {"ann": [{"@runner": ["query.*"]}]},
+            "auto": {"ann": [{"@runner": ["query.*"]}, "test.ping"]},
+        },
+    )
+    caller = saltext.query.caller.of_runner(found, "ann")
+    with pytest.raises(QueryRightsError):
+        caller.check_run(["test.ping"], ["web1"])
+    del found["external_auth"]["sharedsecret"]
+    saltext.query.caller.of_runner(found, "ann").check_run(["test.ping"], ["web1"])
+
+
+def test_groups_that_cannot_be_asked_for_give_nothing(opts):
+    """
+    Not even to a name that is that of the master's user.
+    """
+    found = copy.deepcopy(salt.config.DEFAULT_MASTER_OPTS)
+    found.update(opts, user="root", external_auth={"nope": {"admins%": ["@runner"]}})
+    caller = saltext.query.caller.of_runner(found, "root")
+    with pytest.raises(QueryRightsError):
+        caller.check_run(["test.ping"], ["web1"])
