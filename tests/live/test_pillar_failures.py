@@ -113,15 +113,31 @@ def test_server_never_answers(salt: Salt, database: scratch.Database, deaf: int)
     assert failed(salt, database, port=deaf, connect_timeout=2) == [SILENT]
 
 
-def test_cached_pillar_recovers_at_once(salt: Salt, database: scratch.Database, deaf: int, tmp_path: Path) -> None:
-    """With pillar_cache the first compile after the database is back has the pillar, and the next one is cached."""
+def test_refresh_in_an_outage_keeps_what_was_good(
+    salt: Salt, database: scratch.Database, deaf: int, tmp_path: Path
+) -> None:
+    """With pillar_cache who asks sees the error, targeting keeps the pillar, and a refresh recovers at once."""
     cache = {"pillar_cache": True, "cachedir": str(tmp_path / "cache"), "pillar_cache_ttl": 3600}
     down = {**options(database.server, SOURCE, port=deaf, connect_timeout=2), **cache}
     works = {**options(database.server, SOURCE), **cache}
-    assert errors(salt.act("whole", down, IDS[:1])[0]) == [SILENT]
     (pillar,) = salt.act("whole", works, IDS[:1])
     assert pillar["minion_id"] == IDS[0]
     assert salt.act("whole", down, IDS[:1]) == [pillar]
+    assert errors(salt.act("refreshed", down, IDS[:1])[0]) == [SILENT]
+    # for a short time, without asking again
+    assert errors(salt.act("whole", works, IDS[:1])[0]) == [SILENT]
+
+    def cached(bank: str) -> dict[str, Any]:
+        found: dict[str, Any] = salt.act("run", works, "cache.fetch", {"bank": bank, "key": IDS[0]})["result"]
+        return found
+
+    assert cached("pillar") == pillar
+    beside = cached("pillar_errors")
+    assert beside["errors"] == [SILENT]
+    assert 0 <= beside["time"] - beside["good"] < 600
+    assert salt.act("refreshed", works, IDS[:1]) == [pillar]
+    assert salt.act("whole", down, IDS[:1]) == [pillar]
+    assert cached("pillar_errors") == {}
 
 
 def test_no_pillar_is_short_while_the_server_restarts(database: scratch.Database, tmp_path: Path) -> None:
