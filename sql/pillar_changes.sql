@@ -21,6 +21,9 @@ $$;
 
 BEGIN;
 
+-- What is there already is no news
+SET LOCAL client_min_messages = warning;
+
 -- How many bytes of JSON text a pillar may have, and for how long changes are kept. Replace them to have others.
 DO $$
 BEGIN
