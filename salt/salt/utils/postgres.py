@@ -86,7 +86,6 @@ STATUSES = (
     *("application_name", "client_encoding", "DateStyle", "IntervalStyle"),
     *("TimeZone", "standard_conforming_strings", "is_superuser", "search_path"),
     *("session_authorization", "default_transaction_read_only", "in_hot_standby"),
-    *("integer_datetimes", "server_encoding", "server_version"),
 )
 
 # Those that a client sets when it connects. RESET ALL goes behind that where a
@@ -179,10 +178,12 @@ class Cursor(psycopg2.extensions.cursor if psycopg2 else object):
         Return the rows of the last result, see PEP 249
         """
         rows = super().fetchall()
-        for row in rows:
-            for value in row:
-                if isinstance(value, str) and len(value) > LARGE:
-                    self.owner.is_large = True
+        if not self.owner.is_large:
+            self.owner.is_large = any(
+                isinstance(value, str) and len(value) > LARGE
+                for row in rows
+                for value in row
+            )
         return rows
 
 
@@ -270,10 +271,8 @@ class Connection:
         """
         Return whether the session is what it was when it began
         """
-        return all(
-            self._conn.get_parameter_status(name) == self._statuses[name]
-            for name in names
-        )
+        status, begun = self._conn.get_parameter_status, self._statuses
+        return [status(name) for name in names] == [begun[name] for name in names]
 
     def begin(self):
         """
@@ -458,8 +457,11 @@ def get_params(opts):
         params["tcp_user_timeout"] = 30000
     if "service" not in configured and "PGSERVICE" not in os.environ:
         params.update(PLACE)
-        known = {"passfile"} & set(configured)
-        if not known and not {"PGPASSWORD", "PGPASSFILE"} & set(os.environ):
+        if not (
+            "passfile" in configured
+            or "PGPASSFILE" in os.environ
+            or "PGPASSWORD" in os.environ
+        ):
             params["password"] = "salt"
     params.update(OWN, connect_timeout=10, fallback_application_name="salt")
     params.update(configured)

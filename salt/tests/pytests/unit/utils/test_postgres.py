@@ -176,12 +176,8 @@ def test_session_that_is_not_what_it_was_is_not_used_again(server, params, name)
 def test_application_name_stays_behind_a_pooler(server, params):
     # RESET ALL goes behind what the pooler has set for the client
     server.statuses["application_name"] = "salt-master"
-    server.reset = (
-        message(b"C", b"DISCARD\0") + status("application_name", "") + READY
-    )
-    again = (
-        "SELECT pg_catalog.set_config('application_name', 'salt-master', false)"
-    )
+    server.reset = message(b"C", b"DISCARD\0") + status("application_name", "") + READY
+    again = "SELECT pg_catalog.set_config('application_name', 'salt-master', false)"
     server.answers[again] = status("application_name", "salt-master") + result(b"1")
     ask(params)
     assert server.messages[-1] == again
@@ -202,9 +198,7 @@ def test_reset_goes_on_where_a_function_is_revoked(server, params):
 
 
 def test_connection_that_cannot_be_reset_goes(server, params):
-    server.reset = server.answers["DISCARD ALL"] = (
-        error("XX000", "no") + READY
-    )
+    server.reset = server.answers["DISCARD ALL"] = error("XX000", "no") + READY
     for _ in range(2):
         assert ask(params) == [({"a": 1},)]
     assert len(server.startups) == 2
@@ -485,7 +479,9 @@ def test_all_other_options_are_those_of_libpq():
         ask(salt.utils.postgres.get_params({"postgres": {"nosuch": 1}}))
 
 
-@pytest.mark.parametrize("option", [{"passfile": "/x"}, {"service": "x"}, {"pass": None}])
+@pytest.mark.parametrize(
+    "option", [{"passfile": "/x"}, {"service": "x"}, {"pass": None}]
+)
 def test_password_is_left_to_libpq(option, monkeypatch):
     for name in ("PGSERVICE", "PGPASSFILE", "PGPASSWORD"):
         monkeypatch.delenv(name, raising=False)
