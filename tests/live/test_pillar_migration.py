@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from harness.database import scratch
+from harness.database import forms, scratch
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
 from harness.saltprocess.process import SaltProcess
+from tests.live.pillar_files import UYUNI
 
 if TYPE_CHECKING:
     import subprocess
@@ -41,10 +42,15 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
         yield found
 
 
-@pytest.fixture
+@pytest.fixture(params=["ours", "uyuni"])
 def database(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
-    """Return a database with two organisations, two groups and five minions, and no pillar."""
-    made = scratch.make(server, f"migration_{abs(hash(request.node.name))}", "improved")
+    """Return a database with two organisations, two groups and five minions, and no pillar; also over Uyuni's table."""
+    made = scratch.make(server, f"migration_{abs(hash(request.node.name))}")
+    forms.install(made.server.dsn, forms.Form("owners", ("uyuni.sql",), (), ()))
+    if request.param == "uyuni":
+        made.run(UYUNI)
+    name = "pillar_uyuni.sql" if request.param == "uyuni" else "pillar.sql"
+    forms.install(made.server.dsn, forms.Form(request.param, (name,), (), ()))
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
     made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
     for number, minion in enumerate(IDS, 1):
@@ -248,3 +254,13 @@ def test_killed_import_leaves_nothing(database: scratch.Database, files: Files, 
         process.close()
     until(lambda: not database.run(waiting), Deadline(30), lambda: "the import's session stays")
     assert database.count() == 0
+
+
+def test_table_of_uyuni_alone_is_told(server: Postgres, salt: Salt, files: Files, tmp_path: Path) -> None:
+    """Without the view the runner says which file to run; it does not address a table that nobody fills."""
+    made = scratch.make(server, "alone")
+    forms.install(made.server.dsn, forms.Form("owners", ("uyuni.sql",), (), ()))
+    made.run(UYUNI)
+    for name, arguments in (("import_files", files), ("export", {"folder": str(tmp_path / "out")})):
+        answer = salt.answer(made.server, f"pillar_sql.{name}", **arguments)
+        assert "run sql/pillar_uyuni.sql in it" in answer["error"]

@@ -77,10 +77,12 @@ def test_next_compile_begins_anew(salt: Salt, database: scratch.Database, query:
     """Neither a query alone nor one in a transaction leaves a trace for the next minion on the same connection."""
     expected = compiled(salt, database.server, STATE)
     assert expected["limit"] == "1min"
+    is_table = query == LEFT["a table"]
     # a second table of the same name is an error
-    queries = [query] * (1 if query == LEFT["a table"] else count)
+    queries = [query] * (1 if is_table else count)
     for _ in range(2):
-        assert "_errors" not in compiled(salt, database.server, *queries)
+        pillar = compiled(salt, database.server, *queries, writes="rollback" if is_table else "refuse")
+        assert "_errors" not in pillar
         assert compiled(salt, database.server, STATE) == expected
 
 
@@ -94,15 +96,33 @@ def test_queries_of_a_compile_share_a_transaction(salt: Salt, database: scratch.
     assert compiled(salt, database.server, STATE)["setting"] == ""
 
 
-def test_transaction_is_rolled_back(salt: Salt, database: scratch.Database) -> None:
-    """As before, what several queries write is not kept, and nothing holds a lock afterwards."""
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(("writes", "kept"), [("refuse", 0), ("rollback", 0), ("commit", 1)])
+def test_what_a_query_writes_is_kept_only_if_asked(
+    salt: Salt, database: scratch.Database, writes: str, kept: int, count: int
+) -> None:
+    """Whether there is one query or more: refused, rolled back as on stock, or committed; nothing holds a lock."""
+    database.run("TRUNCATE asked")
     write = "INSERT INTO asked VALUES (%s) RETURNING minion_id, 1"
     read = "SELECT pillar FROM pillars WHERE minion_id = %s"
-    assert compiled(salt, database.server, write, read) == {"web1": 1, "v": 1}
-    assert database.run("SELECT count(*) FROM asked") == [(0,)]
+    pillar = compiled(salt, database.server, *[write, read][:count], writes=writes)
+    if writes == "refuse":
+        (error,) = pillar["_errors"]
+        assert "ReadOnlySqlTransaction (25006)" in error
+    else:
+        assert pillar == {"web1": 1, **({"v": 1} if count > 1 else {})}
+    assert database.run("SELECT count(*) FROM asked") == [(kept,)]
     database.run("SET lock_timeout = '1s'; LOCK TABLE asked IN ACCESS EXCLUSIVE MODE")
     states = database.run("SELECT DISTINCT state FROM pg_stat_activity WHERE application_name = 'salt'")
     assert states == [("idle",)]
+
+
+def test_nothing_is_committed_when_a_query_fails(salt: Salt, database: scratch.Database) -> None:
+    """A second query that is broken takes the first one's rows with it."""
+    database.run("TRUNCATE asked")
+    write = "INSERT INTO asked VALUES (%s) RETURNING minion_id, 1"
+    assert "_errors" in compiled(salt, database.server, write, "SELECT 1/0", writes="commit")
+    assert database.run("SELECT count(*) FROM asked") == [(0,)]
 
 
 def test_broken_query_leaves_no_transaction(salt: Salt, database: scratch.Database) -> None:

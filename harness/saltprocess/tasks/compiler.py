@@ -50,10 +50,15 @@ class Side:
         found = (json.dumps(pillar, sort_keys=True) for pillar in self.compile(changes, minions))
         return [hashlib.sha256(text.encode()).hexdigest() for text in found]
 
-    def whole(self, changes: dict[str, Any], minions: list[str]) -> list[dict[str, Any]]:
-        """Return whole pillars as a master compiles them, pillar cache included."""
+    def whole(self, changes: dict[str, Any], minions: list[str], *, refresh: bool = False) -> list[dict[str, Any]]:
+        """Return whole pillars as a master compiles them, pillar cache included; `refresh` is `refresh_pillar`."""
         opts = self.options(changes)
-        return [salt.pillar.get_pillar(opts, {}, minion, "base").compile_pillar() for minion in minions]
+        made = (salt.pillar.get_pillar(opts, {}, minion, "base", clean_cache=refresh) for minion in minions)
+        return [compiler.compile_pillar() for compiler in made]
+
+    def refreshed(self, changes: dict[str, Any], minions: list[str]) -> list[dict[str, Any]]:
+        """Return whole pillars as after `refresh_pillar`."""
+        return self.whole(changes, minions, refresh=True)
 
     def grains(self, minion: str, grains: dict[str, Any]) -> None:
         """Let the master know grains of a minion."""
@@ -70,7 +75,7 @@ class Side:
 
 
 def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: compile, digests, whole, run, pid."""
+    """Return what does one of: compile, digests, whole, refreshed, grains, run, pid."""
     side = Side(Path(settings["folder"]))
 
     def act(action: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the action takes and gives

@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 
+FLOAT = 701
 JSONB = 3802
 
 
@@ -30,11 +31,11 @@ def error(code, text, position=None):
     return message(b"E", b"SERROR\0VERROR\0", fields.encode(), b"\0")
 
 
-def result(value):
+def result(value, kind=JSONB):
     """
-    Return a result of one row with one field of jsonb
+    Return a result of one row with one field
     """
-    field = b"pillar\0" + struct.pack("!ihihih", 0, 0, JSONB, -1, -1, 0)
+    field = b"pillar\0" + struct.pack("!ihihih", 0, 0, kind, -1, -1, 0)
     return (
         message(b"T", struct.pack("!h", 1), field)
         + message(b"D", struct.pack("!hi", 1, len(value)), value)
@@ -52,14 +53,26 @@ class Server:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.sessions = []
+        # all that was sent, but what a client asks for itself and the end of a use
+        self.messages = []
         # the last statement of each message, and what stands before it
         self.queries = []
         self.before = []
+        # what clients reset their sessions with
+        self.resets = []
         self.startups = []
         self.greet = True
-        # of a session after a query: not in a transaction
-        self.status = b"I"
-        self.answers = {"BEGIN": message(b"C", b"BEGIN\0") + message(b"Z", b"T")}
+        self.statuses = {
+            "server_version": "15.0",
+            "client_encoding": "UTF8",
+            "DateStyle": "ISO, MDY",
+            "standard_conforming_strings": "on",
+            "integer_datetimes": "on",
+        }
+        self.answers = {"BEGIN": message(b"C", b"BEGIN\0") + READY}
+        self.reset = message(b"C", b"DISCARD\0") + READY
+        # for the limit of the server itself
+        self.limit = b"0"
         self.thread = threading.Thread(target=self._accept, daemon=True)
         self.thread.start()
 
@@ -95,18 +108,11 @@ class Server:
             session.sendall(b"N")
         parts = body[4:].rstrip(b"\0").decode().split("\0")
         self.startups.append(dict(zip(parts[::2], parts[1::2])))
-        statuses = {
-            "server_version": "15.0",
-            "client_encoding": "UTF8",
-            "DateStyle": "ISO, MDY",
-            "standard_conforming_strings": "on",
-            "integer_datetimes": "on",
-        }
         session.sendall(
             message(b"R", struct.pack("!i", 0))
             + b"".join(
                 message(b"S", f"{name}\0{value}\0".encode())
-                for name, value in statuses.items()
+                for name, value in self.statuses.items()
             )
             + message(b"K", struct.pack("!ii", len(self.startups), 1))
             + READY
@@ -116,6 +122,8 @@ class Server:
     def _serve(self, session):
         try:
             self._startup(session)
+            # not in a transaction
+            status = b"I"
             while True:
                 kind = self._read(session, 1)
                 (length,) = struct.unpack("!i", self._read(session, 4))
@@ -123,15 +131,27 @@ class Server:
                 if kind == b"X":
                     session.close()
                     return
-                before, _, query = body.rstrip(b"\0").decode().rpartition("; ")
-                self.before.append(before)
-                self.queries.append(query)
-                answer = self.answers.get(query, result(b'{"a": 1}'))
+                text = body.rstrip(b"\0").decode()
+                if "BEGIN" in text:
+                    status = b"T"
+                elif text.startswith(("ROLLBACK", "COMMIT", "DISCARD ALL")):
+                    status = b"I"
+                before, _, query = text.rpartition("; ")
+                if text.startswith("SELECT extract(epoch"):
+                    answer = result(self.limit, FLOAT)
+                elif text.startswith("ROLLBACK; "):
+                    self.resets.append(text)
+                    answer = self.reset
+                else:
+                    self.messages.append(text)
+                    self.before.append(before)
+                    self.queries.append(query)
+                    answer = self.answers.get(query, result(b'{"a": 1}'))
                 if callable(answer):
                     answer(session)
                 else:
                     if answer.endswith(READY):
-                        answer = answer[: -len(READY)] + message(b"Z", self.status)
+                        answer = answer[: -len(READY)] + message(b"Z", status)
                     session.sendall(answer)
         except OSError:
             pass

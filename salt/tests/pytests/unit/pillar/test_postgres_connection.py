@@ -38,61 +38,48 @@ def configure_loader_modules(opts):
 
 
 @pytest.fixture
-def connection():
+def cursor():
     """
-    A connection whose queries have no rows, and the parameters it got
+    A cursor whose queries have no rows, and the parameters of its connection
     """
-    connection = MagicMock(description=[("pillar",)], params=None)
-    connection.fetchall.return_value = []
+    cursor = MagicMock(description=[("pillar",)], params=None)
+    cursor.fetchall.return_value = []
 
     @contextlib.contextmanager
-    def get_connection(**params):
-        connection.params = params
-        yield connection
+    def get_cursor(**params):
+        cursor.params = params
+        yield cursor
 
-    with patch("salt.utils.postgres.get_connection", get_connection):
-        yield connection
-
-
-def test_defaults_of_the_connection(connection):
-    postgres.ext_pillar("web1", {}, "SELECT 1")
-    assert connection.params == {
-        "host": "db.example.com",
-        "port": 5432,
-        "user": "salt",
-        "password": PASSWORD,
-        "dbname": "salt",
-        "sslmode": None,
-        "sslrootcert": None,
-        "sslcert": None,
-        "sslkey": None,
-        "application_name": None,
-        "fallback_application_name": "salt",
-        "connect_timeout": 10,
-        "statement_timeout": 60,
-        "transaction": False,
-    }
+    with patch("salt.utils.postgres.get_cursor", get_cursor):
+        yield cursor
 
 
-def test_options_of_the_connection(connection, opts):
+def test_options_of_the_connection(cursor, opts):
     wanted = {
         "sslmode": "verify-full",
-        "sslrootcert": "/ca.pem",
-        "sslcert": "/salt.pem",
-        "sslkey": "/salt.key",
+        "sslcrl": "/crl.pem",
+        "target_session_attrs": "read-write",
         "application_name": "salt-master",
         "connect_timeout": 3,
         "statement_timeout": 0,
+        "lifetime": 60,
+        "writes": "commit",
     }
     opts["postgres"] = wanted
     postgres.ext_pillar("web1", {}, "SELECT 1")
-    assert {name: connection.params[name] for name in wanted} == wanted
+    assert {name: cursor.params[name] for name in wanted} == wanted
 
 
-@pytest.mark.parametrize("queries,transaction", [(1, False), (2, True)])
-def test_several_queries_share_a_transaction(connection, queries, transaction):
-    postgres.ext_pillar("web1", {}, *["SELECT 1"] * queries)
-    assert connection.params["transaction"] is transaction
+def test_cursor_is_what_queries_are_executed_with(cursor):
+    with postgres.POSTGRESExtPillar()._get_cursor() as found:
+        assert found is cursor
+
+
+def test_option_that_is_wrong_is_named_in_the_pillar(opts):
+    opts["postgres"]["statement_timeout"] = -1
+    pillar = salt.pillar.Pillar(opts, {}, "web1", "base").compile_pillar()
+    (error,) = pillar["_errors"]
+    assert "statement_timeout of the option postgres is -1: it must be" in error
 
 
 @pytest.mark.parametrize("change", [{}, {"port": "none"}, {"sslmode": "nosuch"}])
@@ -100,7 +87,7 @@ def test_password_is_in_no_log(opts, caplog, change):
     opts["postgres"].update({"host": "127.0.0.1", "port": 1, **change})
     with caplog.at_level(logging.NOTSET):
         pillar = salt.pillar.Pillar(opts, {}, "web1", "base").compile_pillar()
-    told = "the database does not answer, see the log of the master"
+    told = "there is no connection to the database, see the log of the master"
     assert pillar == {"_errors": [f"Failed to load ext_pillar postgres: {told}"]}
     assert "Error in ext_pillar POSTGRES: " in caplog.text
     assert PASSWORD not in caplog.text

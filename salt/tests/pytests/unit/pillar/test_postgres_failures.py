@@ -12,13 +12,13 @@ import salt.exceptions
 import salt.pillar
 import salt.pillar.postgres as postgres
 from tests.support.mock import MagicMock, patch
-from tests.support.pytest.postgres import READY, Server, error
+from tests.support.pytest.postgres import READY, Server, error, message
 
 psycopg2 = pytest.importorskip("psycopg2")
 
 PASSWORD = "hunter2"
 QUERY = "SELECT secret FROM p"
-SILENT = "the database does not answer, see the log of the master"
+SILENT = "there is no connection to the database, see the log of the master"
 
 
 @pytest.fixture
@@ -128,6 +128,12 @@ def check_told(caplog, expected, logged):
             SILENT,
             "connection already closed",
         ),
+        (
+            # of the driver itself
+            psycopg2.ProgrammingError("can't execute an empty query"),
+            "psycopg2 reports ProgrammingError, see the log of the master",
+            "can't execute an empty query",
+        ),
     ],
 )
 def test_error_tells_what_may_be_told(caplog, raised, expected, logged):
@@ -184,6 +190,14 @@ def test_second_query_that_fails_leaves_nothing_of_the_first(
     server.answers[QUERY] = answer
     pillar = compile_pillar(opts, first, QUERY)
     assert pillar == {"_errors": [f"Failed to load ext_pillar postgres: {expected}"]}
+
+
+@pytest.mark.parametrize("query", ["-- x", "INSERT INTO p VALUES (1)"])
+def test_query_without_a_result_is_an_error(server, opts, query):
+    server.answers[query] = message(b"C", b"INSERT 0 1\0") + READY
+    pillar = compile_pillar(opts, {"query": "SELECT 1", "as_json": True}, query)
+    told = "a query has no result, write one that returns rows"
+    assert pillar == {"_errors": [f"Failed to load ext_pillar postgres: {told}"]}
 
 
 @pytest.mark.parametrize("port", [1, "none"])

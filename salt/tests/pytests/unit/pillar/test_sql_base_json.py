@@ -2,7 +2,9 @@
 Tests of rows that are one JSON object each, through ``fetch``
 """
 
+import collections
 import contextlib
+import json
 
 import pytest
 
@@ -49,3 +51,26 @@ def test_ignore_null_skips_rows_of_its_query_only():
         pillar.fetch("web1", {}, skipping, "SELECT 2")
     queries = [call.args[0] for call in pillar.cursor.execute.call_args_list]
     assert queries == ["SELECT 1", "SELECT 2"]
+
+
+@pytest.mark.parametrize("kind", [collections.OrderedDict, collections.defaultdict])
+def test_other_kinds_of_dict_are_merged(kind):
+    """
+    A driver may have a hook that makes them
+    """
+
+    def loads(text):
+        return json.loads(text, object_pairs_hook=lambda pairs: _of_kind(kind, pairs))
+
+    rows = [(loads('{"a": {"b": {"c": 1}}}'),), (loads('{"a": {"b": {"d": 2}}}'),)]
+    expected = {"a": {"b": {"c": 1, "d": 2}}}
+    assert FakePillar(rows).fetch("web1", {}, "SELECT 1") == expected
+    # beside those of the driver itself
+    rows[0] = ({"a": {"b": {"c": 1}}},)
+    assert FakePillar(rows).fetch("web1", {}, "SELECT 1") == expected
+
+
+def _of_kind(kind, pairs):
+    found = kind()
+    found.update(pairs)
+    return found

@@ -7,27 +7,23 @@ small queries.
 :depends: psycopg2
 """
 
+import os
+import select
+
 try:
     import psycopg2
 except ImportError:
     # modules that need it say so
     psycopg2 = None
 
-# The options of the connection in the configuration, and their defaults. Those
-# that are None are left to libpq.
-DEFAULTS = {
-    "host": "localhost",
-    "user": "salt",
-    "pass": "salt",
-    "db": "salt",
-    "port": 5432,
-    "sslmode": None,
-    "sslrootcert": None,
-    "sslcert": None,
-    "sslkey": None,
-    "application_name": None,
-    "connect_timeout": 10,
-}
+# Where the database is, unless a service of libpq says so
+PLACE = {"host": "localhost", "port": 5432, "user": "salt", "dbname": "salt"}
+
+# The names that Salt has for parameters of libpq
+NAMES = {"pass": "password", "db": "dbname"}
+
+# The options that are no parameters of libpq, but of Salt's own kept connections
+OWN = ("statement_timeout", "lifetime", "writes")
 
 # After so many milliseconds without a sign of life the server is taken for gone
 DEAD = 60000
@@ -35,13 +31,23 @@ DEAD = 60000
 
 def get_params(opts):
     """
-    Return the parameters of a connection out of the option ``postgres``
+    Return the parameters of a connection out of the option ``postgres``, as
+    :mod:`salt.pillar.postgres` understands it
     """
-    configured = opts.get("postgres", {})
-    params = {name: configured.get(name, default) for name, default in DEFAULTS.items()}
-    params["password"] = params.pop("pass")
-    params["dbname"] = params.pop("db")
-    params["fallback_application_name"] = "salt"
+    configured = {
+        NAMES.get(name, name): value
+        for name, value in (opts.get("postgres") or {}).items()
+        if name not in OWN
+    }
+    params = {}
+    if "service" not in configured and "PGSERVICE" not in os.environ:
+        params.update(PLACE)
+        if "passfile" not in configured and not {"PGPASSWORD", "PGPASSFILE"} & set(
+            os.environ
+        ):
+            params["password"] = "salt"
+    params.update(connect_timeout=10, fallback_application_name="salt")
+    params.update(configured)
     return {name: value for name, value in params.items() if value is not None}
 
 
@@ -55,7 +61,7 @@ class Connection:
 
     def __init__(self, **params):
         self._conn = psycopg2.connect(
-            keepalives_idle=30, tcp_user_timeout=DEAD, **params
+            **{"keepalives_idle": 30, "tcp_user_timeout": DEAD, **params}
         )
         self._conn.autocommit = True
         self._cursor = self._conn.cursor()
@@ -71,6 +77,17 @@ class Connection:
         Return the rows of the last result
         """
         return self._cursor.fetchall()
+
+    def heard(self, seconds):
+        """
+        Return whether a notification has come, after waiting for up to so many seconds
+        """
+        # one may have come with the answer of a query
+        if not self._conn.notifies and select.select([self._conn], [], [], seconds)[0]:
+            self._conn.poll()
+        is_heard = bool(self._conn.notifies)
+        self._conn.notifies.clear()
+        return is_heard
 
     def close(self):
         """

@@ -127,6 +127,20 @@ def exists(connection, name):
     return ask(connection, f"SELECT to_regclass('{name}')") != [(None,)]
 
 
+def check(connection):
+    """
+    Raise CommandExecutionError if the database has the table of Uyuni alone, by its own
+    name: the view that gives it the name of the RFC is missing
+    """
+    if not exists(connection, "suseSaltPillars") and exists(
+        connection, "suseSaltPillar"
+    ):
+        raise salt.exceptions.CommandExecutionError(
+            "This database has Uyuni's own table suseSaltPillar: run"
+            " sql/pillar_uyuni.sql in it, then try again"
+        )
+
+
 @contextlib.contextmanager
 def transaction(opts, isolation="REPEATABLE READ", commit=True):
     """

@@ -76,6 +76,7 @@ def _source(folders, categories):
             " the folders with pillar_data and formula_data"
         )
     with table.transaction(__opts__) as connection:
+        table.check(connection)
         fleet = table.Fleet(connection)
     names = salt.utils.args.split_input(categories) if categories else []
     try:
@@ -194,6 +195,7 @@ def export(folder):
         )
     )
     with table.transaction(__opts__) as connection:
+        table.check(connection)
         fleet = table.Fleet(connection)
         rows = table.ask(
             connection,
@@ -251,7 +253,7 @@ def _targets(folders, fleet, rows):
             if path in targets:
                 raise uyuni.BadFile("another row has the same file")
         except uyuni.BadFile as err:
-            skipped[number] = f"{category}: {err}"
+            skipped[int(number)] = f"{category}: {err}"
             continue
         if path is None:
             # a list of formulas, which follows from the others
@@ -297,7 +299,7 @@ def _lost_lists(fleet, rows, expected):
             continue
         made = expected.get(minions[server])
         if pillar != {"formulas": made}:
-            lost[number] = (
+            lost[int(number)] = (
                 f"{category}: it is not what follows from the rows of"
                 f" {minions[server]} and its groups, which is {made}"
             )

@@ -1,0 +1,196 @@
+-- Changes of pillars: who hears of them, and what there was before.
+--
+-- Run it after pillar.sql or pillar_uyuni.sql, and pillar_role.sql after it. Needs PostgreSQL 13. Safe to run twice:
+--     psql -f sql/pillar_changes.sql
+-- Each change of a row is noted in suseSaltPillarHistory: when, by whom, from what, to what. Each statement that changes rows notifies the
+-- channel suse_salt_pillar. The notification is nothing but a bell: what has changed is asked for with suse_salt_pillar_changes, so that
+-- one that is lost loses nothing.
+--     SELECT * FROM suseSaltPillarHistory WHERE server_id = 1 ORDER BY id;         -- see
+--     SELECT suse_salt_pillar_restore(17);                                         -- go back to what was before the change 17
+
+\set ON_ERROR_STOP on
+
+DO $$
+BEGIN
+  IF to_regclass('suseSaltPillars') IS NULL THEN
+    RAISE EXCEPTION 'this database has no suseSaltPillars'
+      USING HINT = 'Run sql/pillar.sql first, or sql/pillar_uyuni.sql with Uyuni.';
+  END IF;
+END
+$$;
+
+BEGIN;
+
+-- What is there already is no news
+SET LOCAL client_min_messages = warning;
+
+-- How many bytes of JSON text a pillar may have, and for how long changes are kept. Replace them to have others.
+DO $$
+BEGIN
+  IF to_regprocedure('suse_salt_pillar_limit()') IS NULL THEN
+    CREATE FUNCTION suse_salt_pillar_limit() RETURNS INTEGER LANGUAGE sql IMMUTABLE AS 'SELECT 1048576';
+    CREATE FUNCTION suse_salt_pillar_keep() RETURNS INTERVAL LANGUAGE sql IMMUTABLE AS 'SELECT INTERVAL ''90 days''';
+  END IF;
+END
+$$;
+
+-- No foreign keys: a change outlives its owner. The transaction is what says to a reader whether it has seen a change: ids are given out in
+-- another order than transactions end.
+CREATE TABLE IF NOT EXISTS suseSaltPillarHistory
+(
+    id BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    changed TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    changed_by TEXT NOT NULL DEFAULT session_user,
+    transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    server_id NUMERIC,
+    group_id NUMERIC,
+    org_id NUMERIC,
+    category VARCHAR NOT NULL,
+    before JSONB,
+    after JSONB
+);
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_time_idx ON suseSaltPillarHistory (changed);
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_transaction_idx ON suseSaltPillarHistory (transaction);
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_owner_idx ON suseSaltPillarHistory (server_id, group_id, org_id, category);
+
+-- A statement and not each row: ten thousand rows that change at once are one INSERT here. It runs as its owner, as whoever writes pillars
+-- need not write their history.
+CREATE OR REPLACE FUNCTION suse_salt_pillar_changed() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE
+  noted BIGINT;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, after)
+      SELECT server_id, group_id, org_id, category, pillar FROM new_rows;
+  ELSIF TG_OP = 'DELETE' THEN
+    INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, before)
+      SELECT server_id, group_id, org_id, category, pillar FROM old_rows;
+  ELSE
+    -- As text: 1 and 1.0 are equal in jsonb. A row that goes to another owner is gone from the first one.
+    INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, before, after)
+      SELECT o.server_id, o.group_id, o.org_id, o.category, o.pillar, n.pillar
+        FROM old_rows AS o JOIN new_rows AS n USING (id)
+        WHERE (o.server_id, o.group_id, o.org_id, o.category) IS NOT DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category)
+          AND o.pillar::TEXT <> n.pillar::TEXT
+      UNION ALL
+      SELECT side.*
+        FROM old_rows AS o JOIN new_rows AS n USING (id),
+          LATERAL (VALUES (o.server_id, o.group_id, o.org_id, o.category, o.pillar, NULL::JSONB),
+                          (n.server_id, n.group_id, n.org_id, n.category, NULL, n.pillar)) AS side
+        WHERE (o.server_id, o.group_id, o.org_id, o.category) IS DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category);
+  END IF;
+  GET DIAGNOSTICS noted = ROW_COUNT;
+  IF noted > 0 THEN
+    PERFORM pg_notify('suse_salt_pillar', '');
+    DELETE FROM suseSaltPillarHistory WHERE id IN (
+      SELECT id FROM suseSaltPillarHistory WHERE changed < now() - suse_salt_pillar_keep() ORDER BY changed LIMIT 1000);
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION suse_salt_pillar_check() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE
+  size INTEGER := octet_length(NEW.pillar::TEXT);
+BEGIN
+  IF size > suse_salt_pillar_limit() THEN
+    RAISE EXCEPTION 'the pillar of category % has % bytes, and the limit is %', NEW.category, size, suse_salt_pillar_limit()
+      USING ERRCODE = 'program_limit_exceeded', HINT = 'Make it smaller, or replace the function suse_salt_pillar_limit.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+-- What has changed since a snapshot, which is what an earlier call returned; NULL is now. Changes that were not committed then are among
+-- the answers, whenever they began. A snapshot that the server cannot know, as after a restore into another one, is everything.
+CREATE OR REPLACE FUNCTION suse_salt_pillar_changes(
+  since TEXT
+) RETURNS TABLE (snapshot TEXT, minions TEXT[]) LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+  here pg_snapshot := pg_current_snapshot();
+  seen pg_snapshot := COALESCE(since::pg_snapshot, here);
+  is_known BOOLEAN := pg_snapshot_xmax(seen) <= pg_snapshot_xmax(here);
+BEGIN
+  RETURN QUERY
+    WITH changed AS (
+      SELECT DISTINCT h.server_id, h.group_id, h.org_id FROM suseSaltPillarHistory AS h
+        WHERE h.transaction >= pg_snapshot_xmin(seen) AND NOT pg_visible_in_snapshot(h.transaction, seen)
+    ), everyone AS (
+      SELECT NOT is_known OR EXISTS (SELECT FROM changed AS c WHERE num_nonnulls(c.server_id, c.group_id, c.org_id) = 0) AS is_meant
+    )
+    SELECT here::TEXT, ARRAY(
+      SELECT m.minion_id::TEXT FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id
+        WHERE (SELECT is_meant FROM everyone)
+          OR s.id IN (SELECT c.server_id FROM changed AS c)
+          OR s.org_id IN (SELECT c.org_id FROM changed AS c)
+          OR s.id IN (SELECT g.server_id FROM rhnServerGroupMembers AS g JOIN changed AS c ON c.group_id = g.server_group_id)
+        ORDER BY 1);
+END
+$$;
+
+-- Undo the change of this id: the row is again what it was before it
+CREATE OR REPLACE FUNCTION suse_salt_pillar_restore(
+  change BIGINT
+) RETURNS VOID LANGUAGE plpgsql
+AS $$
+DECLARE
+  old suseSaltPillarHistory;
+BEGIN
+  SELECT * INTO old FROM suseSaltPillarHistory WHERE id = change;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'there is no change % in suseSaltPillarHistory', change
+      USING HINT = 'Changes are kept for as long as suse_salt_pillar_keep() says.';
+  END IF;
+  DELETE FROM suseSaltPillars AS p
+    WHERE old.before IS NULL AND p.category = old.category
+      AND (p.server_id, p.group_id, p.org_id) IS NOT DISTINCT FROM (old.server_id, old.group_id, old.org_id);
+  IF old.before IS NULL THEN
+    RETURN;
+  END IF;
+  UPDATE suseSaltPillars AS p SET pillar = old.before
+    WHERE p.category = old.category
+      AND (p.server_id, p.group_id, p.org_id) IS NOT DISTINCT FROM (old.server_id, old.group_id, old.org_id);
+  IF NOT FOUND THEN
+    INSERT INTO suseSaltPillars (server_id, group_id, org_id, category, pillar)
+      VALUES (old.server_id, old.group_id, old.org_id, old.category, old.before);
+  END IF;
+END
+$$;
+
+-- Onto the table, which is Uyuni's where suseSaltPillars is a view of it. Functions that run as their owner find their tables where they
+-- are, whatever the caller's search_path is.
+DO $$
+DECLARE
+  home TEXT;
+  target REGCLASS;
+  name TEXT;
+BEGIN
+  SELECT CASE relkind WHEN 'v' THEN to_regclass('suseSaltPillar') ELSE oid::regclass END, relnamespace::regnamespace::TEXT
+    INTO target, home FROM pg_class WHERE oid = 'suseSaltPillars'::regclass;
+  FOREACH name IN ARRAY ARRAY['suse_salt_pillar_changed()', 'suse_salt_pillar_check()'] LOOP
+    EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', name, home);
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name);
+  END LOOP;
+  REVOKE ALL ON FUNCTION suse_salt_pillar_changes(TEXT), suse_salt_pillar_restore(BIGINT) FROM PUBLIC;
+  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_inserted ON %s', target);
+  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON %s', target);
+  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_deleted ON %s', target);
+  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_checked ON %s', target);
+  EXECUTE format('CREATE TRIGGER suse_salt_pillar_inserted AFTER INSERT ON %s REFERENCING NEW TABLE AS new_rows'
+    ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_changed()', target);
+  EXECUTE format('CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE ON %s REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows'
+    ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_changed()', target);
+  EXECUTE format('CREATE TRIGGER suse_salt_pillar_deleted AFTER DELETE ON %s REFERENCING OLD TABLE AS old_rows'
+    ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_changed()', target);
+  EXECUTE format('CREATE TRIGGER suse_salt_pillar_checked BEFORE INSERT OR UPDATE OF pillar ON %s'
+    ' FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_check()', target);
+END
+$$;
+
+COMMIT;

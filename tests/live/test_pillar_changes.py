@@ -1,0 +1,221 @@
+"""Changes of pillars in PostgreSQL: who is touched, what was lost and found, and how to go back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import psycopg2
+import pytest
+
+from harness.bed import Bed, BedSettings
+from harness.database import scratch
+from harness.processes.deadline import Deadline, until
+from tests.live.pillar_files import OWNERS, UYUNI, install, psql
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(shutil.which("psql") is None, reason="needs psql: `apt-get install postgresql-client`"),
+]
+ROWS = """
+INSERT INTO suseSaltPillars (category, pillar) VALUES ('all', '{"all": 1}');
+INSERT INTO suseSaltPillars (org_id, category, pillar) VALUES (1, 'org', '{"org": 1}');
+INSERT INTO suseSaltPillars (group_id, category, pillar) VALUES (1, 'group', '{"group": 1}');
+INSERT INTO suseSaltPillars (server_id, category, pillar) VALUES (1, 'own', '{"own": 1}'), (3, 'own', '{"own": 3}');
+"""
+CHANGES = "SELECT snapshot, minions FROM suse_salt_pillar_changes(%s)"
+EVERYBODY = ["other", "web1", "web2"]
+TOUCHED = {
+    "UPDATE suseSaltPillars SET pillar = '{\"own\": 2}' WHERE server_id = 1": ["web1"],
+    "INSERT INTO suseSaltPillars (server_id, category, pillar) VALUES (2, 'own', '{}')": ["web2"],
+    "DELETE FROM suseSaltPillars WHERE server_id = 3": ["other"],
+    "UPDATE suseSaltPillars SET pillar = '{\"group\": 2}' WHERE group_id = 1": ["web1", "web2"],
+    "INSERT INTO suseSaltPillars (group_id, category, pillar) VALUES (2, 'db', '{}')": ["web1"],
+    "UPDATE suseSaltPillars SET pillar = '{\"org\": 2}' WHERE org_id = 1": ["web1", "web2"],
+    "UPDATE suseSaltPillars SET pillar = '{\"all\": 2}' WHERE category = 'all'": EVERYBODY,
+    "UPDATE suseSaltPillars SET server_id = 2 WHERE server_id = 3": ["other", "web2"],
+    "UPDATE suseSaltPillars SET pillar = '{\"own\": 1.0}' WHERE server_id = 1": ["web1"],
+    # nothing changes
+    "UPDATE suseSaltPillars SET pillar = pillar": [],
+    "DELETE FROM suseSaltPillars WHERE server_id = 99": [],
+    # its pillars go with it, and nobody is left to be refreshed
+    "DELETE FROM rhnServer WHERE id = 3": [],
+}
+
+
+@pytest.fixture(scope="module", params=["pillar.sql", "pillar_uyuni.sql"])
+def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+    """Yield a database with pillars, over our table and over Uyuni's."""
+    with scratch.served(tmp_path_factory.mktemp("server")) as server:
+        made = scratch.make(server, "model")
+        install(made, "uyuni.sql")
+        made.run(UYUNI if request.param == "pillar_uyuni.sql" else "SELECT 1")
+        install(made, request.param, "pillar_changes.sql", request.param, "pillar_changes.sql")
+        made.run(OWNERS + ROWS)
+        yield made
+
+
+@pytest.fixture
+def database(template: scratch.Database, request: pytest.FixtureRequest) -> Iterator[scratch.Database]:
+    """Yield a copy of the database."""
+    name = f"copy_{abs(hash(request.node.name))}"
+    yield scratch.make(template.server, name, template="model")
+    template.alone(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def since(database: scratch.Database, snapshot: str | None = None) -> tuple[str, list[str]]:
+    """Return up to where changes are known, and the minions that they touch."""
+    ((found, minions),) = database.run(CHANGES, snapshot)
+    return str(found), list(minions)
+
+
+@pytest.mark.parametrize(("statement", "minions"), TOUCHED.items())
+def test_change_touches_minions(database: scratch.Database, statement: str, minions: list[str]) -> None:
+    """Those whose pillar it is in, once; the bell rings if there are any."""
+    snapshot, found = since(database)
+    assert found == []
+    with closing(psycopg2.connect(database.server.dsn)) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        cursor.execute("LISTEN suse_salt_pillar")
+        database.run(statement)
+        cursor.execute("SELECT 1")
+        is_noted = bool(minions) or "rhnServer" in statement
+        assert [one.channel for one in connection.notifies] == ["suse_salt_pillar"] * is_noted
+    snapshot, found = since(database, snapshot)
+    assert found == minions
+    assert since(database, snapshot)[1] == []
+
+
+def test_transaction_that_ends_late_is_not_missed(database: scratch.Database) -> None:
+    """One that began before others, and is committed after somebody asked, is in the next answer, and in no other."""
+    snapshot, _ = since(database)
+    with closing(psycopg2.connect(database.server.dsn)) as late, late.cursor() as cursor:
+        cursor.execute("UPDATE suseSaltPillars SET pillar = '{\"own\": 2}' WHERE server_id = 1")
+        database.run("UPDATE suseSaltPillars SET pillar = '{\"own\": 4}' WHERE server_id = 3")
+        snapshot, minions = since(database, snapshot)
+        assert minions == ["other"]
+        late.commit()
+    snapshot, minions = since(database, snapshot)
+    assert minions == ["web1"]
+    assert since(database, snapshot)[1] == []
+
+
+def test_snapshot_of_another_server_is_everything(database: scratch.Database) -> None:
+    """After a restore nothing is known of what was heard of."""
+    assert since(database, "999999999:999999999:")[1] == EVERYBODY
+
+
+def test_history_tells_and_goes_back(database: scratch.Database) -> None:
+    """Who, when, from, to; each change can be undone, whatever it was."""
+    database.run("UPDATE suseSaltPillars SET pillar = '{\"own\": 2}' WHERE server_id = 1")
+    database.run("DELETE FROM suseSaltPillars WHERE server_id = 1")
+    history = "SELECT id, changed_by, before, after FROM suseSaltPillarHistory WHERE server_id = 1 ORDER BY id"
+    added, changed, deleted = database.run(history)
+    assert [row[1:] for row in (added, changed, deleted)] == [
+        ("saltbed", None, {"own": 1}),
+        ("saltbed", {"own": 1}, {"own": 2}),
+        ("saltbed", {"own": 2}, None),
+    ]
+    now = "SELECT pillar FROM suseSaltPillars WHERE server_id = 1"
+    for change, expected in ((deleted, [({"own": 2},)]), (changed, [({"own": 1},)]), (added, [])):
+        database.run("SELECT suse_salt_pillar_restore(%s)", change[0])
+        assert database.run(now) == expected
+    # going back is a change as well
+    assert len(database.run(history)) == 6
+    with pytest.raises(psycopg2.errors.RaiseException, match="there is no change 999"):
+        database.run("SELECT suse_salt_pillar_restore(999)")
+
+
+def test_history_ends(database: scratch.Database) -> None:
+    """What is older than wanted goes with the next change."""
+    database.run("UPDATE suseSaltPillarHistory SET changed = now() - INTERVAL '91 days' WHERE server_id = 1")
+    database.run("UPDATE suseSaltPillars SET pillar = '{\"own\": 4}' WHERE server_id = 3")
+    assert database.run("SELECT count(*) FROM suseSaltPillarHistory WHERE server_id = 1") == [(0,)]
+
+
+BIG = "jsonb_build_object('a', repeat('x', %s))"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"INSERT INTO suseSaltPillars (server_id, category, pillar) SELECT 2, 'big', {BIG}",
+        f"UPDATE suseSaltPillars SET category = 'big', pillar = {BIG} WHERE server_id = 1",  # noqa: S608 - own text
+    ],
+)
+def test_pillar_that_is_too_large_is_refused(database: scratch.Database, statement: str) -> None:
+    """The sentence has its category, its size and the limit, which can be another."""
+    with pytest.raises(psycopg2.errors.ProgramLimitExceeded) as caught:
+        database.run(statement, 1 << 20)
+    assert "the pillar of category big has 1048585 bytes, and the limit is 1048576" in str(caught.value)
+    limit = (
+        "CREATE OR REPLACE FUNCTION suse_salt_pillar_limit() RETURNS INTEGER LANGUAGE sql IMMUTABLE AS 'SELECT 2000000'"
+    )
+    database.run(limit)
+    install(database, "pillar_changes.sql")
+    database.run(statement, 1 << 20)
+
+
+def test_ten_thousand_rows_are_one_bell(database: scratch.Database) -> None:
+    """A statement that changes many rows notes them in one go."""
+    database.run("INSERT INTO rhnServer SELECT n, 2, 's' || n FROM generate_series(10, 10009) n")
+    database.run("INSERT INTO suseMinionInfo SELECT n, 's' || n FROM generate_series(10, 10009) n")
+    rows = (
+        "INSERT INTO suseSaltPillars (server_id, category, pillar) SELECT id, 'x', '{}' FROM rhnServer WHERE id >= 10"
+    )
+    snapshot, _ = since(database)
+    with closing(psycopg2.connect(database.server.dsn)) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        cursor.execute("LISTEN suse_salt_pillar")
+        database.run(rows)
+        cursor.execute("SELECT 1")
+        assert len(connection.notifies) == 1
+    assert len(since(database, snapshot)[1]) == 10_000
+
+
+def test_file_needs_the_table(template: scratch.Database) -> None:
+    """Without pillars the file says what to run first."""
+    empty = scratch.make(template.server, f"empty_{template.server.port}")
+    done = psql(empty, "pillar_changes.sql")
+    assert done.returncode == 3
+    assert "Run sql/pillar.sql first" in done.stderr
+
+
+def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None:
+    """A row changes, and the minion knows, also when nobody listened for a while."""
+    engine = {"pillar_changes": {"debounce": 0.2, "batch": 2, "pause": 0.2, "check": 300}}
+    settings = BedSettings(
+        tree=root / "salt", folder=tmp_path / "bed", minions=0, api=False, master_options={"engines": [engine]}
+    )
+    with Bed(settings) as bed:
+        database = scratch.Database(bed.postgres)
+        install(database, "pillar_changes.sql")
+        bed.start_minion("real")
+        change = """UPDATE suseSaltPillars SET pillar = pillar || %s FROM suseMinionInfo AS m
+            WHERE m.server_id = suseSaltPillars.server_id AND m.minion_id = 'real' AND category = 'custom-info'"""
+
+        def known() -> Any:  # noqa: ANN401 - whatever the pillar has
+            done = bed.salt(["real", "pillar.get", "news", "unmask=True", "--out=json", "--static"], timeout=60)
+            return json.loads(done.stdout).get("real")
+
+        # the engine may not listen yet
+        until(lambda: _sessions(database) > 0, Deadline(60), lambda: "the engine does not listen")
+        for number in (1, 2):
+            database.run(change, json.dumps({"news": number}))
+            until(lambda number=number: known() == number, Deadline(60), lambda: f"no news, {known()}")  # type: ignore[misc]
+            # the next one is rung for while nobody listens: it is caught up after the restart
+            database.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {LISTENING}")  # noqa: S608 - own text
+
+
+LISTENING = "query LIKE '%suse_salt_pillar%' AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+
+
+def _sessions(database: scratch.Database) -> int:
+    """Return how many sessions have asked for changes last."""
+    return int(database.run(f"SELECT count(*) FROM pg_stat_activity WHERE {LISTENING}")[0][0])  # noqa: S608 - own text
