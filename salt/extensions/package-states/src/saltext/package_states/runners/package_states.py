@@ -28,6 +28,7 @@ upgrades the tables. Options of the master, with their defaults:
       minions: keys                     # or database, see below
       sls_root: /srv/salt               # by default the first one of file_roots for base
       protected: []                     # more packages that must not be removed
+      silent_after: 604800              # seconds after which a minion is silent
       postgres: {}                      # what is other than in the option postgres
 
 With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organization is
@@ -43,6 +44,7 @@ import saltext.package_states.condition as conditions
 import saltext.package_states.difference as difference
 import saltext.package_states.item as items
 import saltext.package_states.names as names
+import saltext.package_states.page
 import saltext.package_states.refresh
 import saltext.package_states.schema as schema
 import saltext.package_states.status
@@ -71,8 +73,14 @@ def __virtual__():
     return True
 
 
-def _author(author):
-    return author or salt.utils.user.get_specific_user()
+def _author(other=None):
+    """
+    Return who calls: the user that Salt has authenticated, and whom they name besides
+    """
+    user = globals().get("__user__")
+    if not user or user == "UNKNOWN":
+        user = salt.utils.user.get_specific_user()
+    return f"{user} for {other}" if other and other != user else user
 
 
 def _service():
@@ -175,13 +183,14 @@ def set_(
 
     wanted
         ``installed``, ``latest``, ``removed``, ``purged``, ``kept`` or ``unmanaged``.
+        ``present`` is ``installed``, and ``absent`` is ``removed``.
 
     version
         What the version must fulfil, such as ``1.10``, ``>=1.0,<2.0``, ``!=1.5`` or
         ``1.*``; with ``removed`` and ``purged``, which versions must not be there.
 
     author
-        Who saves it, the user of this command by default.
+        For whom the user of this command saves it, who is written down in any case.
 
     comment
         Why.
@@ -285,7 +294,7 @@ def unset(name, package, author=None, comment="", revision=None, dry_run=False):
     return _service().change(name, change, _author(author), comment, revision, dry_run)
 
 
-def assign(name, kind, target, priority=0, author=None):
+def assign(name, kind, target, priority=None, author=None, comment=""):
     """
     Let a state apply to an organization, a group, a grain match or a minion
 
@@ -302,10 +311,14 @@ def assign(name, kind, target, priority=0, author=None):
         a group or organization. Minions choose their grains themselves.
 
     priority
-        Among assignments of one kind, the higher one wins.
+        Among assignments of one kind, the higher one wins. By default it is 0, or stays
+        what it was.
 
     author
-        Who does it, the user of this command by default.
+        For whom the user of this command does it, who is written down in any case.
+
+    comment
+        Why.
 
     CLI Example:
 
@@ -313,16 +326,18 @@ def assign(name, kind, target, priority=0, author=None):
 
         salt-run package_states.assign web group Webservers priority=10
     """
-    if (
+    if priority is not None and (
         isinstance(priority, bool)
         or not isinstance(priority, int)
         or abs(priority) > 2**31 - 1
     ):
         raise InvalidInput("The priority must be a whole number; the higher one wins.")
-    return _service().assign(name, kind, str(target), priority, _author(author))
+    return _service().assign(
+        name, kind, str(target), priority, _author(author), comment=comment
+    )
 
 
-def unassign(name, kind, target, author=None):
+def unassign(name, kind, target, author=None, comment=""):
     """
     Undo :func:`assign`
 
@@ -332,7 +347,35 @@ def unassign(name, kind, target, author=None):
 
         salt-run package_states.unassign web group Webservers
     """
-    return _service().assign(name, kind, str(target), 0, _author(author), away=True)
+    return _service().assign(
+        name, kind, str(target), 0, _author(author), away=True, comment=comment
+    )
+
+
+def assignment_history(name):
+    """
+    Return what became of the assignments of a state, by whom and why, the oldest first
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.assignment_history web
+    """
+    with store.reading(__opts__) as connection:
+        found = store.assignment_history(connection, store.state(connection, name))
+    return [
+        {
+            "kind": kind,
+            "target": target,
+            "priority": priority,
+            "change": "unassigned" if priority is None else "assigned",
+            "author": author,
+            "comment": comment,
+            "created": created,
+        }
+        for kind, target, priority, author, comment, created in found
+    ]
 
 
 def show(name, revision=None):
@@ -720,8 +763,10 @@ def compile_(minion=None):
     """
     Write the files again: of one minion, or of all minions and states
 
-    Saving does this for what depends on the state. Returns how many were compiled,
-    which ``files`` changed, and the ``errors`` by minion.
+    Saving does this for what depends on the state, and the engine ``package_states`` for
+    who joins, leaves and goes. Returns how many were compiled, which ``files`` changed,
+    which were ``removed`` as their minions are gone, who was ``renamed``, and the
+    ``errors`` by minion.
 
     CLI Example:
 
@@ -732,24 +777,77 @@ def compile_(minion=None):
     return _service().compile(minion)
 
 
-def status(minion=None, table=True):
+def verdicts(minion):
     """
-    Return what is wanted on a minion, why, and what is there
+    Return what is wanted of each package of a minion, and why, without asking it
+
+    ``current`` says whether its file says the same.
 
     minion
-        The id of the minion, all of them by default: then there is one summary each.
+        The id of the minion.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.verdicts web1
+    """
+    service = _service()
+    text, there = service.current(minion)
+    with store.reading(__opts__) as connection:
+        fleet = Fleet(__opts__, connection)
+        found = fleet.minion(minion)
+        rows, trouble = fleet.possible(found, fleet.sources({minion: found})[minion])
+    return {
+        "minion": minion,
+        "platform": found.platform,
+        "current": text == there,
+        "packages": {
+            row.item.key: {
+                "wanted": difference.show(row.item),
+                "source": row.source.label,
+                "overruled": list(row.overruled),
+            }
+            for row in rows
+        },
+        "errors": {key: str(exc) for key, exc in trouble.items()},
+    }
+
+
+def status(minion=None, table=True, group=None, only=None, page=1, size=100):
+    """
+    Return what is wanted on a minion, why, and what is there; or how a fleet is
+
+    Of a fleet, the counts come first: how many minions are ``consistent`` or
+    ``drifting``, how many are ``pending`` (what is wanted has changed, and is not compared
+    yet), ``silent`` (not heard for a week, or for ``silent_after`` seconds under
+    ``package_states``) or were ``never heard``. Then comes a page of them.
+
+    minion
+        The id of the minion, all of them by default.
 
     table
         False for data instead of a table for people.
+
+    group
+        The minions of this group only.
+
+    only
+        The minions of this verdict only, such as ``drifting``.
+
+    page, size
+        Which page, and how many minions it has, at most 10,000.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.status web1
+        salt-run package_states.status group=Webservers only=drifting
     """
     if minion is None:
-        return saltext.package_states.refresh.summaries(__opts__)
+        fleet = saltext.package_states.page.page(__opts__, group, only, page, size)
+        return saltext.package_states.page.table(fleet) if table else fleet
     found = saltext.package_states.refresh.rows(__opts__, minion)
     summary = saltext.package_states.status.summary(minion, found)
     if not table:
