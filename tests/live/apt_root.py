@@ -247,9 +247,22 @@ class Caller:
 
     def cmd(self, function: str, *arguments: object, **keywords: object) -> Any:  # noqa: ANN401 - JSON
         """Return what an execution function does; what it raises is a RuntimeError."""
+        self.send(function, *arguments, **keywords)
+        return self.receive()
+
+    @property
+    def pid(self) -> int:
+        """Return the process whose child Salt is."""
+        return self._process.pid
+
+    def send(self, function: str, *arguments: object, **keywords: object) -> None:
+        """Let Salt begin with an execution function."""
         assert self._process.stdin
-        assert self._process.stdout
         print(json.dumps([function, arguments, keywords]), file=self._process.stdin, flush=True)
+
+    def receive(self) -> Any:  # noqa: ANN401 - JSON
+        """Return what comes out of the function; what it raises is a RuntimeError."""
+        assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"Salt in the root ended:\n{self._errors.read_text()}")
