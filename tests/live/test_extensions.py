@@ -170,7 +170,7 @@ def test_versions_report(bed: Bed) -> None:
     """Salt names the extensions that it has."""
     found = bed.run("salt", ["--versions-report"]).stdout
     assert "saltext-query: 1.0.0" in found
-    assert "saltext-package-states: 1.0.0" in found
+    assert "saltext-package-states: 1.1.0" in found
     assert "saltext-uyuni-pillar: 1.0.0" in found
 
 

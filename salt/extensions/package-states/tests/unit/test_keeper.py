@@ -23,7 +23,9 @@ class Service:
 def keeper(monkeypatch, tmp_path):
     members = {}
     monkeypatch.setattr(engine.Keeper, "_members", lambda _: dict(members))
-    found = engine.Keeper({"pki_dir": str(tmp_path)}, Service(), window=1, look=3, sweep=100)
+    found = engine.Keeper(
+        {"pki_dir": str(tmp_path)}, Service(), window=1, look=3, sweep=100
+    )
     found.fleet = members
     found.tick(0)
     assert found.service.asked == [None]

@@ -166,7 +166,9 @@ def test_one_call_changes_all(place):
 
 
 def test_what_is_half_installed_is_there_and_not_right(place, monkeypatch):
-    monkeypatch.setitem(globals(), "DPKG", DPKG.replace("foo\tamd64\tii ", "foo\tamd64\tiF "))
+    monkeypatch.setitem(
+        globals(), "DPKG", DPKG.replace("foo\tamd64\tii ", "foo\tamd64\tiF ")
+    )
     manager = apt.Apt(Commands(), {}, {})
     facts = manager.facts("foo")
     assert (facts.installed, facts.broken) == (("1.0",), True)

@@ -67,8 +67,16 @@ def places(tmp_path, monkeypatch):
     return tmp_path
 
 
-FOO = [("foo", "1.0-1", "noarch"), ("old", "1.0-1", "noarch"), ("other", "1-1", "noarch")]
-REPO = [("foo", "2.0-1", "noarch", "r"), ("foo", "1.0-1", "noarch", "r"), ("old", "2.0-1", "noarch", "r")]
+FOO = [
+    ("foo", "1.0-1", "noarch"),
+    ("old", "1.0-1", "noarch"),
+    ("other", "1-1", "noarch"),
+]
+REPO = [
+    ("foo", "2.0-1", "noarch", "r"),
+    ("foo", "1.0-1", "noarch", "r"),
+    ("old", "2.0-1", "noarch", "r"),
+]
 OTHERS = {
     zypper.Zypper: "\ntype: package\nmatch_type: glob\ncase_sensitive: on\nsolvable_name: other\n\n",
     dnf.Dnf: "\n# Added lock on a day\nother-0:1-1.*\n",
@@ -97,7 +105,10 @@ def test_locks_and_releases(places, kind):
     assert set(manager.locks(wanted)) == {"foo", "away"}
     assert {lock.name for lock in manager.file().read()} == {"foo", "away", "other"}
     assert manager.locks(wanted) == {}
-    assert set(json.loads((places / "lib" / "package_states.json").read_text())) == {"foo", "away"}
+    assert set(json.loads((places / "lib" / "package_states.json").read_text())) == {
+        "foo",
+        "away",
+    }
     assert manager.held("other") and not manager.held("foo")
     assert manager.decide(items.make("other", "removed")).action == "impossible"
     machine.installed[1] = ("old", "2.0-1", "noarch")
@@ -121,7 +132,9 @@ def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatc
         manager.locks([items.make("foo", "installed")])
         written = []
 
-        def replace(place, text, mode=0o644, *, real=journal.replace, stop=stop, written=written):
+        def replace(
+            place, text, mode=0o644, *, real=journal.replace, stop=stop, written=written
+        ):
             if len(written) == stop:
                 raise KeyboardInterrupt
             written.append(place)
@@ -130,7 +143,9 @@ def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(journal, "replace", replace)
             try:
-                manager.locks([items.make("old", "installed"), items.make("away", "removed")])
+                manager.locks(
+                    [items.make("old", "installed"), items.make("away", "removed")]
+                )
             except KeyboardInterrupt:
                 assert stop < 3
         manager = kind(Machine(FOO, REPO), {}, {})
@@ -154,7 +169,9 @@ def test_locks_of_version_one_are_taken_over(places):
 
 
 def test_locks_of_versions(places):
-    machine = Machine([], [("foo", one, "noarch", "r") for one in ("1.0-1", "1.5-1", "2.0-1")])
+    machine = Machine(
+        [], [("foo", one, "noarch", "r") for one in ("1.0-1", "1.5-1", "2.0-1")]
+    )
     rows = [
         ("<=1.5", ["foo<=1.5"], ["!foo-1.5-1", "!foo-1.0-1"]),
         ("=1.0", ["foo=1.0"], ["!foo-1.0-1"]),
@@ -188,7 +205,9 @@ def test_zypper_is_asked_once_for_all_with_epochs(places):
     manager = zypper.Zypper(machine, {}, {})
     steps = [Step("old", REMOVE, "1.0-1"), Step("foo", INSTALL, "1:0.5-1")]
     manager.commit(steps, [])
-    changes = [one for one in machine.commands if "--dry-run" not in one and "install" in one]
+    changes = [
+        one for one in machine.commands if "--dry-run" not in one and "install" in one
+    ]
     assert [one[-2:] for one in changes] == [["!old", "foo=1:0.5-1"]]
 
 
@@ -215,7 +234,11 @@ def test_what_zypper_removes_with_others(places):
     def run(command, **_):
         machine.commands.append(command)
         if "install" in command and "!app" not in command:
-            return {"retcode": 4, "stdout": "<description>Problem: app\n requires foo</description>", "stderr": ""}
+            return {
+                "retcode": 4,
+                "stdout": "<description>Problem: app\n requires foo</description>",
+                "stderr": "",
+            }
         if "--dry-run" in command:
             return {"retcode": 0, "stdout": summary.format(rows), "stderr": ""}
         return Machine.run(machine, command)
@@ -260,9 +283,17 @@ def test_what_dnf_would_remove(places):
 @pytest.mark.parametrize(
     "stdout,stderr,part",
     (
-        ("", "Error: Failed to download metadata for repo 'r': Cannot download", "Cannot download"),
+        (
+            "",
+            "Error: Failed to download metadata for repo 'r': Cannot download",
+            "Cannot download",
+        ),
         ("Error: Unable to find a match: foo\nNothing to do.\n", "", "Unable to find"),
-        (" Problem: package foo requires bar\nTransaction Summary\nSkip  1 Package\n", "", "requires bar"),
+        (
+            " Problem: package foo requires bar\nTransaction Summary\nSkip  1 Package\n",
+            "",
+            "requires bar",
+        ),
         ("", "", "makecache"),
     ),
 )
@@ -275,7 +306,10 @@ def test_dnf_that_fails_is_no_dnf_that_removes_nothing(places, stdout, stderr, p
 
 def test_dnf_without_its_plugin(places):
     machine = Machine(FOO, REPO)
-    machine.answers["versionlock"] = {"retcode": 1, "stderr": "No such command: versionlock. Please use"}
+    machine.answers["versionlock"] = {
+        "retcode": 1,
+        "stderr": "No such command: versionlock. Please use",
+    }
     with pytest.raises(Unsupported, match="python3-dnf-plugin-versionlock"):
         dnf.Dnf(machine, {}, {}).locks([items.make("foo", "installed")])
     machine.answers["versionlock"]["stderr"] = "Error: Locklist not set"
@@ -289,11 +323,16 @@ def test_old_versions_that_a_killed_rpm_left_are_erased(places):
     """
     machine = Machine([], [])
     rows = [
-        ("foo", "0:2.0-1", "noarch", 5), ("foo", "0:1.0-1", "noarch", 9),
-        ("kernel", "0:5-1", "x86_64", 5), ("kernel", "0:6-1", "x86_64", 9),
-        ("lib", "0:1-1", "x86_64", 5), ("lib", "0:1-1", "i686", 9),
+        ("foo", "0:2.0-1", "noarch", 5),
+        ("foo", "0:1.0-1", "noarch", 9),
+        ("kernel", "0:5-1", "x86_64", 5),
+        ("kernel", "0:6-1", "x86_64", 9),
+        ("lib", "0:1-1", "x86_64", 5),
+        ("lib", "0:1-1", "i686", 9),
     ]
-    text = "".join(f"{name}\t{version}\t{arch}\t{time}\t1\n" for name, version, arch, time in rows)
+    text = "".join(
+        f"{name}\t{version}\t{arch}\t{time}\t1\n" for name, version, arch, time in rows
+    )
     machine.answers["-qa"] = {"stdout": text}
     dnf.Dnf(machine, {}, {}).recover({"several": ["kernel"]})
     erased = [command for command in machine.commands if "--erase" in command]
@@ -301,10 +340,17 @@ def test_old_versions_that_a_killed_rpm_left_are_erased(places):
 
 
 def test_inventory(places):
-    installed = [("foo", "1-1", "noarch"), ("lone", "1-1", "noarch"), ("lib", "1-1", "i686")]
+    installed = [
+        ("foo", "1-1", "noarch"),
+        ("lone", "1-1", "noarch"),
+        ("lib", "1-1", "i686"),
+    ]
     available = [
-        ("foo", "1-1", "noarch", "r"), ("foo", "10-1", "noarch", "s"), ("foo", "2-1", "noarch", "s"),
-        ("lib", "1-1", "i686", "r"), ("lone", "1-1", "noarch", "(System Packages)"),
+        ("foo", "1-1", "noarch", "r"),
+        ("foo", "10-1", "noarch", "s"),
+        ("foo", "2-1", "noarch", "s"),
+        ("lib", "1-1", "i686", "r"),
+        ("lone", "1-1", "noarch", "(System Packages)"),
     ]
     manager = zypper.Zypper(Machine(installed, available), {}, {})
     manager.locks([items.make("foo", "installed")])

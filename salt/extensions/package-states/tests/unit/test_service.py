@@ -205,7 +205,9 @@ def test_a_minion_in_two_minds_is_told_in_its_file(states, tables, monkeypatch):
     assert '        "foo": "foo: _group one: one_ says latest' in text
     # what was wrong before is no reason to refuse another change
     assert states.change(
-        "one", lambda *_: [*tables.revisions[1].items, items.make("new", "latest")], "me"
+        "one",
+        lambda *_: [*tables.revisions[1].items, items.make("new", "latest")],
+        "me",
     )["minions"] == ["web"]
     with pytest.raises(Conflict):
         states.change("one", lambda *_: [items.make("bar", "removed")], "me")

@@ -7,6 +7,7 @@ import saltext.package_states.states.package_state as package_state
 import saltext.package_states.transaction as transaction
 from saltext.package_states.choice import MOST, Choice
 from saltext.package_states.decision import INSTALL, Facts
+from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Manager
 from saltext.package_states.managers.step import Solution, Step
 
@@ -91,7 +92,11 @@ class Fake(Manager):
 
     def solve(self, steps, items, scope=""):
         gone = {step.key for step in steps if step.action != INSTALL}
-        also = {key for key, need in self.needs.items() if need in gone and key in self.there}
+        also = {
+            key
+            for key, need in self.needs.items()
+            if need in gone and key in self.there
+        }
         return Solution(tuple(sorted(gone | also)))
 
     def commit(self, steps, items, scope=""):
@@ -115,8 +120,12 @@ def _items(*rows):
 
 
 def test_all_is_one_call():
-    manager = Fake({"aa": "1", "bb": "1", "app": "1"}, {"aa": ["2"], "cc": ["1"]}, {"app": "bb"})
-    made = transaction.plan(manager, _items(("aa", "latest"), ("bb", "removed"), ("cc", "installed")))
+    manager = Fake(
+        {"aa": "1", "bb": "1", "app": "1"}, {"aa": ["2"], "cc": ["1"]}, {"app": "bb"}
+    )
+    made = transaction.plan(
+        manager, _items(("aa", "latest"), ("bb", "removed"), ("cc", "installed"))
+    )
     assert made.also == {"bb": ["app"]}
     found = transaction.run(manager, made)
     assert manager.calls == [["bb", "aa", "cc"]]
@@ -131,7 +140,14 @@ def test_what_must_not_go_is_left_and_the_rest_is_done():
         {"new": ["1"]},
         {"app": "lib", "held": "yy"},
     )
-    rows = (("lib", "removed"), ("app", "installed"), ("core", "removed"), ("xx", "removed"), ("new", "latest"), ("yy", "removed"))
+    rows = (
+        ("lib", "removed"),
+        ("app", "installed"),
+        ("core", "removed"),
+        ("xx", "removed"),
+        ("new", "latest"),
+        ("yy", "removed"),
+    )
     made = transaction.plan(manager, _items(*rows))
     assert set(made.refused) == {"lib", "core", "yy"}
     assert "app would go too" in made.refused["lib"]
@@ -147,7 +163,10 @@ def test_one_that_breaks_is_told_and_the_others_are_tried_again():
     found = transaction.run(manager, made)
     assert manager.calls == [["aa", "bad"], ["bad"]]
     assert found.said == "broken"
-    assert {key: one.action for key, one in found.decisions.items()} == {"aa": "nothing", "bad": "install"}
+    assert {key: one.action for key, one in found.decisions.items()} == {
+        "aa": "nothing",
+        "bad": "install",
+    }
 
 
 @pytest.fixture
@@ -170,11 +189,15 @@ def fake(monkeypatch):
 
     def take(manager):
         manager.locked = []
-        manager.locks = lambda entries, *rest: manager.locked.append([e.key for e in entries]) or {}
+        manager.locks = (
+            lambda entries, *rest: manager.locked.append([e.key for e in entries]) or {}
+        )
         manager.recovered = []
         manager.recover = manager.recovered.append
         monkeypatch.setattr(package_state, "_manager", lambda: manager)
-        monkeypatch.setattr(package_state.salt.utils.pkg, "check_refresh", lambda _: False)
+        monkeypatch.setattr(
+            package_state.salt.utils.pkg, "check_refresh", lambda _: False
+        )
         return manager
 
     return take
@@ -182,7 +205,14 @@ def fake(monkeypatch):
 
 def test_each_package_tells_what_became_of_it(fake):
     manager = fake(Fake({"aa": "1"}, {"aa": ["2"], "bb": ["1"]}))
-    found = package_state.locks("x", [["aa", "latest", "", ""], ["bb", "installed", "", ""], ["cc", "latest", "", ""]])
+    found = package_state.locks(
+        "x",
+        [
+            ["aa", "latest", "", ""],
+            ["bb", "installed", "", ""],
+            ["cc", "latest", "", ""],
+        ],
+    )
     assert found["result"] is True
     assert manager.calls == [["aa", "bb"]]
     one = package_state.latest("aa", source="group g: s")
@@ -223,10 +253,34 @@ def test_notes_that_are_cut_off(tmp_path):
 
 def test_two_states_of_one_run_that_disagree(fake, monkeypatch):
     manager = fake(Fake({}, {"aa": ["1"], "bb": ["1"]}))
-    rows = {"one": [["aa", "installed", "", ""]], "two": [["aa", "removed", "", ""], ["bb", "latest", "", ""]]}
-    chunks = [{"state": "package_state", "fun": "locks", "scope": name, "packages": some} for name, some in rows.items()]
+    rows = {
+        "one": [["aa", "installed", "", ""]],
+        "two": [["aa", "removed", "", ""], ["bb", "latest", "", ""]],
+    }
+    chunks = [
+        {"state": "package_state", "fun": "locks", "scope": name, "packages": some}
+        for name, some in rows.items()
+    ]
     monkeypatch.setattr(package_state, "__lowstate__", chunks, raising=False)
     found = package_state.locks("x", rows["two"], scope="two")
     assert found["result"] is False
     assert "aa: one wants something else" in found["comment"]
     assert manager.calls == [["bb"]]
+
+
+def test_without_a_plan_no_package_is_changed(fake, monkeypatch):
+    """
+    What all together could not is not tried one by one
+    """
+    manager = fake(Fake({}, {"aa": ["1"], "bb": ["1"]}))
+
+    def fail(keys):
+        raise PackageStateError("dnf was ended by signal 9")
+
+    monkeypatch.setattr(manager, "fetch", fail)
+    rows = [["aa", "installed", "", ""], ["bb", "latest", "", ""]]
+    assert package_state.locks("x", rows)["result"] is False
+    for found in (package_state.installed("aa"), package_state.latest("bb")):
+        assert (found["result"], found["changes"]) == (False, {})
+        assert "the state of the locks failed" in found["comment"]
+    assert manager.calls == []

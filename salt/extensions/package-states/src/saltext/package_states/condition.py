@@ -85,8 +85,10 @@ def _excludes(manager, low, high):
     order = compare(manager, low[1], high[1])
     if high[0] in ("<", "<=", "="):
         inclusive = low[0] != ">" and high[0] != "<"
-        return order > 0 or (order == 0 and not inclusive) or (
-            low[0] == high[0] == "=" and order != 0
+        return (
+            order > 0
+            or (order == 0 and not inclusive)
+            or (low[0] == high[0] == "=" and order != 0)
         )
     return low[0] == "=" and high[0] == "!=" and order == 0
 

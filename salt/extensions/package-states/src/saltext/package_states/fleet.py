@@ -234,7 +234,9 @@ class Fleet:
         :param sources: those that apply to it
         """
         trouble, verdicts = {}, []
-        for verdict in resolver.resolve(sources, self._native(minion, sources), trouble):
+        for verdict in resolver.resolve(
+            sources, self._native(minion, sources), trouble
+        ):
             problem = platforms.problem(minion.platform, verdict.item)
             if problem and verdict.item.wanted != UNMANAGED:
                 trouble[verdict.item.key] = Unsupported(problem)

@@ -60,10 +60,16 @@ def page(opts, group=None, only=None, number=1, size=100):
     :raises InvalidInput: if one of these is none
     """
     for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not 0 < value <= most
+        ):
             raise InvalidInput(f"The {kind} must be a whole number from 1 to {most}.")
     if only is not None and only not in VERDICTS:
-        raise InvalidInput(f"There is no verdict {only!r}; use one of {', '.join(VERDICTS)}.")
+        raise InvalidInput(
+            f"There is no verdict {only!r}; use one of {', '.join(VERDICTS)}."
+        )
     silent = (opts.get("package_states") or {}).get("silent_after", WEEK)
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)

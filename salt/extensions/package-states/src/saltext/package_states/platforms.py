@@ -120,9 +120,7 @@ def guard(items, protected=PROTECTED):
     :raises Protected: names each package
     """
     wrong = [
-        item.key
-        for item in items
-        if item.wanted in ABSENT and item.name in protected
+        item.key for item in items if item.wanted in ABSENT and item.name in protected
     ]
     if wrong:
         raise Protected(

@@ -22,7 +22,7 @@ from saltext.package_states.resolver import GRAINS, GROUP, LEVELS, MINION, ORGAN
 import salt.utils.files
 import salt.utils.minions
 
-_COMPOUND = re.compile(r"^[A-Z]@|^not |[\s(](?:and|or|not) |^\(|\)$")
+_COMPOUND = re.compile(r"^\(|^not |^[A-Z]@|\s(?:and|or)\s+(?:not\s+)?\(*\S+[:@]")
 #: The organization of every minion with an accepted key
 ALL = "all"
 

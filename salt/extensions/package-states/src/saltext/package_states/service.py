@@ -145,9 +145,7 @@ class Service:
                 value = fleet.registry.target(kind, target)
                 if priority is None:
                     priority = _priority(fleet, where, kind, value)
-                store.assign(
-                    connection, where, kind, value, priority, author, comment
-                )
+                store.assign(connection, where, kind, value, priority, author, comment)
             old, fleet = fleet, Fleet(self.opts, connection)
             minions, found = self._checked(fleet, where, {}, before, old=old)
             texts.update(found)
@@ -292,9 +290,7 @@ class Service:
             if changed:
                 standing.drop(connection, changed)
             states = {
-                where.name: where
-                for where in store.states(connection)
-                if not where.own
+                where.name: where for where in store.states(connection) if not where.own
             }
             alone = states.keys() if ids is None else states.keys() & set(moved.gone)
             for name in alone:
@@ -308,9 +304,7 @@ class Service:
                 ):
                     del texts[name]
             if ids is not None:
-                away.extend(
-                    one for one in {*ids, *moved.renamed} - {*minions, *states}
-                )
+                away.extend(one for one in {*ids, *moved.renamed} - {*minions, *states})
             elif minions or not moved.gone:
                 away.extend(self._strays({*minions, *states}))
         return {

@@ -22,7 +22,9 @@ MADE = "Made by package_states, do not edit."
 NOTHING = "\n# revision: none\n"
 
 
-def render(name, platform, sources, verdicts, protected=PROTECTED, scope="", trouble=None):
+def render(
+    name, platform, sources, verdicts, protected=PROTECTED, scope="", trouble=None
+):
     """
     Return the text of an SLS file
 

@@ -145,20 +145,14 @@ def _also(manager, steps, items):
     own = {step.key for step in steps if step.action == REMOVE}
     if not steps:
         return {}
-    extra = [
-        key for key in manager.solve(steps, items).removed if key not in own
-    ]
+    extra = [key for key in manager.solve(steps, items).removed if key not in own]
     if not extra:
         return {}
     if len(steps) == 1:
         return {steps[0].key: extra}
     found, left = {}, set(extra)
     for step in steps[:ALONE]:
-        mine = [
-            key
-            for key in manager.solve([step], items).removed
-            if key in extra
-        ]
+        mine = [key for key in manager.solve([step], items).removed if key in extra]
         if mine:
             found[step.key] = mine
             left.difference_update(mine)
@@ -231,7 +225,5 @@ def run(manager, made):
             and decisions[step.key].action == NOTHING
         ):
             changes[step.key] = {"old": "configuration", "new": ""}
-    wrong = any(
-        decisions[step.key].action != NOTHING for step in made.steps
-    )
+    wrong = any(decisions[step.key].action != NOTHING for step in made.steps)
     return Outcome(decisions, changes, said if wrong else "")

@@ -142,9 +142,7 @@ class Keeper:
         """
         members, before = self._members(), self.members or {}
         changed = {
-            one
-            for one in {*members, *before}
-            if members.get(one) != before.get(one)
+            one for one in {*members, *before} if members.get(one) != before.get(one)
         }
         self.members = members
         if changed:

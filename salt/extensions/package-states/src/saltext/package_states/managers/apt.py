@@ -247,9 +247,7 @@ class Apt(Manager):
         out, own = answer["stdout"], {step.key for step in steps}
         removed = {self._key(name) for name in _REMOVED.findall(out)}
         changed = {self._key(name) for name in _CHANGED.findall(out)}
-        return Solution(
-            tuple(sorted(removed)), tuple(sorted(changed - own)), ""
-        )
+        return Solution(tuple(sorted(removed)), tuple(sorted(changed - own)), "")
 
     def _locked(self, steps, items):
         """
@@ -311,7 +309,9 @@ class Apt(Manager):
         with saltext.package_states.pkgset.own_change(self.opts, STATUS):
             configure = ("dpkg", "--configure", "-a", "--force-confold,confdef")
             self.act(*configure, env=_QUIET)
-            broken = self.ask("apt-get", "-s", "-y", "-o", "Debug::NoLocking=true", "check")
+            broken = self.ask(
+                "apt-get", "-s", "-y", "-o", "Debug::NoLocking=true", "check"
+            )
             if broken["retcode"]:
                 self.act(
                     "apt-get", "-q", "-y", *_CONFFILES, "--fix-broken", "install",
@@ -369,8 +369,7 @@ class Apt(Manager):
         found.extend(
             pin
             for pin in before
-            if pin.key not in named
-            and self.stays(pin.key, pin.scope)
+            if pin.key not in named and self.stays(pin.key, pin.scope)
         )
         return found
 

@@ -154,14 +154,22 @@ class Manager:
     def ask(self, *command, env=None):
         """
         Return the whole answer of a command that changes nothing
+
+        :raises PackageStateError: if a signal has ended it
         """
-        return self.salt["cmd.run_all"](
+        answer = self.salt["cmd.run_all"](
             list(command),
             python_shell=False,
             env={**ENVIRONMENT, **(env or {})},
             output_loglevel="quiet",
             ignore_retcode=True,
         )
+        if answer["retcode"] < 0:
+            raise PackageStateError(
+                f"{command[0]} was ended by signal {-answer['retcode']}; apply the state"
+                " again."
+            )
+        return answer
 
     def run(self, *command, env=None):
         """
@@ -230,4 +238,3 @@ class Manager:
             }
         )
         return before
-

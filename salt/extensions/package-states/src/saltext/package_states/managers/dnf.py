@@ -115,19 +115,25 @@ class Dnf(Rpm):
         lines = []
         for step in steps:
             alias = self.alias(step.key)
-            name, dot, arch = alias.rpartition(".") if ":" in step.key else (alias, "", "")
+            name, dot, arch = (
+                alias.rpartition(".") if ":" in step.key else (alias, "", "")
+            )
             name = name or alias
             end = f".{arch}" if dot and alias != step.key.partition(":")[0] else ""
             if step.action == INSTALL:
                 lines.append(f"install {name}-{step.version}{end}")
             elif step.versions:
-                lines.extend(f"remove {name}-{version}{end}" for version in step.versions)
+                lines.extend(
+                    f"remove {name}-{version}{end}" for version in step.versions
+                )
             else:
                 lines.append(f"remove {name}{end}")
         idents = self._during(steps, items)
         with self.file().instead(
             CONF, self._others(), idents
-        ) as options, tempfile.TemporaryDirectory(prefix="salt-package-states-") as mine:
+        ) as options, tempfile.TemporaryDirectory(
+            prefix="salt-package-states-"
+        ) as mine:
             script = os.path.join(mine, "transaction")
             with salt.utils.files.fopen(script, "w") as handle:
                 handle.write("\n".join([*lines, "run", ""]))

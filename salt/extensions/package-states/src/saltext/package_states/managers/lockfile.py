@@ -131,7 +131,9 @@ class ZyppLocks(LockFile):
         name, operator, version = re.match(r"([^<>=]+)([<>=]*)(.*)", ident).groups()
         lines = ["type: package"]
         if version:
-            lines.append(f"version: {operator.replace('=', '==') if operator == '=' else operator} {version}")
+            lines.append(
+                f"version: {operator.replace('=', '==') if operator == '=' else operator} {version}"
+            )
         lines += ["match_type: glob", "case_sensitive: on", f"solvable_name: {name}"]
         return Lock(ident, name, "\n".join(lines))
 

@@ -96,7 +96,9 @@ class Rpm(Manager):
         if missing:
             # an answer has all versions, or no key at all
             known.update({key: {} for key in missing})
-            found = self._repositories(sorted({key.partition(":")[0] for key in missing}))
+            found = self._repositories(
+                sorted({key.partition(":")[0] for key in missing})
+            )
             known.update({key: there for key, there in found.items() if key in known})
 
     def _repositories(self, names):
@@ -356,4 +358,3 @@ def settings(path, name, usual):
         if equals and key.strip() == name and value.strip():
             return value.strip()
     return usual
-

@@ -202,7 +202,11 @@ def _problem(answer):
             return ""
     told = ["".join(one).strip() for one in _TOLD.findall(answer["stdout"])]
     # the first is only how many problems there are, or the same without the ways out
-    texts = list(dict.fromkeys(html.unescape(one) for one in told if "\n" in one or len(told) == 1))
+    texts = list(
+        dict.fromkeys(
+            html.unescape(one) for one in told if "\n" in one or len(told) == 1
+        )
+    )
     texts = texts or list(dict.fromkeys(html.unescape(one) for one in told))
     said = " ".join(" ".join(texts).split()) or answer["stderr"].strip()
     return said[:600] or f"zypper ended with {answer['retcode']}"

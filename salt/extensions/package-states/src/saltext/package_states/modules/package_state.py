@@ -98,9 +98,7 @@ def plan(packages, protected=()):
     """
     manager = _manager()
     entries = [items.make(*row) for row in packages]
-    made = transaction.plan(
-        manager, entries, {*platforms.PROTECTED, *protected}
-    )
+    made = transaction.plan(manager, entries, {*platforms.PROTECTED, *protected})
     return {
         key: {
             "action": "refused" if key in made.refused else decision.action,

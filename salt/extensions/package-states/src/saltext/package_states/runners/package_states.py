@@ -663,7 +663,8 @@ def upgrade(
 
     version
         The version to ask for, by default the newest one that every minion of the
-        state can get, as far as they told, see :func:`refresh`.
+        state can get. Minions are asked for what they have not installed; those that do
+        not answer are returned as ``silent``, and do not count.
 
     author, comment, revision, dry_run
         As for :func:`set`.
@@ -682,22 +683,20 @@ def upgrade(
             raise InvalidInput(
                 "A version is one of a package; name the package as well."
             )
+    told, silent = ([], []) if version else _told(name, package)
 
-    def change(where, current, connection):
-        fleet = Fleet(__opts__, connection)
-        minions = fleet.affected(where)
+    def change(_, current, __):
         entries = _keyed(current.items)
         if package and package not in entries:
             raise NotThere(
                 f"{name} has no entry {package}; see package_states.show {name}."
             )
-        told = [] if version else _told(connection, minions)
         for key in [package] if package else entries:
             if entries[key].wanted == items.INSTALLED:
                 entries[key] = _upgraded(entries[key], told, version)
         return [*entries.values()]
 
-    return _service().change(
+    found = _service().change(
         name,
         change,
         _author(author),
@@ -705,26 +704,67 @@ def upgrade(
         revision,
         dry_run,
     )
+    return {**found, "silent": silent}
 
 
-def _told(connection, minions):
-    found = []
-    for minion in minions.values():
-        try:
-            found.append(
-                (
-                    minion.platform,
-                    saltext.package_states.refresh.packages(connection, minion),
-                )
-            )
-        except NotThere:
-            continue
+def _told(name, package):
+    """
+    Return what the minions of a state say of the versions that there are, pairs of
+    platform and packages, and the ids of those that can't be asked
+
+    What a minion has sent has the packages that are there; it is asked for others.
+    """
+    with store.reading(__opts__) as connection:
+        where = store.state(connection, name)
+        newest = store.newest(connection, [where.id])[where.id]
+        keys = [
+            entry.key
+            for entry in newest.items
+            if entry.wanted == items.INSTALLED and package in (None, entry.key)
+        ]
+        fleet = Fleet(__opts__, connection)
+        minions = fleet.affected(where)
+        sent = {one: store.kept(connection, one) or {} for one in minions}
+    missing = {
+        one: [key for key in keys if key not in there]
+        for one, there in sent.items()
+        if not set(keys) <= there.keys()
+    }
+    answers = _available(missing, keys) if keys and missing else {}
+    for one, there in answers.items():
+        sent[one] = {
+            **{key: {"available": versions_} for key, versions_ in there.items()},
+            **sent[one],
+        }
+    silent = sorted(missing.keys() - answers.keys())
+    found = [(minions[one].platform, there) for one, there in sent.items() if there]
     if not found:
         raise NotThere(
             "No minion of the state has told which versions there are; run package_states.refresh"
             " for them, or give a version."
         )
-    return found
+    return found, silent
+
+
+def _available(minions, keys):
+    """
+    Return what minions answer when they are asked for versions, by id; a minion that
+    does not is left out
+    """
+    try:
+        with salt.client.get_local_client(mopts=__opts__) as client:
+            answers = client.cmd(
+                sorted(minions),
+                "package_state.available",
+                keys,
+                tgt_type="list",
+                timeout=TIMEOUT,
+            )
+    except salt.exceptions.SaltException:
+        return {}
+    return {
+        one: answer for one, answer in answers.items() if isinstance(answer, dict)
+    }
 
 
 def _upgraded(entry, told, version):

@@ -94,7 +94,7 @@ def locks(name, packages, protected=(), scope="", trouble=None):
     test, changes, said = __opts__["test"], {}, []
     others, sources = _beside(scope)
     try:
-        entries, wrong = [], list((trouble or {}).values())
+        entries, wrong, stories = [], list((trouble or {}).values()), {}
         for row in packages:
             try:
                 entry = items.make(*row)
@@ -103,13 +103,18 @@ def locks(name, packages, protected=(), scope="", trouble=None):
                 continue
             rivals = sources.get(entry.key, {})
             against = sorted(one for one, how in rivals.items() if how != entry.policy)
+            # none of them tries alone what all together could not
+            story = f"{entry.key} was left as it is: the state of the locks failed"
             if against:
-                wrong.append(
+                story = (
                     f"{entry.key}: {', '.join(against)} wants something else of it in this"
-                    " run; apply the states one by one, or change one of them."
+                    " run; apply the states one by one, or change one of them"
                 )
+                wrong.append(f"{story}.")
             else:
                 entries.append(entry)
+            stories[entry.key] = (entry, (False, story, {}))
+        _keep(stories)
         manager = _manager()
         manager.within(scope, others, trouble or ())
         told = _recovered(manager, test)
@@ -120,7 +125,12 @@ def locks(name, packages, protected=(), scope="", trouble=None):
         protected = {*platforms.PROTECTED, *protected}
         made = transaction.plan(manager, entries, protected)
         outcome = None if test else transaction.run(manager, made)
-        _tell(manager, made, outcome)
+        _keep(
+            {
+                entry.key: (entry, _story(manager, entry, made, outcome))
+                for entry in made.items
+            }
+        )
         also = {key for some in made.also.values() for key in some}
         if outcome:
             own = {entry.key for entry in entries}
@@ -190,17 +200,23 @@ def _recovered(manager, test):
     return ["An earlier run was ended too early; this one has tidied up and gone on."]
 
 
-def _tell(manager, made, outcome):
+def _asked(entry):
+    """
+    Return what tells whether a state asks for what was planned
+    """
+    return entry.wanted, entry.version, entry.floor, bool(__opts__["test"])
+
+
+def _keep(stories):
     """
     Keep what became of each package for its own state
+
+    stories
+        Pairs of an item and its story, by key.
     """
-    __context__[_CONTEXT] = {
-        entry.key: (
-            (entry.wanted, entry.version, entry.floor, bool(__opts__["test"])),
-            _story(manager, entry, made, outcome),
-        )
-        for entry in made.items
-    }
+    __context__.setdefault(_CONTEXT, {}).update(
+        (key, (_asked(entry), story)) for key, (entry, story) in stories.items()
+    )
 
 
 def _story(manager, entry, made, outcome):
@@ -265,9 +281,8 @@ def _apply(wanted, name, version=None, floor=None, source=""):
     origin = f" (from {source})" if source else ""
     try:
         entry = items.make(name, wanted, version, floor)
-        now = (entry.wanted, entry.version, entry.floor, bool(__opts__["test"]))
         asked, story = __context__.get(_CONTEXT, {}).pop(entry.key, (None, None))
-        if asked != now:
+        if asked != _asked(entry):
             manager = _manager()
             made = transaction.plan(manager, [entry])
             outcome = None
