@@ -1,7 +1,7 @@
 """A fleet whose minions join, leave, are renamed and deleted, while states are saved; in a process of its own.
 
-Takes a JSON object on its standard input (`options` of the master, `minions`, `steps`, `seed`, `database`: whether minions
-come from Uyuni's tables) and prints one: what was done, how long files took, and what was wrong.
+Takes a JSON object on its standard input (`options` of the master, `minions`, `steps`, `seed`, `database`: whether
+minions come from Uyuni's tables) and prints one: what was done, how long files took, and what was wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Walk:
     def __init__(self, options: dict[str, Any], *, database: bool, seed: int) -> None:
         """Make an empty fleet with one state for each group."""
         self.opts = {**salt.config.master_config(None), **options}
-        self.rng = random.Random(seed)
+        self.rng = random.Random(seed)  # noqa: S311 - a test's
         self.database = database
         self.service = Service(self.opts)
         self.keeper = Keeper(self.opts, self.service, window=0, look=0, sweep=10**9)
@@ -91,7 +91,7 @@ class Walk:
         self._event("salt/key", {"act": "delete", "id": name})
 
     def join(self) -> None:
-        """A new minion comes; some have a state of their own, made before or after."""
+        """Let a new minion come; some have a state of their own, made before or after."""
         self.number += 1
         name = f"m{self.number}"
         own = self.number % OWN_EVERY == 0
@@ -104,7 +104,7 @@ class Walk:
             self.save(name)
 
     def leave(self) -> None:
-        """A minion goes to another group."""
+        """Let a minion go to another group."""
         name = self.rng.choice([*self.minions])
         _, identity = self.minions[name]
         group = self.rng.choice(GROUPS)
@@ -120,23 +120,26 @@ class Walk:
             self._event(f"minion/refresh/{name}", {})
 
     def rename(self) -> None:
-        """A minion has another id; its key, or its system, is the same."""
+        """Give a minion another id; its key, or its system, is the same."""
         old = self.rng.choice([*self.minions])
         group, identity = self.minions[old]
         self.number += 1
         new = f"r{self.number}"
-        order = [lambda: self._away(old), lambda: self._there(new, group, identity)]
+        order = ["away", "there"]
         if not self.database and self.rng.random() < 0.5:
             order.reverse()
-        for act in order:
-            act()
+        for what in order:
+            if what == "away":
+                self._away(old)
+            else:
+                self._there(new, group, identity)
             if not self.database and self.rng.random() < 0.5:
                 self.tick()
         if old in self.states:
             self.states[new] = self.states.pop(old)
 
     def delete(self) -> None:
-        """A minion is gone; its state is its again if it comes back."""
+        """Let a minion be gone; its state is its again if it comes back."""
         name = self.rng.choice([*self.minions])
         self._away(name)
 
@@ -144,7 +147,9 @@ class Walk:
         """Somebody saves a state."""
         mine = [one for one in self.states if one.startswith("g-") or one in self.minions]
         name = name or self.rng.choice(mine)
-        wanted = {one: self.rng.choice(("latest", "removed", "installed")) for one in PACKAGES if self.rng.random() < 0.6}
+        wanted = {
+            one: self.rng.choice(("latest", "removed", "installed")) for one in PACKAGES if self.rng.random() < 0.6
+        }
         self.states[name] = wanted
         entries = [item.make(*row) for row in wanted.items()]
         self.service.change(name, lambda *_: entries, "walk", create=True)
@@ -204,7 +209,12 @@ def main() -> None:
             walk.tick()
         if number % 100 == 0:
             problems = walk.wrong()
-    result = {"done": walk.done, "minions": len(walk.minions), "slowest": round(walk.slowest, 2), "wrong": problems[:20]}
+    result = {
+        "done": walk.done,
+        "minions": len(walk.minions),
+        "slowest": round(walk.slowest, 2),
+        "wrong": problems[:20],
+    }
     print(json.dumps(result))
 
 

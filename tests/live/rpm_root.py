@@ -1,7 +1,7 @@
 """A root with real rpm, dnf and zypper to change packages in: an overlay over this machine, which nothing of it leaves.
 
-It is an `AptRoot` whose packages come from a local repository of rpms; Debian's packages of the two managers are installed
-into it. Both managers share rpm's database and read the same repositories.
+It is an `AptRoot` whose packages come from a local repository of rpms; Debian's packages of the two managers are
+installed into it. Both managers share rpm's database and read the same repositories.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.live.apt_repository import Repository
 from tests.live.apt_root import AptRoot, Caller, skip_unless_possible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pytest
 
 SCRIPT = Path(__file__).with_name("rpm_packages.sh")
 GRAINS = {
@@ -45,7 +45,9 @@ class RpmRoot(AptRoot):
     def begin(self, **versions: str) -> None:
         """Leave these packages and no other one of the repository; `_` stands for `-` in their names."""
         names = " ".join(self.installed())
-        wanted = " ".join(f"/srv/rpms/noarch/{name.replace('_', '-')}-{version}.noarch.rpm" for name, version in versions.items())
+        wanted = " ".join(
+            f"/srv/rpms/noarch/{name.replace('_', '-')}-{version}.noarch.rpm" for name, version in versions.items()
+        )
         script = f"rm -f {' '.join(LOCKS.values())} {RECORD} {NOTES}; touch {LOCKS['dnf']}\n"
         script += f"rpm -e --nodeps --allmatches {names}\n" if names else ""
         script += f"rpm -i --nodeps {wanted}\n" if wanted else ""

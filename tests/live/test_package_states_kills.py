@@ -106,13 +106,11 @@ def _check(machine: AptRoot, manager: str, entries: Entries) -> None:
 def test_a_run_that_is_killed(machine: AptRoot, manager: str) -> None:
     """Whatever is killed, and when: the next run does the rest, and the one after it finds nothing to do."""
     seed = int(os.environ.get("SALTBED_SEED", "0")) or random.SystemRandom().randrange(10**6)
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - a test's
     print("SALTBED_SEED", seed)
     recovered = 0
     with Contender("patched", "packages", {}) as compiler:
-        texts = {
-            version: compiler.run("render", _wanted(manager, version))[1] for version in ("1.0", "2.0")
-        }
+        texts = {version: compiler.run("render", _wanted(manager, version))[1] for version in ("1.0", "2.0")}
     lasts = 0.0
     for moment in range(MOMENTS + 1):
         version = ("2.0", "1.0")[moment % 2]

@@ -39,7 +39,13 @@ def test_every_file_is_what_is_wanted(registry: str, tmp_path: Path) -> None:
                 made.run(f"DELETE FROM {table}")  # noqa: S608 - ours
         with patched(tmp_path / "salt") as salt:
             salt.act("run", options, "package_states.setup", {"uyuni": registry == "database"})
-        asked = {"options": options, "minions": MINIONS, "steps": STEPS, "seed": seed, "database": registry == "database"}
+        asked = {
+            "options": options,
+            "minions": MINIONS,
+            "steps": STEPS,
+            "seed": seed,
+            "database": registry == "database",
+        }
         done = subprocess.run(
             [sys.executable, str(WALK)],
             input=json.dumps(asked),

@@ -213,7 +213,7 @@ def test_priorities_of_repositories(rpms: Rpms) -> None:
 
 
 def test_an_absent_package_stays_away(rpms: Rpms) -> None:
-    """Neither people nor dependencies bring it back, in a version of tomorrow neither; a name of nothing is locked once."""
+    """Neither people nor dependencies bring it back, not even tomorrow's version; a name of nothing is locked once."""
     rpms.root.begin(sb_unwanted="1.0-1")
     rpms.settle(("sb-unwanted", "removed"), ("sb-nosuch", "removed"))
     build = "rpmbuild -bb --quiet --define '_rpmdir /srv/rpms' --define '_topdir /tmp/rpmbuild' new.spec"
@@ -302,7 +302,7 @@ def test_a_second_state_releases_nothing_of_the_first(rpms: Rpms) -> None:
     rpms.root.begin(sb_tool="1.2-1", sb_epoch="0.9-1")
 
     def state(name: str, package: str) -> str:
-        text: Any = rpms._compiler.run("render", [(package, "installed")], "apt", name, name)[1]  # noqa: SLF001
+        text: Any = rpms._compiler.run("render", [(package, "installed")], "apt", name, name)[1]
         rpms.root.write(f"/srv/salt/susemanager/packages-{name}.sls", text)
         return f"susemanager.packages-{name}"
 

@@ -762,9 +762,7 @@ def _available(minions, keys):
             )
     except salt.exceptions.SaltException:
         return {}
-    return {
-        one: answer for one, answer in answers.items() if isinstance(answer, dict)
-    }
+    return {one: answer for one, answer in answers.items() if isinstance(answer, dict)}
 
 
 def _upgraded(entry, told, version):
