@@ -107,6 +107,30 @@ def test_a_state_made_before_its_minion_becomes_its_own(states: States) -> None:
     assert states.do("verdicts", minion="front")["packages"] == {}
 
 
+def test_who_has_and_wants_a_package(states: States) -> None:
+    """Whoever has it and whoever should have it, with the state that says so; minions that are gone do not count."""
+    for name in ("db", "app"):
+        _accept(states, name, f"key of {name}")
+    states.do("create", name="all")
+    states.do("assign", name="all", kind="organization", target="all")
+    states.set("all", "foo", "latest")
+    states.set("all", "bar", "latest")
+    states.set("web", "foo", "removed")
+    for name, there in (("web", {"foo": THERE}), ("db", {"foo": THERE}), ("gone", {"foo": THERE})):
+        states.send(name, there)
+    found = states.do("who", package="foo")
+    assert found["counts"] == {"minions": 3, "have it": 2, "want it": 3}
+    assert {row["minion"]: (row["installed"], row["wanted"], row["source"]) for row in found["minions"]} == {
+        "app": ("", "latest", "organization all: all"),
+        "db": ("1.0", "latest", "organization all: all"),
+        "web": ("1.0", "removed", "own web"),
+    }
+    second = states.do("who", package="foo", page=2, size=2)
+    assert ([row["minion"] for row in second["minions"]], second["pages"]) == (["web"], 2)
+    assert states.do("who", package="nothing")["minions"] == []
+    assert "no package name" in states.refused("who", package="{{ x }}")
+
+
 def test_changes_have_an_author_and_a_reason(states: States) -> None:
     """Who is authenticated is written down, whoever is named; the history of assignments only grows."""
     states.do("create", name="front")

@@ -48,11 +48,11 @@ class Rpms:
         self.root = root
         self.salt = salt
         self.manager = manager
-        self._compiler = compiler
+        self.compiler = compiler
 
     def apply(self, *rows: tuple[str, ...], test: bool = False, name: str = "web") -> Applied:
         """Compile entries (package, wanted, version, floor) and apply the file."""
-        text = self._compiler.run("render", rows)[1]
+        text = self.compiler.run("render", rows)[1]
         self.root.write(f"/srv/salt/susemanager/packages-{name}.sls", text)
         return self.run(test=test)
 
@@ -302,7 +302,7 @@ def test_a_second_state_releases_nothing_of_the_first(rpms: Rpms) -> None:
     rpms.root.begin(sb_tool="1.2-1", sb_epoch="0.9-1")
 
     def state(name: str, package: str) -> str:
-        text: Any = rpms._compiler.run("render", [(package, "installed")], "apt", name, name)[1]
+        text: Any = rpms.compiler.run("render", [(package, "installed")], "apt", name, name)[1]
         rpms.root.write(f"/srv/salt/susemanager/packages-{name}.sls", text)
         return f"susemanager.packages-{name}"
 

@@ -34,6 +34,7 @@ which knows only those above it:
 - :mod:`saltext.package_states.service` -- save, assign, compile
 - :mod:`saltext.package_states.refresh` -- the list that a minion sent
 - :mod:`saltext.package_states.page` -- the status of a fleet, in pages
+- :mod:`saltext.package_states.owners` -- who has and wants a package
 - :mod:`saltext.package_states.pkgset` -- who changed packages
 
 On the minions work :mod:`saltext.package_states.modules.package_state`,

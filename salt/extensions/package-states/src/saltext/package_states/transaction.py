@@ -76,11 +76,19 @@ def plan(manager, items, protected=platforms.PROTECTED):
         item.key: item for item in items if item.wanted not in (*ABSENT, UNMANAGED)
     }
 
+    solutions = {}
+
+    def solve(some):
+        key = frozenset(step.key for step in some)
+        if key not in solutions:
+            solutions[key] = manager.solve(some, items)
+        return solutions[key]
+
     def check(some):
-        return _problem(manager, some, items, wanted, protected)
+        return _problem(manager, some, solve(some), wanted, protected)
 
     chosen, refused = Choice(check).made(steps)
-    also = _also(manager, chosen, items)
+    also = _also(chosen, solve)
     return Plan(items, decisions, tuple(chosen), refused, also)
 
 
@@ -108,11 +116,10 @@ def _step(manager, item, decision):
     )
 
 
-def _problem(manager, steps, items, wanted, protected):
+def _problem(manager, steps, found, wanted, protected):
     """
     Return why steps can't be done, or an empty string
     """
-    found = manager.solve(steps, items)
     if found.problem:
         return found.problem
     precious = [
@@ -138,21 +145,21 @@ def _problem(manager, steps, items, wanted, protected):
     return ""
 
 
-def _also(manager, steps, items):
+def _also(steps, solve):
     """
     Return the packages that would go along with each step, lists by key
     """
     own = {step.key for step in steps if step.action == REMOVE}
     if not steps:
         return {}
-    extra = [key for key in manager.solve(steps, items).removed if key not in own]
+    extra = [key for key in solve(steps).removed if key not in own]
     if not extra:
         return {}
     if len(steps) == 1:
         return {steps[0].key: extra}
     found, left = {}, set(extra)
     for step in steps[:ALONE]:
-        mine = [key for key in manager.solve([step], items).removed if key in extra]
+        mine = [key for key in solve([step]).removed if key in extra]
         if mine:
             found[step.key] = mine
             left.difference_update(mine)

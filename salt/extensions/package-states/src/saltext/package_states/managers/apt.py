@@ -81,6 +81,9 @@ class Apt(Manager):
                 "policy": {},
                 "pins": pins.read(PREFERENCES),
             }
+            known["record"] = {
+                pin.key: pin.version for pin in known["pins"] if pin.held
+            }
             self.context["package_state.apt"] = known
         return known
 
@@ -322,7 +325,7 @@ class Apt(Manager):
         """
         Return the versions at which Salt holds packages
         """
-        return {pin.key: pin.version for pin in self._known()["pins"] if pin.held}
+        return self._known()["record"]
 
     def _pinned(self, item):
         """

@@ -7,6 +7,7 @@ locks are Salt's is written down before that, as those of other people stay as t
 """
 
 import json
+import os
 
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.version as versions
@@ -169,9 +170,34 @@ class Rpm(Manager):
         """
         raise NotImplementedError
 
-    def _record(self):
+    def _locks(self):
         """
-        Return the locks that Salt has set: ``version``, ``locks`` and ``scope`` by key
+        Return what the files of locks and Salt's record hold, read again when one of
+        them has changed: ``record``, ``there``, ``others``, and the ``names`` of others
+        """
+        file = self.file()
+        stamp = (file.path, _stamp(file.path), _stamp(RECORD))
+        known = self.context.get("package_state.locks")
+        if known is None or known["stamp"] != stamp:
+            there = file.read()
+            record = self._read(there)
+            own = {one for mine in record.values() for one in mine["locks"]}
+            others = [lock for lock in there if lock.id not in own]
+            known = {
+                "stamp": stamp,
+                "record": record,
+                "there": there,
+                "others": others,
+                "names": {lock.name for lock in others},
+            }
+            self.context["package_state.locks"] = known
+        return known
+
+    def _read(self, locks):
+        """
+        Return what Salt has written down of its locks
+
+        :param locks: those that there are
         """
         try:
             with salt.utils.files.fopen(RECORD) as handle:
@@ -183,27 +209,30 @@ class Rpm(Manager):
                 f"{RECORD} is broken; delete it, and release old locks by hand."
             ) from exc
         # before 1.1 there was the version only
-        old = [key for key, there in found.items() if not isinstance(there, dict)]
-        if old:
-            locks = self.file().read()
-            for key in old:
+        for key, there in found.items():
+            if not isinstance(there, dict):
                 mine = [one.id for one in locks if one.name == self.alias(key)]
-                found[key] = {"version": found[key], "locks": mine, "scope": ""}
+                found[key] = {"version": there, "locks": mine, "scope": ""}
         return found
+
+    def _record(self):
+        """
+        Return the locks that Salt has set: ``version``, ``locks`` and ``scope`` by key
+        """
+        return self._locks()["record"]
 
     def _others(self):
         """
         Return the locks of other people, a list
         """
-        own = {one for there in self._record().values() for one in there["locks"]}
-        return [lock for lock in self.file().read() if lock.id not in own]
+        return self._locks()["others"]
 
     def held(self, key):
         """
         Return whether somebody else holds a package
         """
-        names = {key.partition(":")[0], self.alias(key)}
-        return any(lock.name in names for lock in self._others())
+        names = self._locks()["names"]
+        return key.partition(":")[0] in names or self.alias(key) in names
 
     def _wanted(self, items, coming=()):
         """
@@ -324,6 +353,17 @@ class Rpm(Manager):
                 "kept": record.get(key, {}).get("version", ""),
             }
         return found
+
+
+def _stamp(path):
+    """
+    Return what changes whenever a file is written
+    """
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
 def _present(recorded, there):

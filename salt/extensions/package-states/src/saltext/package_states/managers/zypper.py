@@ -41,6 +41,11 @@ class Zypper(Rpm):
 
     name = versions.ZYPPER
 
+    def __init__(self, salt, opts, context):
+        super().__init__(salt, opts, context)
+        # what has to be removed with a transaction, by its keys
+        self._along = {}
+
     def file(self):
         """
         Return the file of locks
@@ -163,7 +168,8 @@ class Zypper(Rpm):
         Return what zypper makes of a transaction, see :meth:`Manager.solve
         <saltext.package_states.managers.base.Manager.solve>`
         """
-        answer, _ = self._solved(steps, items)
+        answer, more = self._solved(steps, items)
+        self._along[frozenset(step.key for step in steps)] = more
         problem = _problem(answer)
         if problem:
             return Solution(problem=problem)
@@ -176,9 +182,10 @@ class Zypper(Rpm):
         Change packages, see :meth:`Manager.commit
         <saltext.package_states.managers.base.Manager.commit>`
         """
-        more = ()
-        if any(step.action != INSTALL for step in steps):
-            _, more = self._solved(steps, items)
+        key = frozenset(step.key for step in steps)
+        if key not in self._along:
+            self._along[key] = self._solved(steps, items)[1]
+        more = self._along[key]
         return _problem(self._install(steps, items, False, more))
 
 

@@ -44,6 +44,7 @@ import saltext.package_states.condition as conditions
 import saltext.package_states.difference as difference
 import saltext.package_states.item as items
 import saltext.package_states.names as names
+import saltext.package_states.owners
 import saltext.package_states.page
 import saltext.package_states.refresh
 import saltext.package_states.schema as schema
@@ -897,6 +898,28 @@ def status(minion=None, table=True, group=None, only=None, page=1, size=100):
         else f"inconsistent: {drift} of {len(found)} drifted"
     )
     return f"{saltext.package_states.status.table(found)}\n\n{minion} is {end}."
+
+
+def who(package, page=1, size=100):
+    """
+    Return which minions have a package, and of which it is wanted
+
+    What is installed is what they sent last.
+
+    package
+        ``name`` or ``name:architecture``.
+
+    page, size
+        Which page, and how many minions it has, at most 10,000.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.who nginx
+    """
+    names.split(package)
+    return saltext.package_states.owners.page(__opts__, package, page, size)
 
 
 def refresh(minion):
