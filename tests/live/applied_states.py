@@ -42,11 +42,11 @@ class Bench:
         """Take all three."""
         self.root = root
         self.salt = salt
-        self._compiler = compiler
+        self.compiler = compiler
 
     def apply(self, *rows: Row, test: bool = False) -> Applied:
         """Compile entries (package, wanted, version, floor) and apply the file; what Salt refuses is an error."""
-        text = self._compiler.run("render", rows)[1]
+        text = self.compiler.run("render", rows)[1]
         self.root.write("/srv/salt/susemanager/packages-web.sls", text)
         return self.run(test=test)
 

@@ -31,10 +31,10 @@ RUN_S, READY_S = 300.0, 120.0
 REPOSITORY = "/srv/saltbed"
 CALLER = Path(__file__).with_name("apt_caller.py")
 COMMANDS = ("setpriv", "unshare", "nsenter", "apt-get", "dpkg-deb", "dpkg-scanpackages")
-# $1: a folder, $2: the repository, $3: "own" for a network of its own, the rest: folders of other file systems that the
-# root has to see
+# $1: a folder, $2: the repository, $3: "own" for a network of its own, $4: "machine" to keep the machine's sources of
+# packages, the rest: folders of other file systems that the root has to see
 HOLDER = """set -e
-top=$1 repository=$2 network=$3; shift 3
+top=$1 repository=$2 network=$3 sources=$4; shift 4
 test "$network" != own || ip link set lo up
 mount -t tmpfs tmpfs "$top"
 mkdir "$top/upper" "$top/work" "$top/root"
@@ -46,8 +46,10 @@ mount --rbind /dev dev
 for folder do mkdir -p ".$folder"; mount --bind "$folder" ".$folder"; done
 mkdir -p srv/saltbed
 mount --bind "$repository" srv/saltbed
+rm -rf var/cache/salt etc/salt
+if test "$sources" != machine; then
 rm -rf etc/apt/sources.list etc/apt/sources.list.d/* etc/apt/preferences.d/* etc/apt/apt.conf.d/*
-rm -rf var/lib/apt/lists/* var/cache/salt etc/salt
+rm -rf var/lib/apt/lists/*
 echo 'deb [trusted=yes] file:/srv/saltbed ./' > etc/apt/sources.list.d/saltbed.list
 # no other user need read the repository, and an index that can't be read is an error
 cat > etc/apt/apt.conf.d/saltbed << END
@@ -55,6 +57,7 @@ APT::Sandbox::User "root";
 APT::Update::Error-Mode "any";
 Acquire::Languages "none";
 END
+fi
 # what the machine holds is its own business, what it may start too
 printf '#!/bin/sh\\nexit 101\\n' > usr/sbin/policy-rc.d
 chmod 755 usr/sbin/policy-rc.d
@@ -84,9 +87,15 @@ class AptRoot:
     `path` is where the test finds the root's files while it runs.
     """
 
-    def __init__(self, root: Path, folder: Path, repository: Repository, *, own_network: bool = False) -> None:
-        """Take the project's folder, an empty folder to mount on, and the packages."""
+    def __init__(
+        self, root: Path, folder: Path, repository: Repository, *, own_network: bool = False, sources: bool = False
+    ) -> None:
+        """Take the project's folder, an empty folder to mount on, and the packages.
+
+        With `sources`, the root keeps the machine's own sources of packages.
+        """
         self.project = root
+        self._sources = sources
         self._spaces = ["--mount", "--pid", *(["--net"] if own_network else [])]
         self.repository = repository
         self._folder = folder
@@ -102,7 +111,8 @@ class AptRoot:
         space = ["setpriv", "--pdeathsig", "KILL"]
         space += ["unshare", *self._spaces, "--propagation", "private", "--fork", "--kill-child"]
         network = "own" if "--net" in self._spaces else "shared"
-        script = ["sh", "-c", HOLDER, "sh", str(self._folder), str(self.repository.folder), network, *others]
+        sources = "machine" if self._sources else "local"
+        script = ["sh", "-c", HOLDER, "sh", str(self._folder), str(self.repository.folder), network, sources, *others]
         pipe = subprocess.PIPE
         self._holder = subprocess.Popen([*space, *script], stdout=pipe, stderr=subprocess.STDOUT, text=True)
         assert self._holder.stdout
@@ -115,7 +125,8 @@ class AptRoot:
         self._pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
         # never change the machine's own packages
         assert not self.path.samefile("/"), "the holder is not in its root"
-        self.run("apt-get", "-q", "update")
+        if not self._sources:
+            self.run("apt-get", "-q", "update")
         return self
 
     def __exit__(
@@ -236,9 +247,22 @@ class Caller:
 
     def cmd(self, function: str, *arguments: object, **keywords: object) -> Any:  # noqa: ANN401 - JSON
         """Return what an execution function does; what it raises is a RuntimeError."""
+        self.send(function, *arguments, **keywords)
+        return self.receive()
+
+    @property
+    def pid(self) -> int:
+        """Return the process whose child Salt is."""
+        return self._process.pid
+
+    def send(self, function: str, *arguments: object, **keywords: object) -> None:
+        """Let Salt begin with an execution function."""
         assert self._process.stdin
-        assert self._process.stdout
         print(json.dumps([function, arguments, keywords]), file=self._process.stdin, flush=True)
+
+    def receive(self) -> Any:  # noqa: ANN401 - JSON
+        """Return what comes out of the function; what it raises is a RuntimeError."""
+        assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"Salt in the root ended:\n{self._errors.read_text()}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,12 +52,13 @@ def wheels(root: Path, folder: Path) -> list[Path]:
     return [Path(shutil.copy(one["path"], folder)) for one in json.loads(found.stdout)["wheels"]]
 
 
-def newer_wheel(root: Path, name: str, folder: Path, step: str, version: str = "99.0") -> Path:
-    """Build an extension as another version of it, whose tables need one more step."""
+def newer_wheel(root: Path, name: str, folder: Path, step: str, version: str | None = "99.0") -> Path:
+    """Build an extension, as another version or as the one that it is, whose tables need one more step."""
     shutil.copytree(root / "salt" / "extensions" / name, folder / name, ignore=LEFT_OUT)
     source = folder / name
     project = source / "pyproject.toml"
-    project.write_text(project.read_text().replace('version = "1.0.0"', f'version = "{version}"'))
+    if version is not None:
+        project.write_text(re.sub(r'(?m)^version = ".*"$', f'version = "{version}"', project.read_text()))
     (place,) = source.rglob("migrations")
     (place / "099_next.sql").write_text(step)
     run = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]

@@ -186,7 +186,7 @@ def test_pip_leaves_salt_alone(wheels: Sequence[Path]) -> None:
 def test_same_version_built_anew(root: Path, wheels: Sequence[Path], tmp_path: Path) -> None:
     """The page's way to upgrade takes a wheel of the same version that was built of newer sources."""
     made = with_extensions(release(root, RELEASES[-1]), tmp_path / "salt", wheels)
-    newer = salt_release.newer_wheel(root, "package-states", tmp_path / "newer", NEXT_STEP, version="1.0.0")
+    newer = salt_release.newer_wheel(root, "package-states", tmp_path / "newer", NEXT_STEP, version=None)
     command = [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index", "--force-reinstall"]
     subprocess.run([*command, str(newer)], check=True)
     assert list(made.rglob("099_next.sql"))
@@ -196,7 +196,7 @@ def test_versions_report(bed: Bed) -> None:
     """Salt names the extensions that it has."""
     found = bed.run("salt", ["--versions-report"]).stdout
     assert "saltext-query: 1.0.0" in found
-    assert "saltext-package-states: 1.0.0" in found
+    assert "saltext-package-states: 1.1.0" in found
     assert "saltext-uyuni-pillar: 1.0.0" in found
 
 

@@ -84,7 +84,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
                 "postgres": server.salt_options() | {"db": "states"},
                 "package_states": {},
                 "nodegroups": {"front": f"L@{NAME}"},
-                "engines": [{"pkgset": {"window": 1}}],
+                "engines": [{"pkgset": {"window": 1}}, {"package_states": {"sweep": 5}}],
                 "file_roots": {"base": [str(files)]},
             },
             pillar="none",
@@ -121,6 +121,15 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
         assert len(done.stdout.splitlines()) == 1 or not patched
         assert "Traceback" not in done.stdout + done.stderr or not patched
     states("assign", "front", "group", "front")
+    # the engine writes the file of a minion when it comes back, and keeps files that it did not make
+    mine = files / "susemanager" / f"packages-{NAME}.sls"
+    mine.unlink(missing_ok=True)
+    other = files / "susemanager" / "packages-other.sls"
+    other.write_text("mine: test.nop\n")
+    stray = files / "susemanager" / "packages-nobody.sls"
+    stray.write_text((files / "susemanager" / "packages-front.sls").read_text())
+    until(lambda: mine.exists() and not stray.exists(), Deadline(60), lambda: "the engine does nothing")
+    assert other.exists()
     saved = states("set", "front", "sb-tool", "installed", ">=1.0,<2.0~~")
     assert saved["files"] == ["front", NAME]
     assert (files / "susemanager" / f"packages-{NAME}.sls").exists()
@@ -173,6 +182,11 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     assert set(states("show", "front")["packages"]) == {"sb-tool"}
     assert states("upgrade", "front", "sb-tool", "dry_run=True")
     assert states("compile")["errors"] == {}
+    assert states("verdicts", NAME)["current"] is True
+    assert states("who", "sb-tool")["counts"]["want it"] == 1
+    assert states("assignment_history", "front")[-1]["change"] == "assigned"
+    assert states("status", "table=False")["counts"]["minions"] == 1
+    assert "1 minions" in states("status", "group=front")
     assert runner("pkgset.refresh", NAME)["stored"] == [NAME]
     assert runner("pkgset.packages", NAME)
     states("unassign", "front", "group", "front")

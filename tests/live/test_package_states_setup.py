@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.database.postgres import Postgres
 
 pytestmark = pytest.mark.live
-STEPS = ["001_tables", "002_from_saltbed"]
+STEPS = ["001_tables", "002_from_saltbed", "003_membership", "004_status"]
 # the tables that a patched Salt had before there was an extension
 BEFORE = """
 CREATE TABLE susePackageState (
@@ -158,7 +158,8 @@ def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     made.run("INSERT INTO package_states.migration (number, name) VALUES (99, '099_later')")
     for function in ("list", "setup"):
         assert "install the newer version" in refused(function)
-    made.run("DELETE FROM package_states.migration WHERE number IN (2, 99)")
+    made.run("DELETE FROM package_states.migration WHERE number > 1")
+    made.run("DROP TABLE package_states.known_minion, package_states.assignment_change, package_states.minion_status")
     assert "of an older version" in refused("create", name="x")
     assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == STEPS[1:]
 

@@ -260,7 +260,11 @@ def test_import_export_and_upgrade(states: States) -> None:
     packages = {"foo": "installed =1.0", "lone": "kept =3:1"}
     assert states.do("show", name="web")["packages"] == packages
     assert states.do("status", minion="web", table=False)["consistent"] is True
-    assert states.do("status") == {"web": {"minion": "web", "consistent": True, "managed": 2, "drift": []}}
+    fleet = states.do("status", table=False)
+    verdicts = {"consistent": 1, "drifting": 0, "pending": 0, "silent": 0, "never heard": 2}
+    assert fleet["counts"] == {"minions": 3, **verdicts}
+    rows = {row["minion"]: row for row in fleet["minions"]}
+    assert (rows["web"]["verdict"], rows["web"]["managed"], rows["db"]["verdict"]) == ("consistent", 2, "never heard")
     path = str(states.root / "state.json")
     states.do("export_file", name="web", path=path)
     text = Path(path).read_bytes()

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
 Row = tuple[str, ...]
 
 
-def render(rows: list[Row], platform: str = "apt", name: str = "web") -> str:
-    """Return the SLS of a minion's own state with these entries: package, wanted, version, floor."""
+def render(rows: list[Row], platform: str = "apt", name: str = "web", scope: str = "") -> str:
+    """Return the SLS of a minion's own state with these entries: package, wanted, version, floor.
+
+    With a scope, it is that of a state which is applied by itself.
+    """
     items = item.ordered(item.make(*row) for row in rows)
     source = resolver.Source(name, 1, resolver.OWN, name, 0, items)
-    text: str = sls.render(name, platform, [source], resolver.managed(resolver.resolve([source])))
+    verdicts = resolver.managed(resolver.resolve([source]))
+    text: str = sls.render(name, platform, [source], verdicts, scope=scope)
     return text
 
 

@@ -1,13 +1,14 @@
-import json
-
 import pytest
 import saltext.package_states.item as items
 import saltext.package_states.managers as managers
 import saltext.package_states.managers.apt as apt
-import saltext.package_states.managers.rpm as rpm
+import saltext.package_states.managers.journal as journal
 import saltext.package_states.pkgset
 import saltext.package_states.states.package_state as package_state
-from saltext.package_states.errors import PackageStateError, Unsupported
+from saltext.package_states.decision import INSTALL, REMOVE
+from saltext.package_states.errors import Unsupported
+from saltext.package_states.managers.pins import HELD
+from saltext.package_states.managers.step import Step
 
 DPKG = """\
 foo\tamd64\tii \t1.0\tno\tno
@@ -81,6 +82,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setattr(apt, "PREFERENCES", str(tmp_path / "00salt"))
     monkeypatch.setattr(apt, "STATUS", "/var/lib/dpkg/status")
     monkeypatch.setattr(apt, "CACHE", str(tmp_path / "pkgcache.bin"))
+    monkeypatch.setattr(journal, "FOLDER", str(tmp_path / "lib"))
     return tmp_path / "00salt"
 
 
@@ -91,7 +93,7 @@ def test_apt_facts(place):
     # an orphan has no candidate, as dpkg's own status is no repository
     assert manager.facts("bar")[:4] == ("apt", ("1:0.5",), (), "")
     assert manager.facts("lib:i386")[:4] == ("apt", ("1.0",), ("1.0",), "")
-    assert manager.facts("nosuch") == ("apt", (), (), "", False, "")
+    assert manager.facts("nosuch") == ("apt", (), (), "", False, "", False)
     assert manager.facts("gone").configured
     assert manager.held("bar") and not manager.held("foo")
     assert (
@@ -144,28 +146,34 @@ def test_apt_cache_that_is_right_stays(place):
     assert cache.exists()
 
 
-@pytest.mark.parametrize("action", ["installed", "removed"])
-def test_pkg_does_not_trust_an_earlier_list(place, action):
+def test_one_call_changes_all(place):
     """
-    What :mod:`pkg <salt.modules.aptpkg>` listed in an earlier job is forgotten
+    Installing and removing is one call of apt-get, and what is purged follows in one of dpkg
     """
-    context = {
-        "pkg.list_pkgs": {},
-        "pkg.list_pkgs_None_[]": {},
-        ("a", 1): 2,
-        "pkg.other": 1,
-    }
-    seen = []
-    commands = Commands(
-        pkg_install=lambda *args, **kwargs: seen.append(set(context)),
-        pkg_remove=lambda *args, **kwargs: seen.append(set(context)),
+    commands = Commands()
+    manager = apt.Apt(commands, {}, {})
+    steps = [
+        Step("bar", REMOVE, "1:0.5"),
+        Step("gone", REMOVE, "", purge=True),
+        Step("foo", INSTALL, "2.0"),
+    ]
+    assert manager.commit(steps, [items.make("foo", "latest")]) == ""
+    called = [call[1] for call in commands.calls if call[1][0] in ("apt-get", "dpkg")]
+    changes = [call for call in called if "--print-architecture" not in call]
+    assert [call[0] for call in changes] == ["apt-get", "dpkg"]
+    assert changes[0][-3:] == ["install", "bar-", "foo=2.0"]
+    assert changes[1] == ["dpkg", "--purge", "gone"]
+
+
+def test_what_is_half_installed_is_there_and_not_right(place, monkeypatch):
+    monkeypatch.setitem(
+        globals(), "DPKG", DPKG.replace("foo\tamd64\tii ", "foo\tamd64\tiF ")
     )
-    manager = apt.Apt(commands, {}, context)
-    item = items.make("foo", action, "=2.0" if action == "installed" else None)
-    manager.apply(item, manager.decide(item))
-    assert len(seen) == 1
-    assert not any(str(name).startswith("pkg.list_pkgs") for name in seen[0])
-    assert "pkg.other" in seen[0]
+    manager = apt.Apt(Commands(), {}, {})
+    facts = manager.facts("foo")
+    assert (facts.installed, facts.broken) == (("1.0",), True)
+    for wanted, action in (("installed", "install"), ("removed", "remove")):
+        assert manager.decide(items.make("foo", wanted)).action == action
 
 
 def test_apt_cache_that_has_never_heard_of_a_package(place, monkeypatch):
@@ -214,8 +222,8 @@ def test_apt_locks_and_releases(place):
     assert set(manager.locks(wanted)) == {"foo", "lib:i386", "nosuch", "gone"}
     text = place.read_text()
     assert "Package: foo\nPin: version 1.0\nPin-Priority: 1001\n" in text
-    assert "Package: nosuch\nPin: version *\nPin-Priority: -1\n" in text
-    assert "Package: gone\nPin: version 1.*\nPin-Priority: -1\n" in text
+    assert "Package: nosuch:any\nPin: version *\nPin-Priority: -1\n" in text
+    assert "Package: gone:any\nPin: version 1.*\nPin-Priority: -1\n" in text
     assert "held by Salt\nPackage: lib:i386\nPin: version 1.0\n" in text
     assert "core" not in text
     assert ("run", ["apt-mark", "hold", "lib:i386"]) in commands.calls
@@ -223,15 +231,12 @@ def test_apt_locks_and_releases(place):
     assert not place.exists()
 
 
-def test_apt_losses(place):
+def test_what_apt_would_remove(place):
     manager = apt.Apt(Commands(), {}, {})
-    entry = items.make("foo", "removed")
-    decision = manager.decide(entry)
-    also, refusal = manager.losses(entry, decision)
-    assert also == ["app", "core"]
-    assert "core must not be removed" in refusal
-    also, refusal = manager.losses(entry, decision, protected={"foo"})
-    assert "foo" in refusal
+    found = manager.solve([Step("foo", REMOVE, "1.0")], [items.make("foo", "removed")])
+    assert found.removed == ("app", "core", "foo")
+    assert found.changed == ("x",)
+    assert found.problem == ""
 
 
 def test_apt_leaves_the_holds_of_others(place):
@@ -261,7 +266,7 @@ def test_apt_does_not_take_over_the_holds_of_others(place):
 def test_apt_releases_its_own_holds(place):
     commands = Commands()
     place.write_text(
-        f"Explanation: package state, kept, {apt.HELD}\nPackage: bar\n"
+        f"Explanation: package state, kept, {HELD}\nPackage: bar\n"
         "Pin: version 1:0.5\nPin-Priority: 1001\n"
     )
     manager = apt.Apt(commands, {}, {})
@@ -295,133 +300,6 @@ def test_holds_of_salt_are_its_own_changes(place, tmp_path, monkeypatch):
     after = saltext.package_states.pkgset.digest(str(status))[0]
     with saltext.package_states.pkgset.own_changes(opts) as pairs:
         assert pairs == [(before, after)]
-
-
-@pytest.fixture
-def record(tmp_path, monkeypatch):
-    monkeypatch.setattr(rpm, "RECORD", str(tmp_path / "lib" / "package_states.json"))
-    return tmp_path / "lib" / "package_states.json"
-
-
-def test_zypper_locks_and_releases(record):
-    locks = {"other": {}}
-    commands = Commands(
-        pkg_list_pkgs={"foo": ["1.0-1"], "old": ["1.0-1"], "other": ["1-1"]},
-        pkg_list_repo_pkgs={"r": {"foo": ["2.0-1", "1.0-1"], "old": ["2.0-1"]}},
-        pkg_list_locks=lambda: locks,
-        pkg_hold=lambda name: locks.update({name: {}}),
-        pkg_unhold=locks.pop,
-    )
-    manager = rpm.Zypper(commands, {}, {})
-    wanted = [
-        items.make("foo", "installed", "<2.0"),
-        items.make("old", "installed", ">=2.0"),
-        items.make("away", "removed"),
-        items.make("other", "kept"),
-    ]
-    assert set(manager.locks(wanted, test=True)) == {"foo", "away"}
-    assert set(locks) == {"other"}
-    # what is to be changed must not be locked yet
-    assert set(manager.locks(wanted)) == {"foo", "away"}
-    assert set(locks) == {"other", "foo", "away"}
-    assert manager.locks(wanted) == {}
-    commands.functions["pkg_list_pkgs"]["old"] = ["2.0-1"]
-    manager.finish(wanted[1])
-    assert "old" in locks and manager.locks(wanted) == {}
-    assert set(json.loads(record.read_text())) == {"foo", "old", "away"}
-    # somebody else's lock stays
-    assert manager.held("other") and not manager.held("foo")
-    manager.locks([])
-    assert set(locks) == {"other"}
-
-
-def test_zypper_and_dnf_name_what_goes_too(record):
-    class Out(Commands):
-        def run(self, command, **_):
-            out = {
-                "zypper": '<install-summary><to-remove><solvable type="package" name="foo" edition="1"/>'
-                '<solvable type="package" name="app"/></to-remove>'
-                '<to-install><solvable name="new"/></to-install></install-summary>',
-                "dnf": "Dependencies resolved.\n====\n Package Arch\n====\nRemoving:\n foo x86_64 1-1 @r 1 k\n"
-                "Removing dependent packages:\n app noarch 1-1 @r 1 k\n\nTransaction Summary\n====\n",
-            }[command[0]]
-            return {"retcode": 0, "stdout": out, "stderr": ""}
-
-    functions = {"pkg_list_pkgs": {"foo": ["1-1"]}, "pkg_list_repo_pkgs": {}}
-    functions.update(pkg_list_locks={}, pkg_list_holds=[])
-    for kind in (rpm.Zypper, rpm.Dnf):
-        manager = kind(Out(**functions), {}, {})
-        entry = items.make("foo", "removed")
-        also, refusal = manager.losses(entry, manager.decide(entry), wanted={"app"})
-        assert also == ["app"]
-        assert "app would go too" in refusal
-
-
-@pytest.mark.parametrize(
-    "stdout,stderr",
-    (
-        ("", "Error: Failed to download metadata for repo 'r': Cannot download"),
-        ("Error: Unable to find a match: foo\n", ""),
-        ("", ""),
-    ),
-)
-def test_dnf_that_fails_is_no_dnf_that_removes_nothing(record, stdout, stderr):
-    class Out(Commands):
-        def run(self, command, **_):
-            return {"retcode": 1, "stdout": stdout, "stderr": stderr}
-
-    commands = Out(
-        pkg_list_pkgs={"foo": ["1-1"]}, pkg_list_repo_pkgs={}, pkg_list_holds=[]
-    )
-    manager = rpm.Dnf(commands, {}, {})
-    entry = items.make("foo", "removed")
-    with pytest.raises(PackageStateError, match="(?s)foo.*makecache") as found:
-        manager.losses(entry, manager.decide(entry))
-    assert (stdout or stderr).strip() in str(found.value)
-
-
-def test_dnf_that_has_nothing_to_do_removes_nothing(record):
-    class Out(Commands):
-        def run(self, command, **_):
-            out = "Dependencies resolved.\nNothing to do.\nComplete!\n"
-            return {"retcode": 0, "stdout": out, "stderr": ""}
-
-    commands = Out(
-        pkg_list_pkgs={"foo": ["1-1"]}, pkg_list_repo_pkgs={}, pkg_list_holds=[]
-    )
-    manager = rpm.Dnf(commands, {}, {})
-    entry = items.make("foo", "removed")
-    assert manager.losses(entry, manager.decide(entry)) == ([], "")
-
-
-def test_dnf_keeps_what_is_removed_away(record):
-    commands = Commands(
-        pkg_list_pkgs={}, pkg_list_repo_pkgs={"foo": ["1-1"]}, pkg_list_holds=[]
-    )
-    manager = rpm.Dnf(commands, {}, {})
-    assert set(manager.locks([items.make("foo", "removed")])) == {"foo"}
-    assert ("run", ["dnf", "-q", "versionlock", "exclude", "foo"]) in commands.calls
-
-
-def test_inventory_of_rpm(record):
-    commands = Commands(
-        pkg_list_pkgs={"foo": ["1-1"], "lone": ["1-1"], "lib.i686": ["1-1"]},
-        pkg_list_repo_pkgs={
-            "r": {"foo": ["1-1"], "lib.i686": ["1-1"]},
-            "s": {"foo": ["10-1", "2-1", "1-1"]},
-            "(System Packages)": {"lone": ["1-1"]},
-            "@System": {"lone": ["1-1"], "foo": ["11-1"]},
-        },
-        pkg_list_locks={"foo": {}},
-    )
-    found = rpm.Zypper(commands, {}, {}).inventory()
-    assert found["foo"]["candidate"] == "10-1" and found["foo"]["held"]
-    assert found["foo"]["available"] == ["10-1", "2-1", "1-1"]
-    assert found["lone"]["available"] == [] and found["lone"]["candidate"] == ""
-    facts = rpm.Zypper(commands, {}, {}).facts("lone")
-    assert facts.installed == ("1-1",) and facts.available == ()
-    assert found["lone"]["orphan"] and not found["foo"]["orphan"]
-    assert found["lib:i686"]["versions"] == ["1-1"]
 
 
 def test_other_systems_are_refused():

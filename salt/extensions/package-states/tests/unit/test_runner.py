@@ -33,7 +33,7 @@ REFUSED = (
     (
         "upgrade",
         {"name": "a", "package": "vim", "version": 1.5},
-        "1.5 is a number; put the version into quotes",
+        "1.5 is a number here",
     ),
     ("import_file", {"name": "a", "path": 5}, "5 is no path; give that of a file"),
     ("import_file", {"name": "a", "path": "/nope/x"}, "'/nope/x' can't be read: "),

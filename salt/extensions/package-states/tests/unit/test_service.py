@@ -5,10 +5,13 @@ import pytest
 import saltext.package_states.connection as connections
 import saltext.package_states.files as files
 import saltext.package_states.item as items
+import saltext.package_states.membership as membership
 import saltext.package_states.schema as schema
 import saltext.package_states.service as service
+import saltext.package_states.standing as standing
 import saltext.package_states.store as store
-from saltext.package_states.fleet import Fleet, Minion
+from saltext.package_states.errors import Conflict
+from saltext.package_states.fleet import Assignment, Fleet, Minion
 
 
 class Tables:
@@ -22,6 +25,7 @@ class Tables:
         self.revisions = {}
         self.minions = {}
         self.assigned = []
+        self.moved = membership.Movement([], [], {}, [])
 
     def state(self, _, name):
         return self.states[name]
@@ -60,6 +64,8 @@ def tables(monkeypatch):
     found = Tables()
     for name in ("state", "newest", "check", "save", "reading", "writing", "assign"):
         monkeypatch.setattr(store, name, getattr(found, name))
+    monkeypatch.setattr(standing, "drop", lambda *_: None)
+    monkeypatch.setattr(membership, "notice", lambda *_: found.moved)
     monkeypatch.setattr(store, "states", lambda _: list(found.states.values()))
 
     def minions(self, ids=None):
@@ -126,6 +132,85 @@ def test_files_are_written_after_the_end_and_before_the_next_one(states, tables,
     assert call(states)["files"] == ["web"]
     done = [what for what in tables.done if what != "assign"]
     assert done == ["lock", "commit", "ship", "unlock"]
+
+
+def _own(tables, name, number=1, *rows):
+    tables.states[name] = store.State(number, name, True)
+    tables.minions[name] = Minion(name, "apt")
+    entries = tuple(items.make(*row) for row in rows)
+    tables.revisions[number] = store.Revision(1, 1, None, "me", "", "", entries)
+
+
+def test_a_sweep_writes_for_who_joined_and_removes_what_is_nobodys(
+    states, tables, tmp_path
+):
+    _own(tables, "web", 1, ("foo", "latest"))
+    _own(tables, "db", 2, ("foo", "latest"))
+    found = states.sweep()
+    assert (found["files"], found["removed"]) == (["db", "web"], [])
+    folder = tmp_path / files.FOLDER
+    (folder / "packages-mine.sls").write_text("somebody else's")
+    del tables.minions["db"]
+    found = states.sweep(["db", "never"])
+    assert (found["files"], found["removed"]) == ([], ["db"])
+    (folder / "packages-old.sls").write_text((folder / "packages-web.sls").read_text())
+    assert states.sweep()["removed"] == ["old"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "packages-mine.sls",
+        "packages-web.sls",
+    ]
+
+
+def test_a_registry_that_is_empty_removes_nothing(states, tables, tmp_path):
+    _own(tables, "web", 1, ("foo", "latest"))
+    states.sweep()
+    tables.minions.clear()
+    tables.moved = tables.moved._replace(gone=["web"])
+    assert states.sweep()["removed"] == []
+
+
+def test_a_file_that_could_not_be_written_is_with_the_next_save(
+    states, tables, tmp_path
+):
+    """
+    Also if that changes nothing
+    """
+    _own(tables, "web", 1)
+    put(states, "web", "foo", "latest")
+    place = tmp_path / files.FOLDER / "packages-web.sls"
+    place.unlink()
+    found = put(states, "web", "foo", "latest")
+    assert (found["changes"], found["files"]) == ({}, ["web"])
+    assert place.exists() and found["revision"] == 2
+
+
+def test_a_minion_in_two_minds_is_told_in_its_file(states, tables, monkeypatch):
+    """
+    What can't be decided is an error there and left as it is; the rest is in force
+    """
+    tables.minions["web"] = Minion("web", "apt")
+    for number, (name, wanted) in enumerate((("one", "latest"), ("two", "removed")), 1):
+        tables.states[name] = store.State(number, name, False)
+        rows = (("foo", wanted), ("bar", "latest"))
+        entries = tuple(items.make(*row) for row in rows)
+        tables.revisions[number] = store.Revision(1, 1, None, "me", "", "", entries)
+        tables.assigned.append(Assignment(number, name, "group", name, name, 0))
+    monkeypatch.setattr(Fleet, "applies", lambda *_: True)
+    monkeypatch.setattr(Fleet, "rivals", lambda *_: [])
+    found = states.sweep()
+    assert "foo: 'group one: one' says latest" in found["errors"]["web"]
+    text, there = states.current("web")
+    assert text == there
+    assert '"package_states bar"' in text and '"package_states foo"' not in text
+    assert '        "foo": "foo: _group one: one_ says latest' in text
+    # what was wrong before is no reason to refuse another change
+    assert states.change(
+        "one",
+        lambda *_: [*tables.revisions[1].items, items.make("new", "latest")],
+        "me",
+    )["minions"] == ["web"]
+    with pytest.raises(Conflict):
+        states.change("one", lambda *_: [items.make("bar", "removed")], "me")
 
 
 def test_a_dry_run_writes_no_files(states, tables, tmp_path):

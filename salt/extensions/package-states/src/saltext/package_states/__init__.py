@@ -20,14 +20,21 @@ which knows only those above it:
 - :mod:`saltext.package_states.sls` -- the SLS of verdicts
 - :mod:`saltext.package_states.files` -- the generated files
 - :mod:`saltext.package_states.decision` -- what is to be done for an item
+- :mod:`saltext.package_states.choice` -- which part of a transaction is possible
+- :mod:`saltext.package_states.transaction` -- all that is to be done, at once
 - :mod:`saltext.package_states.status` -- the verdicts beside what is installed
 - :mod:`saltext.package_states.connection` -- connections to PostgreSQL
 - :mod:`saltext.package_states.schema` -- the tables: made and upgraded
 - :mod:`saltext.package_states.store` -- what is in them
+- :mod:`saltext.package_states.roster` -- who is and was a minion
+- :mod:`saltext.package_states.standing` -- which minions are as they should be
 - :mod:`saltext.package_states.registry` -- which minions and groups there are
 - :mod:`saltext.package_states.fleet` -- which states apply to which minions
+- :mod:`saltext.package_states.membership` -- who joined, left, or has another id
 - :mod:`saltext.package_states.service` -- save, assign, compile
 - :mod:`saltext.package_states.refresh` -- the list that a minion sent
+- :mod:`saltext.package_states.page` -- the status of a fleet, in pages
+- :mod:`saltext.package_states.owners` -- who has and wants a package
 - :mod:`saltext.package_states.pkgset` -- who changed packages
 
 On the minions work :mod:`saltext.package_states.modules.package_state`,
@@ -35,5 +42,7 @@ On the minions work :mod:`saltext.package_states.modules.package_state`,
 :mod:`saltext.package_states.managers`, and for what others change the beacon
 :mod:`saltext.package_states.beacons.pkgset`. On the master, its engine and runner are
 :mod:`saltext.package_states.engines.pkgset` and
-:mod:`saltext.package_states.runners.pkgset`.
+:mod:`saltext.package_states.runners.pkgset`; the engine
+:mod:`saltext.package_states.engines.package_states` keeps the files up to date with who
+there is.
 """

@@ -11,7 +11,7 @@ import re
 
 import saltext.package_states.names as names
 from saltext.package_states.errors import InvalidInput
-from saltext.package_states.version import compare
+from saltext.package_states.version import APT, DNF, compare
 
 OPERATORS = ("=", "<", "<=", ">", ">=", "!=")
 _PART = re.compile(r"(<=|>=|!=|==|=|<|>)?\s*(.*)\Z", re.DOTALL)
@@ -63,7 +63,34 @@ def parse(text):
         parts.append((operator, version))
     if len(parts) > MOST:
         raise InvalidInput(f"A condition has at most {MOST} parts; split the state.")
-    return tuple(dict.fromkeys(parts))
+    found = tuple(dict.fromkeys(parts))
+    for one in found:
+        for two in found:
+            if all(_excludes(order, one, two) for order in (APT, DNF)):
+                raise InvalidInput(
+                    f"No version is {one[0]}{one[1]} and {two[0]}{two[1]} as well; correct"
+                    " the condition."
+                )
+    return found
+
+
+def _excludes(manager, low, high):
+    """
+    Return whether nothing can meet two parts, the first of which is no upper bound
+
+    :param str manager: whose order of versions it is
+    """
+    if is_glob(low[1]) or is_glob(high[1]) or low[0] not in ("=", ">", ">="):
+        return False
+    order = compare(manager, low[1], high[1])
+    if high[0] in ("<", "<=", "="):
+        inclusive = low[0] != ">" and high[0] != "<"
+        return (
+            order > 0
+            or (order == 0 and not inclusive)
+            or (low[0] == high[0] == "=" and order != 0)
+        )
+    return low[0] == "=" and high[0] == "!=" and order == 0
 
 
 def show(parts):

@@ -38,6 +38,10 @@ class Facts(NamedTuple):
 
     recorded
         The version that was there when the package was kept first.
+
+    broken
+        Whether a change of the package was begun and not ended, as by a script that
+        failed or a power cut.
     """
 
     manager: str
@@ -46,6 +50,7 @@ class Facts(NamedTuple):
     candidate: str = ""
     configured: bool = False
     recorded: str = ""
+    broken: bool = False
 
 
 class Decision(NamedTuple):
@@ -105,7 +110,7 @@ def _absent(item, facts):
 def _installed(item, facts):
     right = _matching(facts, facts.installed, item.bounds)
     if right:
-        return Decision(NOTHING, versions.newest(facts.manager, right))
+        return _there(facts, versions.newest(facts.manager, right))
     found = _matching(facts, facts.available, item.bounds)
     if facts.candidate in found:
         target = facts.candidate
@@ -121,10 +126,10 @@ def _latest(item, facts):
     if not facts.candidate:
         if current:
             # an orphan is the latest of its kind
-            return Decision(NOTHING, current)
+            return _there(facts, current)
         return Decision(IMPOSSIBLE, "", _missing(item, facts))
     if current and versions.compare(facts.manager, current, facts.candidate) >= 0:
-        return Decision(NOTHING, current)
+        return _there(facts, current)
     return Decision(INSTALL, facts.candidate, _why(facts))
 
 
@@ -132,14 +137,14 @@ def _kept(item, facts):
     wanted = item.condition[0][1] if item.condition else facts.recorded
     if not wanted:
         if facts.installed:
-            return Decision(NOTHING, versions.newest(facts.manager, facts.installed))
+            return _there(facts, versions.newest(facts.manager, facts.installed))
         return Decision(
             IMPOSSIBLE, "", f"{item.key} is not installed, so it can't be kept."
         )
     bounds = (("=", wanted),)
     right = _matching(facts, facts.installed, bounds)
     if right:
-        return Decision(NOTHING, right[0])
+        return _there(facts, right[0])
     found = _matching(facts, facts.available, bounds)
     if found:
         return Decision(INSTALL, found[0], _why(facts))
@@ -152,6 +157,15 @@ def _kept(item, facts):
         f"{item.key} should be kept at {wanted}, {there} installed, and no repository"
         " has that version: install it by hand, or change the state.",
     )
+
+
+def _there(facts, version):
+    """
+    Return that nothing is to be done for a right version, unless it is half installed
+    """
+    if facts.broken:
+        return Decision(INSTALL, version, f"{version} is only half installed")
+    return Decision(NOTHING, version)
 
 
 def _why(facts):

@@ -15,6 +15,7 @@ import salt.utils.atomicfile
 import salt.utils.files
 
 FOLDER = "susemanager"
+_HEAD, _END = "packages-", ".sls"
 
 
 def root(opts):
@@ -40,7 +41,7 @@ def path(root, name):
     :param str name: of the state, which can be the id of a minion
     :raises InvalidInput: if the name is not accepted
     """
-    return os.path.join(root, FOLDER, f"packages-{names.state(name)}.sls")
+    return os.path.join(root, FOLDER, f"{_HEAD}{names.state(name)}{_END}")
 
 
 def write(root, name, text):
@@ -53,6 +54,62 @@ def write(root, name, text):
     :raises PackageStateError: if it can't be written
     """
     return _write(path(root, name), text)
+
+
+def read(root, name):
+    """
+    Return what the file of a state or minion holds, empty if there is none
+
+    :param str root: one of the file roots
+    :param str name: of the state, which can be the id of a minion
+    """
+    try:
+        with salt.utils.files.fopen(path(root, name), encoding="utf-8") as handle:
+            return handle.read()
+    except FileNotFoundError:
+        return ""
+
+
+def names_of(root):
+    """
+    Return the names of all states and minions that have a file made here, a sorted list
+
+    :param str root: one of the file roots
+    """
+    try:
+        found = os.listdir(os.path.join(root, FOLDER))
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise _unwritable(os.path.join(root, FOLDER), exc) from exc
+    return sorted(
+        name[len(_HEAD) : -len(_END)]
+        for name in found
+        if name.startswith(_HEAD) and name.endswith(_END)
+    )
+
+
+def remove(root, name):
+    """
+    Remove the file of a minion that is gone, and return whether there was one
+
+    Another file of that name, which somebody else made, is left alone.
+
+    :param str root: one of the file roots
+    :param str name: the id of the minion
+    :raises PackageStateError: if it can't be removed
+    """
+    place = path(root, name)
+    try:
+        with salt.utils.files.fopen(place, "rb") as handle:
+            if sls.MADE.encode() not in handle.read(1000):
+                return False
+        os.unlink(place)
+    except FileNotFoundError:
+        return False
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+    return True
 
 
 def ship(root):

@@ -11,7 +11,8 @@ import saltext.package_states.platforms as platforms
 import saltext.package_states.registry as registry
 import saltext.package_states.resolver as resolver
 import saltext.package_states.store as store
-from saltext.package_states.errors import NotThere, PackageStateError
+from saltext.package_states.errors import NotThere, PackageStateError, Unsupported
+from saltext.package_states.item import UNMANAGED
 from saltext.package_states.resolver import Source
 
 import salt.cache
@@ -224,6 +225,33 @@ class Fleet:
             for group in groups
         ]
 
+    def possible(self, minion, sources):
+        """
+        Return the verdicts for a minion that it can do, and the errors of the others, by
+        package
+
+        :param Minion minion: the minion
+        :param sources: those that apply to it
+        """
+        trouble, verdicts = {}, []
+        for verdict in resolver.resolve(
+            sources, self._native(minion, sources), trouble
+        ):
+            problem = platforms.problem(minion.platform, verdict.item)
+            if problem and verdict.item.wanted != UNMANAGED:
+                trouble[verdict.item.key] = Unsupported(problem)
+            else:
+                verdicts.append(verdict)
+        return tuple(verdicts), trouble
+
+    def _native(self, minion, sources):
+        """
+        Return the architecture of a minion if anything asks for it
+        """
+        if any(item.architecture for source in sources for item in source.items):
+            return self.grains(minion.id).get("osarch", "")
+        return ""
+
     def verdicts(self, minion, sources):
         """
         Return the verdicts for a minion, after a check that it can do what is wanted
@@ -232,11 +260,8 @@ class Fleet:
         :param sources: those that apply to it
         :raises PackageStateError: names the minion and what is wrong
         """
-        native = ""
-        if any(item.architecture for source in sources for item in source.items):
-            native = self.grains(minion.id).get("osarch", "")
         try:
-            found = resolver.resolve(sources, native)
+            found = resolver.resolve(sources, self._native(minion, sources))
             platforms.check(
                 minion.platform, (verdict.item for verdict in found), frozenset()
             )

@@ -28,6 +28,8 @@ PURGED = "purged"
 KEPT = "kept"
 WANTED = (UNMANAGED, INSTALLED, LATEST, REMOVED, PURGED, KEPT)
 ABSENT = (REMOVED, PURGED)
+# what people call them who come from elsewhere
+WORDS = {"present": INSTALLED, "absent": REMOVED}
 CONDITIONAL = (INSTALLED, REMOVED, PURGED, KEPT)
 
 # How a refusal ends that concerns the fields of an item
@@ -106,12 +108,14 @@ def make(package, wanted, version=None, floor=None):
     Return an item out of what somebody wrote
 
     :param str package: ``name`` or ``name:architecture``
-    :param str wanted: one of :data:`WANTED`
+    :param str wanted: one of :data:`WANTED` or of :data:`WORDS`
     :param str version: a condition, see :mod:`saltext.package_states.condition`
     :param str floor: the oldest version that is accepted
     :raises InvalidInput: if anything of it is not accepted
     """
     name, architecture = names.split(package)
+    if isinstance(wanted, str):
+        wanted = WORDS.get(wanted, wanted)
     if not isinstance(wanted, str) or wanted not in WANTED:
         raise InvalidInput(f"{package} can't be that; say one of {', '.join(WANTED)}.")
     if version is not None and not isinstance(version, str):

@@ -67,8 +67,8 @@ def version(value):
     """
     if isinstance(value, (int, float)):
         raise InvalidInput(
-            f"{value!r} is a number; put the version into quotes, as 1.10 and 1.1"
-            " are the same number."
+            f"{value!r} is a number here, and 1.10 and 1.1 are the same number; write"
+            " the version with its operator, such as =1.10."
         )
     return _match(VERSION, "version", value)
 

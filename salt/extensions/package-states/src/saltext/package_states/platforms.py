@@ -13,6 +13,13 @@ from saltext.package_states.errors import Protected, Unsupported
 from saltext.package_states.item import ABSENT, PURGED
 from saltext.package_states.version import APT, DNF, ZYPPER
 
+# what a system says of itself whose packages change at its next start only
+TRANSACTIONAL = "transactional"
+REFUSAL = (
+    "package states can't change a transactional system, as its packages change at the next"
+    " start only; use transactional_update.apply with pkg states there."
+)
+
 # the grain os_family
 FAMILIES = {"Debian": APT, "Suse": ZYPPER, "RedHat": DNF}
 
@@ -43,11 +50,15 @@ _FOREIGN = {
 
 def manager(grains):
     """
-    Return the package manager of a minion, or None if it is not known
+    Return the package manager of a minion, or None if it is not known;
+    :data:`TRANSACTIONAL` for a system that package states can't change
 
     :param dict grains: the grains of the minion
     """
-    return FAMILIES.get((grains or {}).get("os_family"))
+    grains = grains or {}
+    if grains.get("transactional"):
+        return TRANSACTIONAL
+    return FAMILIES.get(grains.get("os_family"))
 
 
 @functools.lru_cache(maxsize=65536)
@@ -60,6 +71,8 @@ def problem(platform, item):
     """
     if platform is None:
         return None
+    if platform == TRANSACTIONAL:
+        return REFUSAL
     if platform not in _NAMES:
         return f"package states know no {platform}; use apt, zypper or dnf."
     if not _NAMES[platform].match(item.name):
@@ -78,11 +91,6 @@ def problem(platform, item):
             f"{item.key}: {platform} can't purge, it keeps changed configuration;"
             " use removed."
         )
-    if item.wanted in ABSENT and item.condition:
-        return (
-            f"{item.key}: {platform} can't lock some versions out; use removed without"
-            " a version, or installed with the versions that are right."
-        )
     return None
 
 
@@ -100,7 +108,7 @@ def check(platform, items, protected=PROTECTED):
     guard(items, protected)
     problems = [text for text in (problem(platform, item) for item in items) if text]
     if problems:
-        raise Unsupported(" ".join(problems))
+        raise Unsupported(" ".join(dict.fromkeys(problems)))
 
 
 def guard(items, protected=PROTECTED):
@@ -112,9 +120,7 @@ def guard(items, protected=PROTECTED):
     :raises Protected: names each package
     """
     wrong = [
-        item.key
-        for item in items
-        if item.wanted in ABSENT and not item.condition and item.name in protected
+        item.key for item in items if item.wanted in ABSENT and item.name in protected
     ]
     if wrong:
         raise Protected(

@@ -15,6 +15,7 @@ A minion may send anything, so its answer is checked before it is stored.
 
 import json
 
+import saltext.package_states.standing as standing
 import saltext.package_states.status as status
 import saltext.package_states.store as tables
 from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
@@ -83,6 +84,8 @@ def store(opts, minion, inventory):
     check(inventory)
     with tables.reading(opts) as connection:
         tables.keep(connection, minion, inventory)
+        # what was worked out is of the list before
+        standing.drop(connection, [minion])
 
 
 def rows(opts, minion):
@@ -96,23 +99,6 @@ def rows(opts, minion):
     with tables.reading(opts) as connection:
         fleet = Fleet(opts, connection)
         return _rows(fleet, minion)
-
-
-def summaries(opts):
-    """
-    Return the status of each minion that sent its packages, by id
-
-    :param dict opts: the options of the master
-    """
-    with tables.reading(opts) as connection:
-        return {
-            name: (
-                {"minion": name, "consistent": False, "error": str(found)}
-                if isinstance(found, PackageStateError)
-                else status.summary(name, found)
-            )
-            for name, found in every(Fleet(opts, connection))
-        }
 
 
 def every(fleet, ids=None):

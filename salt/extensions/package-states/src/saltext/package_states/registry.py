@@ -9,14 +9,20 @@ which ``package_states.setup uyuni=True`` makes of Uyuni's tables; others make t
 what they have.
 """
 
+import hashlib
+import os
+import re
+
 import saltext.package_states.connection as connections
 import saltext.package_states.names as names
 import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere
 from saltext.package_states.resolver import GRAINS, GROUP, LEVELS, MINION, ORGANIZATION
 
+import salt.utils.files
 import salt.utils.minions
 
+_COMPOUND = re.compile(r"^\(|^not |^[A-Z]@|\s(?:and|or)\s+(?:not\s+)?\(*\S+[:@]")
 #: The organization of every minion with an accepted key
 ALL = "all"
 
@@ -63,6 +69,12 @@ class Registry:
         """
         raise NotImplementedError
 
+    def members(self):
+        """
+        Return what of each minion may change without an event, by id
+        """
+        return {}
+
     def belongs(self, minion, kind, target):
         """
         Return whether a minion is in a group or organization
@@ -70,6 +82,15 @@ class Registry:
         :param str minion: its id
         :param str kind: ``group`` or ``organization``
         :param str target: the id of the group or organization
+        """
+        raise NotImplementedError
+
+    def identities(self, ids):
+        """
+        Return by what minions are known again under other ids, by id; empty if there is
+        nothing
+
+        :param ids: the ids of minions
         """
         raise NotImplementedError
 
@@ -107,6 +128,11 @@ class Registry:
         if kind == GRAINS:
             if ":" not in name:
                 raise NotThere(f"{name!r} is no grain match; write it like os:Debian.")
+            if _COMPOUND.search(name):
+                raise InvalidInput(
+                    f"{name!r} is a compound match, and this takes one grain, such as"
+                    " os:Debian; make a nodegroup of it, and assign to that group."
+                )
             return name
         found = self.minions([name]) if kind == MINION else self.found(kind, name)
         if len(found) != 1:
@@ -158,6 +184,21 @@ class Keys(Registry):
             found = self._check(target, "nodegroup", greedy=False)
             self._members[target] = frozenset(found["minions"])
         return minion in self._members[target]
+
+    def identities(self, ids):
+        """
+        Return the digests of the public keys of minions, see :meth:`Registry.identities`
+        """
+        found = {}
+        for one in ids:
+            try:
+                with salt.utils.files.fopen(
+                    os.path.join(self.opts["pki_dir"], "minions", one), "rb"
+                ) as handle:
+                    found[one] = hashlib.sha256(handle.read().strip()).hexdigest()
+            except OSError:
+                found[one] = ""
+        return found
 
     def found(self, kind, name):
         """
@@ -221,6 +262,32 @@ class Database(Registry):
         if ids is None:
             return sorted(self._known)
         return sorted(self._known.keys() & set(ids))
+
+    def identities(self, ids):
+        """
+        Return the column ``identity`` of the view, see :meth:`Registry.identities`
+
+        A view of others may have none.
+        """
+        found = dict.fromkeys(ids, "")
+        if self._ask(
+            "SELECT FROM information_schema.columns WHERE table_schema = 'package_states'"
+            " AND table_name = 'minion' AND column_name = 'identity'"
+        ):
+            rows = self._ask(
+                "SELECT minion_id, identity::text FROM package_states.minion"
+                " WHERE minion_id = ANY(%s)",
+                list(ids),
+            )
+            found.update((minion, identity or "") for minion, identity in rows)
+        return found
+
+    def members(self):
+        """
+        Return what of each minion may change without an event, by id
+        """
+        self.minions()
+        return dict(self._known)
 
     def belongs(self, minion, kind, target):
         """

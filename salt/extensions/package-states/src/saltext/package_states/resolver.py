@@ -90,14 +90,16 @@ class Verdict(NamedTuple):
     overruled: tuple
 
 
-def resolve(sources, native=""):
+def resolve(sources, native="", conflicts=None):
     """
     Return the verdicts for a minion, in the order of the packages' names
 
     :param sources: the states that apply to it, an iterable of :class:`Source`
     :param str native: its architecture, as its package manager calls it;
         ``name:native`` is ``name`` then, as ``name:all`` and ``name:noarch`` always are
-    :return: a tuple of :class:`Verdict`
+    :param dict conflicts: where to put what is a conflict, by package, instead of raising
+        it
+    :return: a tuple of :class:`Verdict`, without those in conflict
     :raises Conflict: names each such package, and the states that disagree
     """
     found = {}
@@ -106,7 +108,7 @@ def resolve(sources, native=""):
             if item.architecture and item.architecture in (native, *ANY):
                 item = item._replace(architecture="")
             found.setdefault(item[:2], []).append((source, item))
-    verdicts, wrong = [], []
+    verdicts, wrong = [], {}
     for key in sorted(found):
         entries = found[key]
         if len(entries) == 1:
@@ -117,14 +119,16 @@ def resolve(sources, native=""):
         (source, item), others = entries[0], entries[1:]
         for other, against in others:
             if other.rank == source.rank and against.policy != item.policy:
-                wrong.append(_conflict(item, source, against, other))
+                wrong[item.key] = Conflict(_conflict(item, source, against, other))
                 break
         else:
             verdicts.append(
                 Verdict(item, source, tuple(other.label for other, _ in others))
             )
+    if wrong and conflicts is None:
+        raise Conflict(" ".join(map(str, wrong.values())))
     if wrong:
-        raise Conflict(" ".join(wrong))
+        conflicts.update(wrong)
     return tuple(verdicts)
 
 

@@ -11,10 +11,12 @@ import os
 import saltext.package_states.difference as difference
 import saltext.package_states.files as files
 import saltext.package_states.item as item
+import saltext.package_states.membership as membership
 import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
 import saltext.package_states.resolver as resolver
 import saltext.package_states.sls as sls
+import saltext.package_states.standing as standing
 import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
 from saltext.package_states.fleet import Fleet
@@ -90,29 +92,38 @@ class Service:
             platforms.guard(items, self.protected)
             changes = difference.between(current.items, items)
             result = {"state": name, "revision": current.number, "changes": changes}
-            if not changes and current.number and parent is None:
-                return {**result, "minions": [], "files": []}
-            revision = store.save(
-                connection, where, current, items, author, comment, parent
-            )
+            revision = current
+            if changes or not current.number or parent is not None:
+                revision = store.save(
+                    connection, where, current, items, author, comment, parent
+                )
             fleet = Fleet(self.opts, connection)
-            minions, found = self._checked(fleet, where, {where.id: revision})
+            # also with nothing to save: a file that could not be written is now
+            minions, found = self._checked(
+                fleet, where, {where.id: revision}, old={where.id: current}
+            )
             texts.update(found)
+            if changes:
+                standing.drop(connection, minions)
             result.update(revision=revision.number, minions=minions)
         if dry_run:
             return {**result, "dry_run": True}
         return {**result, "files": written}
 
-    def assign(self, name, kind, target, priority, author, away=False):
+    def assign(
+        self, name, kind, target, priority, author, away=False, comment=""
+    ):  # pylint: disable=too-many-arguments
         """
         Assign a state, or take an assignment away
 
         :param str name: that of the state
         :param str kind: ``organization``, ``group``, ``grains`` or ``minion``
         :param str target: its name or id, or a grain match
-        :param int priority: among assignments of one kind, the higher one wins
+        :param int priority: among assignments of one kind, the higher one wins; None to
+            leave it as it is, 0 at first
         :param str author: who does it
         :param bool away: take it away
+        :param str comment: why
         :raises PackageStateError: says what is wrong; nothing is changed then
         """
         texts, written = {}, []
@@ -129,13 +140,16 @@ class Service:
             before = fleet.affected(where)
             if away:
                 value = _assigned(fleet, where, kind, target)
-                store.unassign(connection, where, kind, value)
+                store.unassign(connection, where, kind, value, author, comment)
             else:
                 value = fleet.registry.target(kind, target)
-                store.assign(connection, where, kind, value, priority, author)
-            fleet = Fleet(self.opts, connection)
-            minions, found = self._checked(fleet, where, {}, before)
+                if priority is None:
+                    priority = _priority(fleet, where, kind, value)
+                store.assign(connection, where, kind, value, priority, author, comment)
+            old, fleet = fleet, Fleet(self.opts, connection)
+            minions, found = self._checked(fleet, where, {}, before, old=old)
             texts.update(found)
+            standing.drop(connection, minions)
         return {
             "state": name,
             kind: target,
@@ -143,7 +157,7 @@ class Service:
             "files": written,
         }
 
-    def _checked(self, fleet, where, revisions, more=None):
+    def _checked(self, fleet, where, revisions, more=None, old=None):
         """
         Return the ids of the minions to which a state applies, and the texts of the
         files that depend on it, by name
@@ -152,14 +166,26 @@ class Service:
         :param State where: the state
         :param dict revisions: revisions to take instead of the newest
         :param dict more: further minions, by id
-        :raises PackageStateError: if one of them is in trouble
+        :param old: what there was before: revisions, or a fleet
+        :raises PackageStateError: if one of them is in trouble that it was not in before
         """
         for sources in fleet.rivals(where, revisions):
             resolver.resolve(sources)
         minions = {**fleet.affected(where), **(more or {})}
         texts, problems = self._texts(fleet, minions, revisions)
         if problems:
-            raise next(iter(problems.values()))
+            fleet_before = old if isinstance(old, Fleet) else fleet
+            before = old if isinstance(old, dict) else {}
+            troubled = {name: minions[name] for name in problems}
+            _, known = self._texts(fleet_before, troubled, before)
+            for name, found in problems.items():
+                new = {
+                    key: text
+                    for key, text in found.items()
+                    if key not in known.get(name, {})
+                }
+                if new:
+                    raise _error(name, new)
         # a minion that was registered after the state was made may have its name: the
         # file is the minion's then, whether the state applies to it or not
         if not where.own and not fleet.minions([where.name]):
@@ -168,18 +194,26 @@ class Service:
 
     def _texts(self, fleet, minions, revisions=None):
         """
-        Return the texts of the files of minions, and the errors, each by id
+        Return the texts of the files of minions, and what is wrong by id and package
         """
         texts, problems = {}, {}
         for name, sources in fleet.sources(minions, revisions).items():
             try:
-                verdicts = resolver.managed(fleet.verdicts(minions[name], sources))
                 names.state(name)
-                texts[name] = sls.render(
-                    name, minions[name].platform, sources, verdicts, self.protected
-                )
             except PackageStateError as exc:
-                problems[name] = exc
+                problems[name] = {"": exc}
+                continue
+            verdicts, trouble = fleet.possible(minions[name], sources)
+            texts[name] = sls.render(
+                name,
+                minions[name].platform,
+                sources,
+                resolver.managed(verdicts),
+                self.protected,
+                trouble={key: str(exc) for key, exc in trouble.items()},
+            )
+            if trouble:
+                problems[name] = trouble
         return texts, problems
 
     def _alone(self, fleet, where, revisions):
@@ -194,7 +228,9 @@ class Service:
             where.name, revision.contents, resolver.OWN, where.name, 0, revision.items
         )
         verdicts = resolver.managed(resolver.resolve([source]))
-        return sls.render(where.name, None, [source], verdicts, self.protected)
+        return sls.render(
+            where.name, None, [source], verdicts, self.protected, where.name
+        )
 
     def _write(self, texts):
         """
@@ -212,33 +248,95 @@ class Service:
         Write the file of one minion, or of all minions and states
 
         :param str minion: its id, None for all
-        :return: ``files`` that changed, and ``errors`` by minion
+        :return: as :meth:`sweep`
         """
-        texts, written = {}, []
-        # nothing is saved here, but a state must not be saved meanwhile
-        with store.writing(
-            self.opts, after=lambda: written.extend(self._write(texts))
-        ) as connection:
+        if minion is None:
+            return self.sweep()
+        with store.reading(self.opts) as connection:
+            Fleet(self.opts, connection).minion(minion)
+        return self.sweep([minion])
+
+    def sweep(self, ids=None):
+        """
+        Bring all files up to date with who there is: who joined has one, who left a group
+        has another one, who is gone has none
+
+        :param ids: the ids of minions that may have changed, None for all
+        :return: a dictionary with ``compiled``, a number, the names of the ``files`` that
+            changed, those that were ``removed``, the ids of minions that were ``renamed``,
+            and the ``errors`` by minion
+        """
+        texts, away, result = {}, [], {"files": [], "removed": []}
+
+        def write():
+            result["files"] = self._write(texts)
+            result["removed"] = [name for name in away if files.remove(self.root, name)]
+
+        # a state must not be saved meanwhile
+        with store.writing(self.opts, after=write) as connection:
             fleet = Fleet(self.opts, connection)
-            minions = {minion: fleet.minion(minion)} if minion else fleet.minions()
+            moved = membership.notice(connection, fleet.registry, ids)
+            if moved.renamed or moved.adopted:
+                fleet = Fleet(self.opts, connection)
+            if ids is None:
+                minions = fleet.minions()
+            else:
+                minions = fleet.minions({*ids, *moved.renamed.values(), *moved.adopted})
             found, problems = self._texts(fleet, minions)
             texts.update(found)
-            if not minion:
-                for where in store.states(connection):
-                    if not where.own and where.name not in minions:
-                        texts[where.name] = self._alone(fleet, where, {})
+            changed = [
+                name for name in found if found[name] != files.read(self.root, name)
+            ]
+            if changed:
+                standing.drop(connection, changed)
+            states = {
+                where.name: where for where in store.states(connection) if not where.own
+            }
+            alone = states.keys() if ids is None else states.keys() & set(moved.gone)
+            for name in alone:
+                if name not in minions:
+                    texts[name] = self._alone(fleet, states[name], {})
             for name in found:
                 # no file for a minion that never had a state; an empty one for a
                 # minion that had, so that its locks are released
-                if "\n# revision: none\n" in texts[name] and not os.path.exists(
+                if sls.NOTHING in texts[name] and not os.path.exists(
                     files.path(self.root, name)
                 ):
                     del texts[name]
+            if ids is not None:
+                away.extend(one for one in {*ids, *moved.renamed} - {*minions, *states})
+            elif minions or not moved.gone:
+                away.extend(self._strays({*minions, *states}))
         return {
             "compiled": len(texts),
-            "files": written,
-            "errors": {name: str(exc) for name, exc in sorted(problems.items())},
+            "files": result["files"],
+            "removed": result["removed"],
+            "renamed": moved.renamed,
+            "errors": {
+                name: " ".join(map(str, problems[name].values()))
+                for name in sorted(problems)
+            },
         }
+
+    def _strays(self, known):
+        """
+        Return the names of files that belong to nobody, a list
+        """
+        return [name for name in files.names_of(self.root) if name not in known]
+
+    def current(self, minion):
+        """
+        Return the text that the file of a minion should have, and the one that it has
+
+        :param str minion: its id
+        """
+        with store.reading(self.opts) as connection:
+            fleet = Fleet(self.opts, connection)
+            found, _ = self._texts(fleet, {minion: fleet.minion(minion)})
+        text = files.read(self.root, minion)
+        if not text and sls.NOTHING in found.get(minion, ""):
+            return "", ""
+        return found.get(minion, ""), text
 
     def verdicts(self, minion):
         """
@@ -250,6 +348,25 @@ class Service:
             fleet = Fleet(self.opts, connection)
             found = fleet.minion(minion)
             return found, fleet.verdicts(found, fleet.sources({minion: found})[minion])
+
+
+def _error(name, trouble):
+    """
+    Return the error of what is wrong with a minion
+    """
+    kinds = {type(exc) for exc in trouble.values()}
+    kind = kinds.pop() if len(kinds) == 1 else PackageStateError
+    return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")
+
+
+def _priority(fleet, where, kind, value):
+    """
+    Return the priority that an assignment has already, or 0
+    """
+    for entry in fleet.assignments:
+        if (entry.state, entry.level, entry.value) == (where.id, kind, value):
+            return entry.priority
+    return 0
 
 
 def _assigned(fleet, where, kind, target):

@@ -18,9 +18,13 @@ _ORDER = {
     wanted: number for number, wanted in enumerate((*ABSENT, INSTALLED, LATEST, KEPT))
 }
 LOCKS = "package_states locks"
+MADE = "Made by package_states, do not edit."
+NOTHING = "\n# revision: none\n"
 
 
-def render(name, platform, sources, verdicts, protected=PROTECTED):
+def render(
+    name, platform, sources, verdicts, protected=PROTECTED, scope="", trouble=None
+):
     """
     Return the text of an SLS file
 
@@ -31,13 +35,17 @@ def render(name, platform, sources, verdicts, protected=PROTECTED):
     :param verdicts: those that ask for anything, see
         :func:`saltext.package_states.resolver.managed`
     :param protected: the names of packages that must not be removed
+    :param str scope: the name of a state whose file is applied by itself, beside others
+        or a minion's own
+    :param dict trouble: what can't be decided, sentences by package: the state of the
+        locks fails with them, and leaves these packages as they are
     """
     revisions = " ".join(
         sorted({f"{source.state}@{source.revision}" for source in sources})
     )
     head = (
         "#!yaml\n"
-        f"# The package states of {name}. Made by package_states, do not edit.\n"
+        f"# The package states of {name}. {MADE}\n"
         f"# platform: {platform or 'any'}\n"
         f"# revision: {revisions or 'none'}\n"
     )
@@ -46,7 +54,7 @@ def render(name, platform, sources, verdicts, protected=PROTECTED):
         (
             _ORDER[verdict.item.wanted],
             number,
-            _block(verdict.item, verdict.source.label),
+            _block(verdict.item, verdict.source.label, scope),
         )
         for number, verdict in enumerate(verdicts)
     )
@@ -55,12 +63,22 @@ def render(name, platform, sources, verdicts, protected=PROTECTED):
     return "".join(
         (
             head,
-            f'\n"{LOCKS}":\n  package_state.locks:\n',
+            f'\n"{LOCKS}{f" of {scope}" if scope else ""}":\n  package_state.locks:\n',
             f"    - packages:\n{locks}" if locks else "    - packages: []\n",
             f"    - protected: {json.dumps(more)}\n" if more else "",
+            f'    - scope: "{scope}"\n' if scope else "",
+            _trouble(trouble) if trouble else "",
             *(block for _, _, block in blocks),
         )
     )
+
+
+def _trouble(found):
+    rows = "".join(
+        f"        {json.dumps(key)}: {json.dumps(_plain(found[key]))}\n"
+        for key in sorted(found)
+    )
+    return f"    - trouble:\n{rows}"
 
 
 @functools.lru_cache(maxsize=65536)
@@ -69,9 +87,10 @@ def _row(item):
 
 
 @functools.lru_cache(maxsize=65536)
-def _block(item, label):
+def _block(item, label, scope):
+    of = f"{scope}: " if scope else ""
     lines = [
-        f'\n"package_states {item.key}":\n',
+        f'\n"package_states {of}{item.key}":\n',
         f"  package_state.{item.wanted}:\n",
         f'    - name: "{item.key}"\n',
     ]

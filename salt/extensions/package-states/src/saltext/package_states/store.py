@@ -331,7 +331,7 @@ def assignments(connection):
     )
 
 
-def assign(connection, where, kind, target, priority, author):
+def assign(connection, where, kind, target, priority, author, comment=""):
     """
     Assign a state, or change the priority of its assignment
 
@@ -340,6 +340,7 @@ def assign(connection, where, kind, target, priority, author):
     :param str target: the id of a minion, group or organization, or a grain match
     :param int priority: among assignments of one kind, the higher one wins
     :param str author: who does it
+    :param str comment: why
     """
     ask(
         connection,
@@ -353,15 +354,54 @@ def assign(connection, where, kind, target, priority, author):
         priority,
         names.text(author, "author", 256),
     )
+    note(connection, where, kind, target, priority, author, comment)
 
 
-def unassign(connection, where, kind, target):
+def note(connection, where, kind, target, priority, author, comment):
+    """
+    Write down what became of an assignment
+
+    :param State where: the state
+    :param priority: that of the assignment, None if it was taken away
+    """
+    ask(
+        connection,
+        "INSERT INTO package_states.assignment_change"
+        " (state_id, kind, target, priority, author, comment)"
+        " VALUES (%s, %s, %s, %s, %s, %s) RETURNING id",
+        where.id,
+        kind,
+        target,
+        priority,
+        names.text(author, "author", 256),
+        names.text(comment, "comment"),
+    )
+
+
+def assignment_history(connection, where):
+    """
+    Return what became of the assignments of a state, the oldest first: rows of kind,
+    target, priority (None where it was taken away), author, comment and time
+
+    :param State where: the state
+    """
+    return ask(
+        connection,
+        "SELECT kind, target, priority, author, comment, created::text"
+        " FROM package_states.assignment_change WHERE state_id = %s ORDER BY id",
+        where.id,
+    )
+
+
+def unassign(connection, where, kind, target, author, comment=""):
     """
     Take an assignment of a state away
 
     :param State where: the state
     :param str kind: one of :data:`saltext.package_states.resolver.LEVELS`
     :param str target: as for :func:`assign`
+    :param str author: who does it
+    :param str comment: why
     """
     ask(
         connection,
@@ -371,6 +411,7 @@ def unassign(connection, where, kind, target):
         kind,
         target,
     )
+    note(connection, where, kind, target, None, author, comment)
 
 
 def keep(connection, minion, inventory):

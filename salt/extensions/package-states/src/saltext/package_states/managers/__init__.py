@@ -2,18 +2,20 @@
 The package managers of the minions, behind one face.
 
 - :mod:`saltext.package_states.managers.apt`
-- :mod:`saltext.package_states.managers.rpm` -- zypper and dnf
+- :mod:`saltext.package_states.managers.zypper`
+- :mod:`saltext.package_states.managers.dnf`
 """
 
 import saltext.package_states.managers.apt as apt
-import saltext.package_states.managers.rpm as rpm
+import saltext.package_states.managers.dnf as dnf
+import saltext.package_states.managers.zypper as zypper
 import saltext.package_states.platforms as platforms
 from saltext.package_states.errors import Unsupported
 
 _MANAGERS = {
     platforms.APT: apt.Apt,
-    platforms.ZYPPER: rpm.Zypper,
-    platforms.DNF: rpm.Dnf,
+    platforms.ZYPPER: zypper.Zypper,
+    platforms.DNF: dnf.Dnf,
 }
 
 
@@ -28,6 +30,8 @@ def get(salt, opts, grains, context):
     :raises Unsupported: if there is none that package states know
     """
     name = platforms.manager(grains)
+    if name == platforms.TRANSACTIONAL:
+        raise Unsupported(platforms.REFUSAL)
     if name is None:
         raise Unsupported(
             f"package states know no package manager of {grains.get('os_family')};"

@@ -10,45 +10,42 @@ knows nothing but wildcards.
 import contextlib
 import os
 import re
-import tempfile
 
 import saltext.package_states.condition as condition
+import saltext.package_states.managers.pins as pins
 import saltext.package_states.pkgset
 import saltext.package_states.version as versions
-from saltext.package_states.decision import IMPOSSIBLE, INSTALL, Facts
+from saltext.package_states.decision import INSTALL, NOTHING, Facts
 from saltext.package_states.item import ABSENT, INSTALLED, KEPT
 from saltext.package_states.managers.base import Manager
-
-import salt.utils.atomicfile
-import salt.utils.files
+from saltext.package_states.managers.pins import Pin
+from saltext.package_states.managers.step import Solution
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
 CACHE = "/var/cache/apt/pkgcache.bin"
 FIELDS = "${Package}\t${Architecture}\t${db:Status-Abbrev}\t${Version}\t${Essential}\t${Protected}\n"
-HELD = "held by Salt"
-_STANZA = re.compile(r"Package: (\S+)\nPin: version (\S+)\nPin-Priority: (-?\d+)\n")
 _VERSION = re.compile(r"^ (?:\*\*\*|   ) (\S+) ")
+_CHANGED = re.compile(r"^Inst (\S+)", re.MULTILINE)
 _REMOVED = re.compile(r"^(?:Remv|Purg) (\S+) ", re.MULTILINE)
-
-
-@contextlib.contextmanager
-def _without_pins():
-    """
-    Yield options that let apt read all preferences except those of Salt
-    """
-    if not os.path.exists(PREFERENCES):
-        yield ()
-        return
-    folder = os.path.dirname(PREFERENCES)
-    with tempfile.TemporaryDirectory(prefix="salt-package-states-") as others:
-        # apt reads them as a user of its own
-        os.chmod(others, 0o755)
-        for name in os.listdir(folder):
-            if name != os.path.basename(PREFERENCES):
-                os.symlink(os.path.join(folder, name), os.path.join(others, name))
-        yield ("-o", f"Dir::Etc::PreferencesParts={others}/")
+# what dpkg says of a package that it has begun with: half installed, unpacked, half configured
+_BEGUN = "HUF"
+_THERE = f"iWt{_BEGUN}"
+_QUIET = {
+    "APT_LISTBUGS_FRONTEND": "none",
+    "APT_LISTCHANGES_FRONTEND": "none",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "UCF_FORCE_CONFFOLD": "1",
+}
+_CONFFILES = (
+    "-o",
+    "DPkg::Options::=--force-confold",
+    "-o",
+    "DPkg::Options::=--force-confdef",
+    "-o",
+    "DPkg::Lock::Timeout=60",
+)
 
 
 class Apt(Manager):
@@ -82,7 +79,10 @@ class Apt(Manager):
                 "stamp": stamp,
                 "dpkg": self._dpkg(),
                 "policy": {},
-                "record": self._read(),
+                "pins": pins.read(PREFERENCES),
+            }
+            known["record"] = {
+                pin.key: pin.version for pin in known["pins"] if pin.held
             }
             self.context["package_state.apt"] = known
         return known
@@ -106,6 +106,7 @@ class Apt(Manager):
                 "wanted": status[0],
                 "status": status[1],
                 "version": version,
+                "broken": status[1] in _BEGUN or "R" in status[2:],
                 "essential": "yes" in (essential, protected),
             }
         return found
@@ -158,7 +159,7 @@ class Apt(Manager):
         installed = dict.fromkeys(keys, "")
         key, candidate, version, available = None, "", None, []
         native = ":" + self._native()
-        with _without_pins() as options:
+        with pins.instead(PREFERENCES, ()) as options:
             out = self.run("apt-cache", *options, "policy", *keys)
         for line in out.splitlines():
             match = _VERSION.match(line)
@@ -188,17 +189,27 @@ class Apt(Manager):
         known = self._known()
         there = known["dpkg"].get(key, {})
         candidate, available = known["policy"].get(key, ("", ()))
-        installed = there.get("status") == "i"
         if candidate not in available:
             candidate = ""
         return Facts(
             self.name,
-            (there["version"],) if installed else (),
+            (there["version"],) if _there(there) else (),
             available,
             candidate,
             there.get("status") == "c",
             self._record().get(key, ""),
+            bool(there.get("broken")),
         )
+
+    def installed(self):
+        """
+        Return the versions of all packages that are there, tuples by key
+        """
+        return {
+            key: (there["version"],)
+            for key, there in self._known()["dpkg"].items()
+            if _there(there)
+        }
 
     def held(self, key):
         """
@@ -213,32 +224,102 @@ class Apt(Manager):
         """
         return self._known()["dpkg"].get(key, {}).get("essential", False)
 
-    def simulate(self, decision, key):
+    def _key(self, name):
         """
-        Return the names of all packages that would be removed, a sorted list
+        Return the key of a package that apt names with or without its architecture
         """
-        if decision.action == INSTALL:
-            command = ("install", "--allow-downgrades", f"{key}={decision.version}")
-        else:
-            command = ("remove", key)
-        # as root or not, and with another apt at work: nothing is written
-        out = self.run(
-            "apt-get", "-s", "-y", "--allow-change-held-packages",
-            "--allow-remove-essential", "-o", "Debug::NoLocking=true", *command,
-        )  # fmt: skip
         native = ":" + self._native()
-        gone = (
-            name[: -len(native)] if name.endswith(native) else name
-            for name in _REMOVED.findall(out)
-        )
-        return sorted(set(gone))
+        return name[: -len(native)] if name.endswith(native) else name
 
-    def _text(self):
-        try:
-            with salt.utils.files.fopen(PREFERENCES) as handle:
-                return handle.read()
-        except FileNotFoundError:
-            return ""
+    def solve(self, steps, items):
+        """
+        Return what apt makes of a transaction, see :meth:`Manager.solve
+        <saltext.package_states.managers.base.Manager.solve>`
+        """
+        steps = [step for step in steps if step.version]
+        if not steps:
+            return Solution()
+        with self._locked(steps, items) as options:
+            # as root or not, and with another apt at work: nothing is written
+            answer = self.ask(
+                "apt-get", "-s", "-y", *options, "-o", "Debug::NoLocking=true",
+                "--allow-remove-essential", *self._transaction(steps),
+            )  # fmt: skip
+        if answer["retcode"]:
+            return Solution(problem=_said(answer))
+        out, own = answer["stdout"], {step.key for step in steps}
+        removed = {self._key(name) for name in _REMOVED.findall(out)}
+        changed = {self._key(name) for name in _CHANGED.findall(out)}
+        return Solution(tuple(sorted(removed)), tuple(sorted(changed - own)), "")
+
+    def _locked(self, steps, items):
+        """
+        Return a context with options for apt: the pins as they are to be after steps
+        """
+        coming = {step.key for step in steps}
+        found = self._pins(items, coming)
+        return pins.instead(PREFERENCES, found)
+
+    def _transaction(self, steps):
+        """
+        Return the arguments of apt-get for steps
+        """
+        words = ["--allow-downgrades"]
+        if any(step.key in self._record() for step in steps):
+            # what others hold is left alone, see the plan
+            words.append("--allow-change-held-packages")
+        words.append("install")
+        for step in steps:
+            words.append(
+                f"{step.key}={step.version}"
+                if step.action == INSTALL
+                else f"{step.key}-"
+            )
+        return words
+
+    def commit(self, steps, items):
+        """
+        Change packages, see :meth:`Manager.commit
+        <saltext.package_states.managers.base.Manager.commit>`
+
+        What is purged is removed like the others, as apt would purge whatever else goes.
+        """
+        said = ""
+        real = [step for step in steps if step.version]
+        with saltext.package_states.pkgset.own_change(self.opts, STATUS):
+            if real:
+                with self._locked(real, items) as options:
+                    answer = self.act(
+                        "apt-get", "-q", "-y", *_CONFFILES, *options,
+                        *self._transaction(real), env=_QUIET,
+                    )  # fmt: skip
+                said = _said(answer) if answer["retcode"] else ""
+            dpkg = self._known()["dpkg"]
+            purge = [
+                step.key
+                for step in steps
+                if step.purge and dpkg.get(step.key, {}).get("status") == "c"
+            ]
+            if purge:
+                answer = self.act("dpkg", "--purge", *purge, env=_QUIET)
+                said += _said(answer) if answer["retcode"] else ""
+        return said
+
+    def recover(self, notes):
+        """
+        Let dpkg and apt end what they were killed in
+        """
+        with saltext.package_states.pkgset.own_change(self.opts, STATUS):
+            configure = ("dpkg", "--configure", "-a", "--force-confold,confdef")
+            self.act(*configure, env=_QUIET)
+            broken = self.ask(
+                "apt-get", "-s", "-y", "-o", "Debug::NoLocking=true", "check"
+            )
+            if broken["retcode"]:
+                self.act(
+                    "apt-get", "-q", "-y", *_CONFFILES, "--fix-broken", "install",
+                    env=_QUIET,
+                )  # fmt: skip
 
     def _record(self):
         """
@@ -246,70 +327,69 @@ class Apt(Manager):
         """
         return self._known()["record"]
 
-    def _read(self):
-        return {
-            match.group(1): match.group(2)
-            for stanza in self._text().split("\n\n")
-            if HELD in stanza
-            for match in _STANZA.finditer(stanza + "\n")
-        }
-
-    def _pins(self, item):
+    def _pinned(self, item):
         """
-        Return the pins of an item, pairs of version and priority
+        Return the versions that an item is pinned to or away from, with the priority
         """
         if item.wanted in ABSENT:
             if not item.condition:
                 return [("*", -1)]
-            facts = self.facts(item.key)
             found = [
-                v
-                for v in facts.available
-                if condition.meets(self.name, v, item.condition)
+                version
+                for version in self.facts(item.key).available
+                if condition.meets(self.name, version, item.condition)
             ]
             if len(item.condition) == 1 and item.condition[0][0] == "=":
                 found.append(item.condition[0][1])
             return [(version, -1) for version in versions.sort(self.name, found)]
-        if item.wanted in (INSTALLED, KEPT):
-            decision = self.decide(item)
-            if decision.version and decision.action != IMPOSSIBLE:
-                return [(decision.version, 1001)]
         return []
 
-    def _wanted(self, items):
+    def _pins(self, items, coming=()):
         """
-        Return the text of the preferences file, and the packages that Salt holds
+        Return the pins of items, a list
 
-        What somebody else holds already is pinned only: the hold does as well, and
-        stays theirs.
+        :param items: all items that are to be locked
+        :param coming: the keys of packages whose versions are to be changed now
         """
-        stanzas, holds = [], []
+        # a pin that is set already stays while its package can't be as it should
+        before, found, named = self._known()["pins"], [], {item.key for item in items}
         for item in items:
-            pins = self._pins(item)
-            mark = item.wanted
-            if item.wanted == KEPT and pins and not self.held(item.key):
-                mark = f"{KEPT}, {HELD}"
-                holds.append(item.key)
-            stanzas.extend(
-                f"Explanation: package state, {mark}\nPackage: {item.key}\n"
-                f"Pin: version {version}\nPin-Priority: {priority}\n"
-                for version, priority in pins
+            pinned = self._pinned(item)
+            if item.wanted in (INSTALLED, KEPT):
+                decision = self.decide(item)
+                right = decision.action == NOTHING
+                if right or (decision.action == INSTALL and item.key in coming):
+                    pinned = [(decision.version, 1001)] if decision.version else []
+                else:
+                    found.extend(pin for pin in before if pin.key == item.key)
+            # what somebody else holds already is pinned only: the hold does as well,
+            # and stays theirs
+            held = item.wanted == KEPT and not self.held(item.key)
+            found.extend(
+                Pin(item.key, version, priority, item.wanted, held, self.scope)
+                for version, priority in pinned
             )
-        return "\n".join(stanzas), holds
+        found.extend(
+            pin
+            for pin in before
+            if pin.key not in named and self.stays(pin.key, pin.scope)
+        )
+        return found
 
-    def locks(self, items, test=False):
+    def locks(self, items, test=False, coming=()):
         """
         Write the preferences file, hold what is kept, release what is not any more
         """
         self.fetch([item.key for item in items])
-        old, record = self._text(), self._record()
+        old = self._known()["pins"]
+        new = self._pins(items, coming)
         dpkg = self._known()["dpkg"]
-        text, holds = self._wanted(items)
+        holds = {pin.key for pin in new if pin.held}
         held = {key for key, there in dpkg.items() if there["wanted"] == "h"}
-        there = {key for key, found in dpkg.items() if found["status"] == "i"}
-        release = [key for key in record if key not in holds and key in held]
-        hold = [key for key in holds if key not in held and key in there]
-        before, after = _locked(old), _locked(text)
+        there = {key for key, found in dpkg.items() if _there(found)}
+        release = sorted((self._record().keys() - holds) & held)
+        hold = sorted((holds - held) & there)
+        before, after = pins.shown(old), pins.shown(new)
         changes = {
             key: {"old": before.get(key, ""), "new": after.get(key, "")}
             for key in sorted({*before, *after})
@@ -317,11 +397,11 @@ class Apt(Manager):
         }
         for key in hold:
             changes.setdefault(key, {"old": "", "new": "hold"})
-        if test or not (changes or text != old):
+        if test or not (changes or pins.text(new) != pins.text(old)):
             return changes
         if release:
             self._mark("unhold", release)
-        self._write(text)
+        pins.write(PREFERENCES, new)
         if hold:
             self._mark("hold", hold)
         return changes
@@ -333,34 +413,25 @@ class Apt(Manager):
         with saltext.package_states.pkgset.own_change(self.opts, STATUS):
             self.run("apt-mark", what, *keys)
 
-    def _write(self, text):
-        if not text:
-            if os.path.exists(PREFERENCES):
-                os.unlink(PREFERENCES)
-            return
-        # apt reads no file of this directory with such an ending
-        beside = PREFERENCES + ".new"
-        with salt.utils.files.fopen(beside, "w") as handle:
-            handle.write(text)
-        os.chmod(beside, 0o644)
-        salt.utils.atomicfile.atomic_rename(beside, PREFERENCES)
-
     def inventory(self):
         """
         Return all packages, see :mod:`saltext.package_states.refresh`
         """
         dpkg = self._known()["dpkg"]
-        locked = {match.group(1) for match in _STANZA.finditer(self._text())}
+        locked = {pin.key for pin in self._known()["pins"]}
         record = self._record()
         keys = sorted(
-            {*(key for key, value in dpkg.items() if value["status"] in "ic"), *locked}
+            {
+                *(key for key, there in dpkg.items() if _there(there, f"{_THERE}c")),
+                *locked,
+            }
         )
         self.fetch(keys)
         policy, found = self._known()["policy"], {}
         for key in keys:
             there = dpkg.get(key, {})
             candidate, available = policy.get(key, ("", ()))
-            installed = there.get("status") == "i"
+            installed = _there(there)
             found[key] = {
                 "versions": [there["version"]] if installed else [],
                 "available": list(available),
@@ -373,12 +444,17 @@ class Apt(Manager):
         return found
 
 
-def _locked(text):
+def _there(package, states=_THERE):
     """
-    Return the pins of a preferences file as text, by package
+    Return whether a package is there, maybe half
     """
-    found = {}
-    for key, version, priority in _STANZA.findall(text):
-        what = f"not {version}" if int(priority) < 0 else f"only {version}"
-        found[key] = f"{found[key]}, {what}" if key in found else what
-    return found
+    return package.get("status", "n") in states
+
+
+def _said(answer):
+    """
+    Return what apt or dpkg complain of
+    """
+    lines = f"{answer['stdout']}\n{answer['stderr']}".splitlines()
+    found = [line.strip() for line in lines if line.startswith(("E:", "dpkg:", " "))]
+    return " ".join(found)[-600:] or "\n".join(lines).strip()[-300:]

@@ -2,15 +2,19 @@
 What the package managers have in common.
 """
 
+import saltext.package_states.managers.journal as journal
 from saltext.package_states.decision import (
     IMPOSSIBLE,
     INSTALL,
-    NOTHING,
     REMOVE,
     Decision,
     decide,
 )
 from saltext.package_states.errors import PackageStateError
+
+import salt.utils.systemd
+
+ENVIRONMENT = {"LC_ALL": "C", "LANG": "C", "SALT_RUNNING": "1"}
 
 
 class Manager:
@@ -33,6 +37,29 @@ class Manager:
         self.salt = salt
         self.opts = opts
         self.context = context
+        self.scope, self.spared, self.left = "", (), ()
+
+    def within(self, scope="", spared=(), left=()):
+        """
+        Say which locks are the business of this run
+
+        :param str scope: the state to which the items belong, if a state is applied by
+            itself: only its own locks are released then
+        :param spared: further scopes whose locks stay
+        :param left: the keys of packages that are left as they are
+        """
+        self.scope, self.spared, self.left = scope, tuple(spared), tuple(left)
+
+    def stays(self, key, owner):
+        """
+        Return whether a lock stays that is of no item of this run
+
+        :param str key: that of the package
+        :param str owner: the scope for which it was set
+        """
+        if key in self.left:
+            return True
+        return owner != self.scope if self.scope else owner in self.spared
 
     def fetch(self, keys):
         """
@@ -43,6 +70,17 @@ class Manager:
     def facts(self, key):
         """
         Return what is known of a package, :class:`saltext.package_states.decision.Facts`
+        """
+        raise NotImplementedError
+
+    def refreshed(self):
+        """
+        Forget what the repositories have, as their lists are new
+        """
+
+    def installed(self):
+        """
+        Return the versions of all packages that are there, tuples by key
         """
         raise NotImplementedError
 
@@ -58,24 +96,54 @@ class Manager:
         """
         raise NotImplementedError
 
-    def simulate(self, decision, key):
+    def check(self):
         """
-        Return the names of all packages that would be removed, a sorted list
+        Check that locks can be set
+
+        :raises Unsupported: says what is missing
+        """
+
+    def solve(self, steps, items):
+        """
+        Return what the solver of the package manager makes of a transaction, with the
+        locks that would be in force, a :class:`Solution
+        <saltext.package_states.managers.step.Solution>`; nothing is changed
+
+        :param steps: the :class:`steps <saltext.package_states.managers.step.Step>`
+        :param items: all items of this minion
         """
         raise NotImplementedError
 
-    def locks(self, items, test=False):
+    def commit(self, steps, items):
         """
-        Set the locks of these items, and release all others that were set here
+        Change packages, in one call, and return what the package manager complains of
 
+        :param steps: as for :meth:`solve`
+        :param items: as for :meth:`solve`
+        """
+        raise NotImplementedError
+
+    def recover(self, notes):
+        """
+        Tidy up after a run that was killed
+
+        :param dict notes: what it wrote down, see
+            :mod:`saltext.package_states.managers.journal`
+        """
+        raise NotImplementedError
+
+    def locks(self, items, test=False, coming=()):
+        """
+        Set the locks of these items, in one step, and release others that were set here
+
+        What is not as it should be keeps the lock that it has.
+
+        :param items: all items that are to be locked
+        :param bool test: only return what would be changed
+        :param coming: the keys of packages that would be changed before, for ``test``
         :return: the changes, a dictionary of the name to ``old`` and ``new``
         """
         raise NotImplementedError
-
-    def finish(self, item):
-        """
-        Set the lock that can be set only after a package was changed
-        """
 
     def inventory(self):
         """
@@ -83,30 +151,57 @@ class Manager:
         """
         raise NotImplementedError
 
-    def alias(self, key):
+    def ask(self, *command, env=None):
         """
-        Return the name that the module ``pkg`` has for a package
-        """
-        return key
+        Return the whole answer of a command that changes nothing
 
-    def run(self, *command):
+        :raises PackageStateError: if a signal has ended it
+        """
+        answer = self.salt["cmd.run_all"](
+            list(command),
+            python_shell=False,
+            env={**ENVIRONMENT, **(env or {})},
+            output_loglevel="quiet",
+            ignore_retcode=True,
+        )
+        if answer["retcode"] < 0:
+            raise PackageStateError(
+                f"{command[0]} was ended by signal {-answer['retcode']}; apply the state"
+                " again."
+            )
+        return answer
+
+    def run(self, *command, env=None):
         """
         Return the output of a command
 
         :raises PackageStateError: if it fails
         """
-        answer = self.salt["cmd.run_all"](
-            list(command),
-            python_shell=False,
-            env={"LC_ALL": "C", "LANG": "C", "SALT_RUNNING": "1"},
-            output_loglevel="quiet",
-            ignore_retcode=True,
-        )
+        answer = self.ask(*command, env=env)
         if answer["retcode"]:
             raise PackageStateError(
                 f"{' '.join(command[:3])} failed: {answer['stderr'].strip()[-300:]}"
             )
         return answer["stdout"]
+
+    def act(self, *command, env=None):
+        """
+        Return the whole answer of a command that changes packages
+
+        It is put into a scope of its own, as :mod:`pkg <salt.modules.aptpkg>` does: else
+        a restart of the minion's service, as by its own upgrade, would kill it.
+        """
+        if salt.utils.systemd.has_scope(self.context) and self.salt["config.get"](
+            "systemd.scope", True
+        ):
+            command = (
+                "systemd-run",
+                "--scope",
+                "--description",
+                "package states",
+                *command,
+            )
+        return self.ask(*command, env=env)
 
     def decide(self, item):
         """
@@ -122,40 +217,6 @@ class Manager:
             )
         return decision
 
-    def losses(self, item, decision, wanted=(), protected=()):
-        """
-        Return the packages that would go too, and why they must not
-
-        :param Item item: what is applied
-        :param Decision decision: what is to be done for it
-        :param wanted: the names of the packages that other entries want to be there
-        :param protected: the names of packages that must not be removed
-        :return: a pair: the list of names, and a sentence that is empty if they may go
-        """
-        if decision.action == NOTHING or (
-            decision.action == REMOVE and not decision.version
-        ):
-            return [], ""
-        gone = self.simulate(decision, item.key)
-        precious = [
-            key
-            for key in gone
-            if key.partition(":")[0] in protected or self.essential(key)
-        ]
-        others = [key for key in gone if key != item.key]
-        if precious:
-            return (
-                others,
-                f"{', '.join(precious)} must not be removed: it is protected.",
-            )
-        missed = [key for key in others if key in wanted]
-        if missed:
-            return others, (
-                f"{', '.join(missed)} would go too, which the package states want to be"
-                " there; change one of the entries."
-            )
-        return others, ""
-
     def forget(self):
         """
         Let the module ``pkg`` forget what it has listed, maybe in an earlier job of this
@@ -165,19 +226,15 @@ class Manager:
             if str(key).startswith("pkg.list_pkgs"):
                 del self.context[key]
 
-    def apply(self, item, decision):
+    def begin(self, steps):
         """
-        Do what was decided, and return the changes
-
-        :param Item item: what is applied
-        :param Decision decision: what is to be done for it
+        Write down that packages are about to be changed
         """
-        alias = self.alias(item.key)
-        # it compares with what is there, which somebody else may have changed since
-        self.forget()
-        if decision.action == INSTALL:
-            return self.salt["pkg.install"](
-                alias, version=decision.version, refresh=False
-            )
-        function = "pkg.purge" if item.wanted == "purged" else "pkg.remove"
-        return self.salt[function](alias)
+        before = self.installed()
+        journal.begin(
+            {
+                "steps": [list(step[:3]) for step in steps],
+                "several": sorted(key for key, there in before.items() if there[1:]),
+            }
+        )
+        return before

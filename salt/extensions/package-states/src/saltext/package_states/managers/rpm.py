@@ -1,31 +1,32 @@
 """
-zypper and dnf: the locks of ``zypper addlock`` and of dnf's versionlock.
+What zypper and dnf have in common: rpm, and locks by name in a file of others' too.
 
-Both know locks by name. Such a lock also stops Salt, so it is taken away before
-a package is changed, and set again afterwards. Which locks are Salt's is written
-down in a file, as those of other people stay as they are.
+A lock also stops Salt, so a change is made with other locks than those of the file: the
+ones that there should be afterwards. The file itself is replaced once, at the end. Which
+locks are Salt's is written down before that, as those of other people stay as they are.
 """
 
 import json
 import os
-import re
 
+import saltext.package_states.managers.journal as journal
 import saltext.package_states.version as versions
-from saltext.package_states.decision import INSTALL, NOTHING, Facts
+from saltext.package_states.decision import IMPOSSIBLE, NOTHING, Facts
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.item import ABSENT, INSTALLED, KEPT
 from saltext.package_states.managers.base import Manager
 
-import salt.utils.atomicfile
 import salt.utils.files
 from salt.utils.pkg.rpm import get_osarch
 
 RECORD = "/var/lib/salt/package_states.json"
 LOCKING = (*ABSENT, INSTALLED, KEPT)
-# what zypper calls the repository of what is in none
-SYSTEM = ("(System Packages)", "@System")
-# one of these is in what dnf says if it came to a result
-ENDS = ("Transaction Summary", "Nothing to do")
+# the priority of a repository that has none
+USUAL = 99
+FOREIGN = ("i386", "i586", "i686")
+QUERY = (
+    r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t%{INSTALLTIME}\t%{SIZE}\n"
+)
 
 
 class Rpm(Manager):
@@ -35,56 +36,120 @@ class Rpm(Manager):
 
     def alias(self, key):
         """
-        Return the name that the module ``pkg`` has for a package
+        Return the name that the package manager has for a package
         """
         name, _, arch = key.partition(":")
         return (
             f"{name}.{arch}" if arch and arch not in (get_osarch(), "noarch") else name
         )
 
-    def _installed(self):
-        return self.salt["pkg.list_pkgs"](versions_as_list=True)
+    def _name(self, name, arch):
+        """
+        Return the key of a package
+        """
+        return f"{name}:{arch}" if arch in FOREIGN and arch != get_osarch() else name
+
+    def _rows(self):
+        """
+        Return all packages of rpm's database: key, version, architecture, time
+        """
+        found = []
+        for line in self.run("rpm", "-qa", "--qf", QUERY).splitlines():
+            name, version, arch, time, _ = line.split("\t")
+            if name != "gpg-pubkey":
+                found.append((self._name(name, arch), _bare(version), arch, int(time)))
+        return found
+
+    def installed(self):
+        """
+        Return the versions of all packages that are there, tuples by key
+        """
+        if "package_state.rpm" not in self.context:
+            found = {}
+            for key, version, _, _ in self._rows():
+                found.setdefault(key, []).append(version)
+            self.context["package_state.rpm"] = {
+                key: tuple(versions.sort(self.name, there))
+                for key, there in found.items()
+            }
+        return self.context["package_state.rpm"]
+
+    def forget(self):
+        """
+        Forget what is installed
+        """
+        super().forget()
+        self.context.pop("package_state.rpm", None)
+
+    def refreshed(self):
+        """
+        Forget what the repositories have
+        """
+        self.forget()
+        self.context.pop("package_state.repositories", None)
 
     def fetch(self, keys):
         """
         Ask for some packages at once
         """
-        known = self.context.setdefault("package_state.rpm", {})
-        names = [self.alias(key) for key in keys if self.alias(key) not in known]
-        if names:
+        known = self.context.setdefault("package_state.repositories", {})
+        missing = sorted({key for key in keys if key not in known})
+        if missing:
             # an answer has all versions, or no key at all
-            known.update({name: [] for name in names})
-            known.update(self._repositories(*names))
+            known.update({key: {} for key in missing})
+            found = self._repositories(
+                sorted({key.partition(":")[0] for key in missing})
+            )
+            known.update({key: there for key, there in found.items() if key in known})
 
-    def _repositories(self, *names):
+    def _repositories(self, names):
         """
-        Return the versions that the repositories have, by the name that ``pkg`` has
+        Return what the repositories have: by key, a dictionary of the version to the
+        priority of the best repository that has it
 
         :param names: those of the packages, none for all
         """
-        return self.salt["pkg.list_repo_pkgs"](*names) or {}
+        raise NotImplementedError
+
+    def _priorities(self):
+        """
+        Return the priorities of the repositories by their ids and names; the lowest wins
+        """
+        found = {}
+        for ident, values in (self.salt["pkg.list_repos"]() or {}).items():
+            try:
+                priority = int(values.get("priority") or USUAL)
+            except (TypeError, ValueError):
+                priority = USUAL
+            found[ident] = priority
+            found.setdefault(str(values.get("name") or ident), priority)
+        return found
+
+    def _candidate(self, available):
+        """
+        Return the version that the package manager prefers, and all, the newest first
+        """
+        best = min(available.values(), default=USUAL)
+        candidate = versions.newest(
+            self.name, [one for one, rank in available.items() if rank == best]
+        )
+        return candidate, tuple(versions.sort(self.name, available)[::-1])
 
     def facts(self, key):
         """
         Return what is known of a package
         """
         self.fetch([key])
-        alias = self.alias(key)
-        available = tuple(self.context["package_state.rpm"].get(alias, ()))
+        known = self.context["package_state.repositories"]
+        candidate, available = self._candidate(known.get(key, {}))
         return Facts(
             self.name,
-            tuple(self._installed().get(alias, ())),
+            tuple(self.installed().get(key, ())),
             available,
-            versions.newest(self.name, available),
+            candidate,
             False,
-            self._record().get(key, ""),
+            self._record().get(key, {}).get("version", ""),
         )
-
-    def held(self, key):
-        """
-        Return whether somebody else holds a package
-        """
-        return self.alias(key) in self._locked() and key not in self._record()
 
     def essential(self, key):
         """
@@ -92,231 +157,244 @@ class Rpm(Manager):
         """
         return False
 
-    def simulate(self, decision, key):
+    def file(self):
         """
-        Return the names of all packages that would be removed, a sorted list
-        """
-        raise NotImplementedError
-
-    def _locked(self):
-        """
-        Return the names that are locked, by anybody
+        Return the file of locks, a :class:`LockFile
+        <saltext.package_states.managers.lockfile.LockFile>`
         """
         raise NotImplementedError
 
-    def _lock(self, item):
+    def _idents(self, item, decision):
         """
-        Set a lock
+        Return the ids of the locks of an item that is as it should be, a list
         """
         raise NotImplementedError
 
-    def _unlock(self, alias):
+    def _locks(self):
         """
-        Release a lock
+        Return what the files of locks and Salt's record hold, read again when one of
+        them has changed: ``record``, ``there``, ``others``, and the ``names`` of others
         """
-        self.salt["pkg.unhold"](alias)
+        file = self.file()
+        stamp = (file.path, _stamp(file.path), _stamp(RECORD))
+        known = self.context.get("package_state.locks")
+        if known is None or known["stamp"] != stamp:
+            there = file.read()
+            record = self._read(there)
+            own = {one for mine in record.values() for one in mine["locks"]}
+            others = [lock for lock in there if lock.id not in own]
+            known = {
+                "stamp": stamp,
+                "record": record,
+                "there": there,
+                "others": others,
+                "names": {lock.name for lock in others},
+            }
+            self.context["package_state.locks"] = known
+        return known
 
-    def _record(self):
+    def _read(self, locks):
         """
-        Return the locks that Salt has set: the version, or nothing, by package
+        Return what Salt has written down of its locks
+
+        :param locks: those that there are
         """
         try:
             with salt.utils.files.fopen(RECORD) as handle:
-                return json.load(handle)
+                found = json.load(handle)
         except FileNotFoundError:
             return {}
         except ValueError as exc:
             raise PackageStateError(
                 f"{RECORD} is broken; delete it, and release old locks by hand."
             ) from exc
+        # before 1.1 there was the version only
+        for key, there in found.items():
+            if not isinstance(there, dict):
+                mine = [one.id for one in locks if one.name == self.alias(key)]
+                found[key] = {"version": there, "locks": mine, "scope": ""}
+        return found
 
-    def _write(self, record):
-        os.makedirs(os.path.dirname(RECORD), exist_ok=True)
-        with salt.utils.files.fopen(RECORD + ".new", "w") as handle:
-            json.dump(record, handle, sort_keys=True, indent=1)
-        salt.utils.atomicfile.atomic_rename(RECORD + ".new", RECORD)
+    def _record(self):
+        """
+        Return the locks that Salt has set: ``version``, ``locks`` and ``scope`` by key
+        """
+        return self._locks()["record"]
 
-    def locks(self, items, test=False):
+    def _others(self):
         """
-        Lock what is right already, unlock what is to be changed or is not wanted
+        Return the locks of other people, a list
         """
-        self.forget()
-        self.fetch([item.key for item in items])
-        record, locked, changes = self._record(), self._locked(), {}
-        wanted = {}
+        return self._locks()["others"]
+
+    def held(self, key):
+        """
+        Return whether somebody else holds a package
+        """
+        names = self._locks()["names"]
+        return key.partition(":")[0] in names or self.alias(key) in names
+
+    def _wanted(self, items, coming=()):
+        """
+        Return the record of the locks as they should be
+
+        :param items: all items that are to be locked
+        :param coming: the keys of packages whose versions are to be changed now
+        """
+        record, found = self._record(), {}
+        named = {item.key for item in items}
+        for key, there in record.items():
+            stays = self.stays(key, there["scope"])
+            if key not in named and stays:
+                found[key] = there
         for item in items:
-            if item.wanted in LOCKING:
-                decision = self.decide(item)
-                if decision.action == NOTHING:
-                    wanted[item.key] = (item, decision)
-        for key in sorted({*record} - {*wanted}):
-            changes[key] = {"old": "locked", "new": ""}
-            if not test:
-                self._unlock(self.alias(key))
-                del record[key]
-        for key in sorted({*wanted}):
-            item, decision = wanted[key]
-            if self.alias(key) in locked:
-                # somebody else's lock does as well, and stays theirs
+            if item.wanted not in LOCKING:
                 continue
-            changes[key] = {"old": "", "new": "locked"}
-            if not test:
-                self._lock(item)
-                record[key] = decision.version
-        if changes and not test:
-            self._write(record)
+            decision = self.decide(item)
+            right = decision.action == NOTHING
+            if item.key in coming:
+                right = decision.action != IMPOSSIBLE
+            if not right:
+                # what can't be as it should keeps the lock that it has
+                if item.key in record and item.key not in coming:
+                    found[item.key] = record[item.key]
+                continue
+            # somebody else's lock does as well, and stays theirs
+            if not self.held(item.key):
+                found[item.key] = {
+                    "version": "" if item.wanted in ABSENT else decision.version,
+                    "locks": self._idents(item, decision),
+                    "scope": self.scope,
+                }
+        return found
+
+    def _during(self, steps, items):
+        """
+        Return the ids of Salt's locks that are in force while packages are changed
+        """
+        coming = {step.key for step in steps}
+        wanted = self._wanted(items)
+        return [
+            one
+            for key, there in wanted.items()
+            if key not in coming
+            for one in there["locks"]
+        ]
+
+    def locks(self, items, test=False, coming=()):
+        """
+        Lock what is right, release what is not wanted, see :meth:`Manager.locks
+        <saltext.package_states.managers.base.Manager.locks>`
+        """
+        self.check()
+        self.fetch([item.key for item in items])
+        record, file = self._record(), self.file()
+        wanted = self._wanted(items, coming if test else ())
+        there = {lock.id for lock in file.read()}
+        changes = {}
+        for key in sorted({*record, *wanted}):
+            before = _present(record.get(key), there)
+            after = sorted(wanted[key]["locks"]) if key in wanted else []
+            if before != after:
+                changes[key] = {"old": ", ".join(before), "new": ", ".join(after)}
+        if not test and (changes or wanted != record):
+            others = self._others()
+            # whoever is killed between the two knows both as his own afterwards
+            both = {key: dict(value) for key, value in {**wanted, **record}.items()}
+            for key in both:
+                lists = (one.get(key, {}).get("locks", ()) for one in (record, wanted))
+                both[key]["locks"] = sorted({one for some in lists for one in some})
+            journal.write(RECORD, both)
+            if changes:
+                file.write(
+                    others, [one for mine in wanted.values() for one in mine["locks"]]
+                )
+            journal.write(RECORD, wanted)
         return changes
 
-    def finish(self, item):
+    def recover(self, notes):
         """
-        Lock a package that was changed
+        Forget what of a package's old version rpm was killed before it could
         """
-        if item.wanted not in LOCKING or self.alias(item.key) in self._locked():
-            return
-        self._lock(item)
-        decision = self.decide(item)
-        self._write({**self._record(), item.key: decision.version})
+        several = set(notes.get("several", ()))
+        rows = {}
+        for key, version, arch, time in self._rows():
+            rows.setdefault((key, arch), []).append((time, version))
+        old = [
+            f"{key.partition(':')[0]}-{version.partition(':')[2] or version}.{arch}"
+            for (key, arch), there in rows.items()
+            if key not in several and len(there) > 1
+            for _, version in sorted(there)[:-1]
+        ]
+        if old:
+            self.act("rpm", "--erase", "--nodeps", *old)
+        self.refreshed()
 
     def inventory(self):
         """
         Return all packages, see :mod:`saltext.package_states.refresh`
         """
         self.forget()
-        installed, locked = self._installed(), self._locked()
-        repositories, found = self._repositories(), {}
-        record = self._record()
-        for alias in sorted({*installed, *locked}):
-            name, dot, arch = alias.rpartition(".")
-            key = (
-                f"{name}:{arch}" if dot and arch in ("i386", "i586", "i686") else alias
-            )
-            available = list(repositories.get(alias, ()))
-            there = list(installed.get(alias, ()))
+        installed, record = self.installed(), self._record()
+        locks = self.file().read()
+        names = {lock.name for lock in locks}
+        repositories, found = self._repositories(()), {}
+        for key in sorted({*installed, *record}):
+            candidate, available = self._candidate(repositories.get(key, {}))
+            there = list(installed.get(key, ()))
             found[key] = {
                 "versions": there,
-                "available": available,
-                "candidate": versions.newest(self.name, available),
-                "held": alias in locked,
+                "available": list(available),
+                "candidate": candidate,
+                "held": bool({self.alias(key), key.partition(":")[0]} & names)
+                or key in record,
                 "orphan": bool(there) and not available,
                 "configured": False,
-                "kept": record.get(key, ""),
+                "kept": record.get(key, {}).get("version", ""),
             }
         return found
 
-    def _gone(self, out, pattern):
-        return sorted(
-            {match.group(1) for match in re.finditer(pattern, out, re.MULTILINE)}
-        )
 
-
-class Zypper(Rpm):
+def _stamp(path):
     """
-    zypper
+    Return what changes whenever a file is written
     """
-
-    name = versions.ZYPPER
-
-    def _repositories(self, *names):
-        """
-        Return the versions that the repositories have, by the name that ``pkg`` has
-
-        zypper also names what is installed and in no repository.
-        """
-        found = {}
-        answer = self.salt["pkg.list_repo_pkgs"](*names, byrepo=True) or {}
-        for repository, packages in answer.items():
-            if repository not in SYSTEM:
-                for alias, there in packages.items():
-                    found.setdefault(alias, {}).update(dict.fromkeys(there))
-        return {
-            alias: versions.sort(self.name, there)[::-1]
-            for alias, there in found.items()
-        }
-
-    def _locked(self):
-        return set(self.salt["pkg.list_locks"]())
-
-    def _lock(self, item):
-        self.salt["pkg.hold"](self.alias(item.key))
-
-    def simulate(self, decision, key):
-        """
-        Return the names of all packages that would be removed, a sorted list
-        """
-        alias = self.alias(key)
-        if decision.action == INSTALL:
-            command = (
-                "install",
-                "--oldpackage",
-                f"{alias}={decision.version.partition(':')[2] or decision.version}",
-            )
-        else:
-            command = ("remove", alias)
-        out = self.run(
-            "zypper",
-            "--non-interactive",
-            "--xmlout",
-            command[0],
-            "--dry-run",
-            *command[1:],
-        )
-        removed = "".join(re.findall(r"<to-remove>.*?</to-remove>", out, re.DOTALL))
-        return self._gone(removed, r'<solvable [^>]*\bname="([^"]+)"')
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
-class Dnf(Rpm):
+def _present(recorded, there):
     """
-    dnf
+    Return those of recorded locks that there are, a sorted list
     """
+    return sorted(one for one in (recorded or {}).get("locks", ()) if one in there)
 
-    name = versions.DNF
 
-    def _locked(self):
-        return {entry.lstrip("!") for entry in self.salt["pkg.list_holds"](full=False)}
+def _bare(version):
+    """
+    Return a version without the epoch 0, which nobody writes
+    """
+    return version[2:] if version.startswith("0:") else version
 
-    def _lock(self, item):
-        if item.wanted in ABSENT:
-            self.run("dnf", "-q", "versionlock", "exclude", self.alias(item.key))
-        else:
-            self.salt["pkg.hold"](self.alias(item.key))
 
-    def simulate(self, decision, key):
-        """
-        Return the names of all packages that would be removed, a sorted list
-        """
-        alias = self.alias(key)
-        if decision.action == INSTALL:
-            spec, command = f"{alias}-{decision.version}", "install"
-        else:
-            spec, command = alias, "remove"
-        # it ends with 1, as the question is answered with no
-        answer = self.salt["cmd.run_all"](
-            ["dnf", "--assumeno", command, spec],
-            python_shell=False,
-            env={"LC_ALL": "C", "SALT_RUNNING": "1"},
-            ignore_retcode=True,
-        )
-        said = f"{answer['stdout']}\n{answer['stderr']}"
-        if not any(end in said for end in ENDS):
-            problem = (answer["stderr"] or answer["stdout"]).strip()[-300:]
-            raise PackageStateError(
-                f"dnf can't say what would go along with {key}: {problem}; mend that on"
-                " the minion, see 'dnf makecache', then apply the state again."
-            )
-        gone = (
-            re.split(
-                r"^(?:Installing|Upgrading|Downgrading|Transaction Summary)",
-                re.sub(
-                    r"\A.*?^Removing",
-                    "Removing",
-                    answer["stdout"],
-                    flags=re.DOTALL | re.MULTILINE,
-                ),
-                flags=re.MULTILINE,
-            )[0]
-            if "\nRemoving" in answer["stdout"]
-            else ""
-        )
-        return self._gone(
-            gone, r"^ (\S+) +(?:noarch|x86_64|aarch64|i[3-6]86|ppc64le|s390x) "
-        )
+def settings(path, name, usual):
+    """
+    Return a value of the section ``main`` of a configuration, or what is usual
+
+    :param str path: that of the file
+    :param str name: that of the setting
+    :param usual: what holds without it
+    """
+    try:
+        with salt.utils.files.fopen(path) as handle:
+            lines = handle.read().splitlines()
+    except OSError:
+        return usual
+    for line in lines:
+        key, equals, value = line.partition("=")
+        if equals and key.strip() == name and value.strip():
+            return value.strip()
+    return usual

@@ -11,7 +11,8 @@ import json
 import saltext.package_states.item as items
 import saltext.package_states.managers as managers
 import saltext.package_states.platforms as platforms
-from saltext.package_states.item import ABSENT
+import saltext.package_states.transaction as transaction
+from saltext.package_states.decision import NOTHING
 
 __virtualname__ = "package_state"
 
@@ -23,7 +24,10 @@ def __virtual__():
 
 
 def _manager():
-    return managers.get(__salt__, __opts__, __grains__, __context__)
+    found = managers.get(__salt__, __opts__, __grains__, __context__)
+    # what was found in an earlier job of this process may be old
+    found.refreshed()
+    return found
 
 
 def inventory():
@@ -92,24 +96,16 @@ def plan(packages, protected=()):
 
         salt web1 package_state.plan '[["nginx", "removed", "", ""]]'
     """
-    manager, found = _manager(), {}
+    manager = _manager()
     entries = [items.make(*row) for row in packages]
-    manager.fetch([entry.key for entry in entries])
-    wanted = {
-        entry.key for entry in entries if entry.wanted not in (*ABSENT, items.UNMANAGED)
-    }
-    protected = {*platforms.PROTECTED, *protected}
-    for entry in entries:
-        decision = manager.decide(entry)
-        if decision.action == "nothing":
-            continue
-        also, refusal = [], ""
-        if decision.action != "impossible":
-            also, refusal = manager.losses(entry, decision, wanted, protected)
-        found[entry.key] = {
-            "action": "refused" if refusal else decision.action,
+    made = transaction.plan(manager, entries, {*platforms.PROTECTED, *protected})
+    return {
+        key: {
+            "action": "refused" if key in made.refused else decision.action,
             "version": decision.version,
-            "reason": refusal or decision.reason,
-            "also_removed": also,
+            "reason": made.refused.get(key, decision.reason),
+            "also_removed": made.also.get(key, []),
         }
-    return found
+        for key, decision in made.decisions.items()
+        if decision.action != NOTHING
+    }

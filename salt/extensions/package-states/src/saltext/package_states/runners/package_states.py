@@ -28,6 +28,7 @@ upgrades the tables. Options of the master, with their defaults:
       minions: keys                     # or database, see below
       sls_root: /srv/salt               # by default the first one of file_roots for base
       protected: []                     # more packages that must not be removed
+      silent_after: 604800              # seconds after which a minion is silent
       postgres: {}                      # what is other than in the option postgres
 
 With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organization is
@@ -43,6 +44,8 @@ import saltext.package_states.condition as conditions
 import saltext.package_states.difference as difference
 import saltext.package_states.item as items
 import saltext.package_states.names as names
+import saltext.package_states.owners
+import saltext.package_states.page
 import saltext.package_states.refresh
 import saltext.package_states.schema as schema
 import saltext.package_states.status
@@ -71,8 +74,14 @@ def __virtual__():
     return True
 
 
-def _author(author):
-    return author or salt.utils.user.get_specific_user()
+def _author(other=None):
+    """
+    Return who calls: the user that Salt has authenticated, and whom they name besides
+    """
+    user = globals().get("__user__")
+    if not user or user == "UNKNOWN":
+        user = salt.utils.user.get_specific_user()
+    return f"{user} for {other}" if other and other != user else user
 
 
 def _service():
@@ -175,13 +184,14 @@ def set_(
 
     wanted
         ``installed``, ``latest``, ``removed``, ``purged``, ``kept`` or ``unmanaged``.
+        ``present`` is ``installed``, and ``absent`` is ``removed``.
 
     version
         What the version must fulfil, such as ``1.10``, ``>=1.0,<2.0``, ``!=1.5`` or
         ``1.*``; with ``removed`` and ``purged``, which versions must not be there.
 
     author
-        Who saves it, the user of this command by default.
+        For whom the user of this command saves it, who is written down in any case.
 
     comment
         Why.
@@ -285,7 +295,7 @@ def unset(name, package, author=None, comment="", revision=None, dry_run=False):
     return _service().change(name, change, _author(author), comment, revision, dry_run)
 
 
-def assign(name, kind, target, priority=0, author=None):
+def assign(name, kind, target, priority=None, author=None, comment=""):
     """
     Let a state apply to an organization, a group, a grain match or a minion
 
@@ -302,10 +312,14 @@ def assign(name, kind, target, priority=0, author=None):
         a group or organization. Minions choose their grains themselves.
 
     priority
-        Among assignments of one kind, the higher one wins.
+        Among assignments of one kind, the higher one wins. By default it is 0, or stays
+        what it was.
 
     author
-        Who does it, the user of this command by default.
+        For whom the user of this command does it, who is written down in any case.
+
+    comment
+        Why.
 
     CLI Example:
 
@@ -313,16 +327,18 @@ def assign(name, kind, target, priority=0, author=None):
 
         salt-run package_states.assign web group Webservers priority=10
     """
-    if (
+    if priority is not None and (
         isinstance(priority, bool)
         or not isinstance(priority, int)
         or abs(priority) > 2**31 - 1
     ):
         raise InvalidInput("The priority must be a whole number; the higher one wins.")
-    return _service().assign(name, kind, str(target), priority, _author(author))
+    return _service().assign(
+        name, kind, str(target), priority, _author(author), comment=comment
+    )
 
 
-def unassign(name, kind, target, author=None):
+def unassign(name, kind, target, author=None, comment=""):
     """
     Undo :func:`assign`
 
@@ -332,7 +348,35 @@ def unassign(name, kind, target, author=None):
 
         salt-run package_states.unassign web group Webservers
     """
-    return _service().assign(name, kind, str(target), 0, _author(author), away=True)
+    return _service().assign(
+        name, kind, str(target), 0, _author(author), away=True, comment=comment
+    )
+
+
+def assignment_history(name):
+    """
+    Return what became of the assignments of a state, by whom and why, the oldest first
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.assignment_history web
+    """
+    with store.reading(__opts__) as connection:
+        found = store.assignment_history(connection, store.state(connection, name))
+    return [
+        {
+            "kind": kind,
+            "target": target,
+            "priority": priority,
+            "change": "unassigned" if priority is None else "assigned",
+            "author": author,
+            "comment": comment,
+            "created": created,
+        }
+        for kind, target, priority, author, comment, created in found
+    ]
 
 
 def show(name, revision=None):
@@ -620,7 +664,8 @@ def upgrade(
 
     version
         The version to ask for, by default the newest one that every minion of the
-        state can get, as far as they told, see :func:`refresh`.
+        state can get. Minions are asked for what they have not installed; those that do
+        not answer are returned as ``silent``, and do not count.
 
     author, comment, revision, dry_run
         As for :func:`set`.
@@ -639,22 +684,20 @@ def upgrade(
             raise InvalidInput(
                 "A version is one of a package; name the package as well."
             )
+    told, silent = ([], []) if version else _told(name, package)
 
-    def change(where, current, connection):
-        fleet = Fleet(__opts__, connection)
-        minions = fleet.affected(where)
+    def change(_, current, __):
         entries = _keyed(current.items)
         if package and package not in entries:
             raise NotThere(
                 f"{name} has no entry {package}; see package_states.show {name}."
             )
-        told = [] if version else _told(connection, minions)
         for key in [package] if package else entries:
             if entries[key].wanted == items.INSTALLED:
                 entries[key] = _upgraded(entries[key], told, version)
         return [*entries.values()]
 
-    return _service().change(
+    found = _service().change(
         name,
         change,
         _author(author),
@@ -662,26 +705,65 @@ def upgrade(
         revision,
         dry_run,
     )
+    return {**found, "silent": silent}
 
 
-def _told(connection, minions):
-    found = []
-    for minion in minions.values():
-        try:
-            found.append(
-                (
-                    minion.platform,
-                    saltext.package_states.refresh.packages(connection, minion),
-                )
-            )
-        except NotThere:
-            continue
+def _told(name, package):
+    """
+    Return what the minions of a state say of the versions that there are, pairs of
+    platform and packages, and the ids of those that can't be asked
+
+    What a minion has sent has the packages that are there; it is asked for others.
+    """
+    with store.reading(__opts__) as connection:
+        where = store.state(connection, name)
+        newest = store.newest(connection, [where.id])[where.id]
+        keys = [
+            entry.key
+            for entry in newest.items
+            if entry.wanted == items.INSTALLED and package in (None, entry.key)
+        ]
+        fleet = Fleet(__opts__, connection)
+        minions = fleet.affected(where)
+        sent = {one: store.kept(connection, one) or {} for one in minions}
+    missing = {
+        one: [key for key in keys if key not in there]
+        for one, there in sent.items()
+        if not set(keys) <= there.keys()
+    }
+    answers = _available(missing, keys) if keys and missing else {}
+    for one, there in answers.items():
+        sent[one] = {
+            **{key: {"available": versions_} for key, versions_ in there.items()},
+            **sent[one],
+        }
+    silent = sorted(missing.keys() - answers.keys())
+    found = [(minions[one].platform, there) for one, there in sent.items() if there]
     if not found:
         raise NotThere(
             "No minion of the state has told which versions there are; run package_states.refresh"
             " for them, or give a version."
         )
-    return found
+    return found, silent
+
+
+def _available(minions, keys):
+    """
+    Return what minions answer when they are asked for versions, by id; a minion that
+    does not is left out
+    """
+    try:
+        with salt.client.get_local_client(mopts=__opts__) as client:
+            answers = client.cmd(
+                sorted(minions),
+                "package_state.available",
+                keys,
+                tgt_type="list",
+                timeout=TIMEOUT,
+            )
+    except salt.exceptions.SaltException:
+        return {}
+    return {one: answer for one, answer in answers.items() if isinstance(answer, dict)}
 
 
 def _upgraded(entry, told, version):
@@ -720,8 +802,10 @@ def compile_(minion=None):
     """
     Write the files again: of one minion, or of all minions and states
 
-    Saving does this for what depends on the state. Returns how many were compiled,
-    which ``files`` changed, and the ``errors`` by minion.
+    Saving does this for what depends on the state, and the engine ``package_states`` for
+    who joins, leaves and goes. Returns how many were compiled, which ``files`` changed,
+    which were ``removed`` as their minions are gone, who was ``renamed``, and the
+    ``errors`` by minion.
 
     CLI Example:
 
@@ -732,24 +816,77 @@ def compile_(minion=None):
     return _service().compile(minion)
 
 
-def status(minion=None, table=True):
+def verdicts(minion):
     """
-    Return what is wanted on a minion, why, and what is there
+    Return what is wanted of each package of a minion, and why, without asking it
+
+    ``current`` says whether its file says the same.
 
     minion
-        The id of the minion, all of them by default: then there is one summary each.
+        The id of the minion.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.verdicts web1
+    """
+    service = _service()
+    text, there = service.current(minion)
+    with store.reading(__opts__) as connection:
+        fleet = Fleet(__opts__, connection)
+        found = fleet.minion(minion)
+        rows, trouble = fleet.possible(found, fleet.sources({minion: found})[minion])
+    return {
+        "minion": minion,
+        "platform": found.platform,
+        "current": text == there,
+        "packages": {
+            row.item.key: {
+                "wanted": difference.show(row.item),
+                "source": row.source.label,
+                "overruled": list(row.overruled),
+            }
+            for row in rows
+        },
+        "errors": {key: str(exc) for key, exc in trouble.items()},
+    }
+
+
+def status(minion=None, table=True, group=None, only=None, page=1, size=100):
+    """
+    Return what is wanted on a minion, why, and what is there; or how a fleet is
+
+    Of a fleet, the counts come first: how many minions are ``consistent`` or
+    ``drifting``, how many are ``pending`` (what is wanted has changed, and is not compared
+    yet), ``silent`` (not heard for a week, or for ``silent_after`` seconds under
+    ``package_states``) or were ``never heard``. Then comes a page of them.
+
+    minion
+        The id of the minion, all of them by default.
 
     table
         False for data instead of a table for people.
+
+    group
+        The minions of this group only.
+
+    only
+        The minions of this verdict only, such as ``drifting``.
+
+    page, size
+        Which page, and how many minions it has, at most 10,000.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.status web1
+        salt-run package_states.status group=Webservers only=drifting
     """
     if minion is None:
-        return saltext.package_states.refresh.summaries(__opts__)
+        fleet = saltext.package_states.page.page(__opts__, group, only, page, size)
+        return saltext.package_states.page.table(fleet) if table else fleet
     found = saltext.package_states.refresh.rows(__opts__, minion)
     summary = saltext.package_states.status.summary(minion, found)
     if not table:
@@ -761,6 +898,28 @@ def status(minion=None, table=True):
         else f"inconsistent: {drift} of {len(found)} drifted"
     )
     return f"{saltext.package_states.status.table(found)}\n\n{minion} is {end}."
+
+
+def who(package, page=1, size=100):
+    """
+    Return which minions have a package, and of which it is wanted
+
+    What is installed is what they sent last.
+
+    package
+        ``name`` or ``name:architecture``.
+
+    page, size
+        Which page, and how many minions it has, at most 10,000.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.who nginx
+    """
+    names.split(package)
+    return saltext.package_states.owners.page(__opts__, package, page, size)
 
 
 def refresh(minion):

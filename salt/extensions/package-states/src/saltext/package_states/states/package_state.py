@@ -28,10 +28,11 @@ protected.
 
 import saltext.package_states.item as items
 import saltext.package_states.managers as managers
+import saltext.package_states.managers.journal as journal
 import saltext.package_states.platforms as platforms
+import saltext.package_states.transaction as transaction
 from saltext.package_states.decision import IMPOSSIBLE, INSTALL, NOTHING
-from saltext.package_states.errors import InvalidInput, PackageStateError
-from saltext.package_states.item import ABSENT
+from saltext.package_states.errors import InvalidInput
 
 import salt.exceptions
 import salt.utils.pkg
@@ -49,7 +50,10 @@ def __virtual__():
 
 
 def _manager():
-    return managers.get(__salt__, __opts__, __grains__, __context__)
+    found = managers.get(__salt__, __opts__, __grains__, __context__)
+    # what was found in an earlier job of this process may be old
+    found.refreshed()
+    return found
 
 
 def _result(name, result, comment, changes=None):
@@ -61,12 +65,14 @@ def _result(name, result, comment, changes=None):
     }
 
 
-def locks(name, packages, protected=()):
+def locks(name, packages, protected=(), scope="", trouble=None):
     """
-    Set the locks of all packages of this minion, and release those that are no more
+    Bring all packages of this minion into the state that is wanted, and set their locks
 
-    Must come before the other states of this module. It refreshes the lists of the
-    repositories once in a run, as :mod:`pkg <salt.states.pkg>` does.
+    All of them are planned first, and what the package manager's own solver accepts is
+    done in one call; then all locks are set at once. The other states of this module
+    tell what became of each package, so this one must come before them. It refreshes the
+    lists of the repositories once in a run, as :mod:`pkg <salt.states.pkg>` does.
 
     name
         Any text.
@@ -76,114 +82,185 @@ def locks(name, packages, protected=()):
 
     protected
         The names of further packages that must not be removed.
+
+    scope
+        The name of the state to which the entries belong, if a state is applied by
+        itself. Locks of others are not released then.
+
+    trouble
+        What the master could not decide, sentences by package: these stay as they are,
+        with the locks that they have.
     """
+    test, changes, said = __opts__["test"], {}, []
+    others, sources = _beside(scope)
     try:
-        entries, wrong = [], []
+        entries, wrong, stories = [], list((trouble or {}).values()), {}
         for row in packages:
             try:
-                entries.append(items.make(*row))
+                entry = items.make(*row)
             except (InvalidInput, TypeError) as exc:
                 wrong.append(str(exc))
-        __context__[_CONTEXT] = {
-            "wanted": {
-                entry.key
-                for entry in entries
-                if entry.wanted not in (*ABSENT, items.UNMANAGED)
-            },
-            "protected": {*platforms.PROTECTED, *protected},
-        }
+                continue
+            rivals = sources.get(entry.key, {})
+            against = sorted(one for one, how in rivals.items() if how != entry.policy)
+            # none of them tries alone what all together could not
+            story = f"{entry.key} was left as it is: the state of the locks failed"
+            if against:
+                story = (
+                    f"{entry.key}: {', '.join(against)} wants something else of it in this"
+                    " run; apply the states one by one, or change one of them"
+                )
+                wrong.append(f"{story}.")
+            else:
+                entries.append(entry)
+            stories[entry.key] = (entry, (False, story, {}))
+        _keep(stories)
         manager = _manager()
+        manager.within(scope, others, trouble or ())
+        told = _recovered(manager, test)
         if salt.utils.pkg.check_refresh(__opts__):
             __salt__["pkg.refresh_db"]()
             salt.utils.pkg.clear_rtag(__opts__)
-        changes = manager.locks(entries, __opts__["test"])
-    except (salt.exceptions.CommandExecutionError, OSError) as exc:
-        return _result(name, False, str(exc))
-    if wrong:
-        return _result(name, False, " ".join(wrong), changes)
-    if not changes:
-        return _result(name, True, "All locks are as they should be.")
-    if __opts__["test"]:
-        return _result(name, None, f"{len(changes)} locks would be changed.", changes)
-    return _result(name, True, f"{len(changes)} locks were changed.", changes)
-
-
-def _apply(wanted, name, version=None, floor=None, source=""):
-    origin = f" (from {source})" if source else ""
-    try:
-        entry = items.make(name, wanted, version, floor)
-        manager = _manager()
-        problem = platforms.problem(manager.name, entry)
-        if problem:
-            return _result(name, False, problem + origin)
-        decision = manager.decide(entry)
-        if decision.action == NOTHING:
-            text = f"{entry.key} is as it should be"
-            return _result(
-                name, True, f"{text}, {decision.version or 'absent'}{origin}."
-            )
-        if decision.action == IMPOSSIBLE:
-            return _result(name, False, decision.reason + origin)
-        run = __context__.get(_CONTEXT, {})
-        also, refusal = manager.losses(
-            entry,
-            decision,
-            run.get("wanted", ()),
-            run.get("protected", platforms.PROTECTED),
+            manager.refreshed()
+        protected = {*platforms.PROTECTED, *protected}
+        made = transaction.plan(manager, entries, protected)
+        outcome = None if test else transaction.run(manager, made)
+        _keep(
+            {
+                entry.key: (entry, _story(manager, entry, made, outcome))
+                for entry in made.items
+            }
         )
-        if refusal:
-            return _result(
-                name, False, f"{entry.key} was left as it is: {refusal}{origin}"
-            )
-        text = "it would be removed"
-        if decision.action == INSTALL:
-            text = f"version {decision.version} would be installed"
-        goes = f" With it {', '.join(also)} would go." if also else ""
-        if __opts__["test"]:
-            return _result(
-                name,
-                None,
-                f"{entry.key}: {decision.reason}, {text}{origin}.{goes}",
-                _expected(manager, entry, decision, also),
-            )
-        said = ""
-        try:
-            changes = manager.apply(entry, decision) or {}
-        except PackageStateError:
-            # not what the package manager said
-            raise
-        except salt.exceptions.CommandExecutionError as exc:
-            # apt fails as long as any other package is half configured, whatever
-            # became of this one
-            changes, said = _changes(exc), f" The package manager said: {exc}"
-        decision = manager.decide(entry)
-        if decision.action != NOTHING:
-            return _result(
-                name,
-                False,
-                f"{entry.key} is not as it should be after the change:"
-                f" {decision.reason}{origin}.{said}",
-                changes,
-            )
-        manager.finish(entry)
-    except (salt.exceptions.SaltException, OSError) as exc:
-        return _result(name, False, f"{name}: {exc}{origin}", _changes(exc))
-    goes = (f" With it {', '.join(also)} went." if also else "") + said
-    if not changes:
-        # such as the configuration of a package that was gone before
-        changes = {entry.key: {"old": "configuration", "new": ""}}
-    return _result(
-        name,
-        True,
-        f"{entry.key} is {decision.version or 'absent'} now{origin}.{goes}",
+        also = {key for some in made.also.values() for key in some}
+        if outcome:
+            own = {entry.key for entry in entries}
+            changes = {
+                key: change
+                for key, change in outcome.changes.items()
+                if key not in own and key not in also
+            }
+        if changes:
+            said.append(f"{len(changes)} other packages changed along with them.")
+        coming = [step.key for step in made.steps]
+        locked = manager.locks(entries, test, coming)
+        if not test:
+            journal.end()
+    except (salt.exceptions.CommandExecutionError, OSError) as exc:
+        return _result(name, False, " ".join([*said, str(exc)]), changes)
+    # a package may have changed and have another lock
+    changes.update(
+        {
+            key if key not in changes else f"lock of {key}": change
+            for key, change in locked.items()
+        }
+    )
+    would = "would be" if test else "were"
+    if locked:
+        said.insert(0, f"{len(locked)} locks {would} changed.")
+    elif not wrong and not said:
+        said.append("All locks are as they should be.")
+    said = " ".join([*told, *said, *wrong])
+    if wrong:
+        return _result(name, False, said, changes)
+    return _result(name, None if test and changes else True, said, changes)
+
+
+def _beside(scope):
+    """
+    Return the other scopes of this run, and what they want: by package, the policies by
+    scope
+    """
+    scopes, found = [], {}
+    for chunk in globals().get("__lowstate__") or ():
+        if chunk.get("state") != __virtualname__ or chunk.get("fun") != "locks":
+            continue
+        other = chunk.get("scope") or ""
+        if other == scope:
+            continue
+        scopes.append(other)
+        for row in chunk.get("packages") or ():
+            try:
+                entry = items.make(*row)
+            except (InvalidInput, TypeError):
+                continue
+            found.setdefault(entry.key, {})[other or "the minion"] = entry.policy
+    return scopes, found
+
+
+def _recovered(manager, test):
+    """
+    Tidy up after a run that was killed, and return what to say of it, a list
+    """
+    notes = journal.unfinished()
+    if notes is None:
+        return []
+    if test:
+        return ["An earlier run was ended too early; this one would tidy up first."]
+    manager.recover(notes)
+    return ["An earlier run was ended too early; this one has tidied up and gone on."]
+
+
+def _asked(entry):
+    """
+    Return what tells whether a state asks for what was planned
+    """
+    return entry.wanted, entry.version, entry.floor, bool(__opts__["test"])
+
+
+def _keep(stories):
+    """
+    Keep what became of each package for its own state
+
+    stories
+        Pairs of an item and its story, by key.
+    """
+    __context__.setdefault(_CONTEXT, {}).update(
+        (key, (_asked(entry), story)) for key, (entry, story) in stories.items()
+    )
+
+
+def _story(manager, entry, made, outcome):
+    """
+    Return the result, the comment and the changes of a package
+    """
+    key, decision = entry.key, made.decisions[entry.key]
+    if key in made.refused:
+        return False, f"{key} was left as it is: {made.refused[key]}", {}
+    also = made.also.get(key, [])
+    planned = any(step.key == key for step in made.steps)
+    if outcome is None and planned:
+        return None, *_planned(manager, entry, decision, also)
+    after = outcome.decisions[key] if outcome else decision
+    changes = {}
+    if outcome:
+        changes = {
+            one: outcome.changes[one] for one in (key, *also) if one in outcome.changes
+        }
+    if after.action == NOTHING and not planned and not changes:
+        return True, f"{key} is as it should be, {after.version or 'absent'}", changes
+    if after.action == NOTHING:
+        goes = f" With it {', '.join(also)} went." if also else ""
+        said = f" The package manager said: {outcome.said}" if outcome.said else ""
+        text = f"{key} is {after.version or 'absent'} now"
+        return True, (text, f".{goes}{said}"), changes
+    if not planned and after.action == IMPOSSIBLE:
+        return False, after.reason, changes
+    said = f". The package manager said: {outcome.said}" if outcome.said else ""
+    return (
+        False,
+        (f"{key} is not as it should be after the change: {after.reason}", said),
         changes,
     )
 
 
-def _expected(manager, entry, decision, also):
+def _planned(manager, entry, decision, also):
     """
-    Return the changes of a dry run
+    Return the comment and the changes of a dry run
     """
+    text = "it would be removed"
+    if decision.action == INSTALL:
+        text = f"version {decision.version} would be installed"
+    goes = f" With it {', '.join(also)} would go." if also else ""
     changes = {}
     for key in (entry.key, *also):
         facts = manager.facts(key)
@@ -193,13 +270,34 @@ def _expected(manager, entry, decision, also):
         changes[key] = {"old": old, "new": ""}
     if decision.action == INSTALL:
         changes[entry.key]["new"] = decision.version
-    return changes
+    return (f"{entry.key}: {decision.reason}, {text}", f".{goes}"), changes
 
 
-def _changes(exc):
-    info = getattr(exc, "info", None)
-    changes = info.get("changes") if isinstance(info, dict) else None
-    return changes if isinstance(changes, dict) else {}
+def _apply(wanted, name, version=None, floor=None, source=""):
+    """
+    Return what became of a package in this run, or change it now if nothing has been
+    planned: its lock stays as it is then
+    """
+    origin = f" (from {source})" if source else ""
+    try:
+        entry = items.make(name, wanted, version, floor)
+        asked, story = __context__.get(_CONTEXT, {}).pop(entry.key, (None, None))
+        if asked != _asked(entry):
+            manager = _manager()
+            made = transaction.plan(manager, [entry])
+            outcome = None
+            if not __opts__["test"]:
+                outcome = transaction.run(manager, made)
+                journal.end()
+            story = _story(manager, entry, made, outcome)
+    except (salt.exceptions.SaltException, OSError) as exc:
+        return _result(name, False, f"{name}: {exc}{origin}")
+    result, comment, changes = story
+    if isinstance(comment, tuple):
+        comment, end = comment
+    else:
+        end = "." if result else ""
+    return _result(name, result, f"{comment}{origin}{end}", changes)
 
 
 def installed(name, version=None, floor=None, source=""):

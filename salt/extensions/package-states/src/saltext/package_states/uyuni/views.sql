@@ -2,7 +2,8 @@
 
 CREATE OR REPLACE VIEW package_states.minion AS
   SELECT m.minion_id::TEXT AS minion_id, s.org_id::TEXT AS organization,
-         ARRAY(SELECT g.server_group_id::TEXT FROM rhnServerGroupMembers AS g WHERE g.server_id = s.id) AS groups
+         ARRAY(SELECT g.server_group_id::TEXT FROM rhnServerGroupMembers AS g WHERE g.server_id = s.id) AS groups,
+         s.id::TEXT AS identity
     FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id;
 
 CREATE OR REPLACE VIEW package_states.target AS

@@ -1,0 +1,183 @@
+"""
+Engine to keep the files of package states up to date with who there is
+=======================================================================
+
+It writes the file of a minion when its key is accepted, when it starts or has sent other
+grains, and removes it when its key is deleted. What no event tells, such as a group in
+the database that minions come from, or another ``nodegroups`` in the configuration, is
+found by a look at the members and by a sweep over all files.
+
+.. code-block:: yaml
+
+    engines:
+      - package_states:
+          window: 1
+          look: 3
+          sweep: 600
+
+window
+    Seconds in which events are collected before files are written
+
+look
+    Seconds between two looks at the members of groups, with ``minions: database``
+
+sweep
+    Seconds between two sweeps over all minions; there is one at the start
+"""
+
+import logging
+import time
+
+import saltext.package_states.registry as registries
+import saltext.package_states.store as store
+from saltext.package_states.errors import PackageStateError
+from saltext.package_states.service import Service
+
+import salt.utils.event
+import salt.utils.verify
+
+log = logging.getLogger(__name__)
+
+__virtualname__ = "package_states"
+
+# how often a database that is away is asked for, in seconds
+AGAIN = 10
+TICK = 0.5
+KEYS = ("accept", "accepted", "delete", "deleted", "reject", "rejected")
+
+
+def __virtual__():
+    return __virtualname__
+
+
+class Keeper:
+    """
+    What the engine does; the time in seconds is passed in
+
+    opts
+        The options of the master.
+
+    service
+        See :class:`saltext.package_states.service.Service`.
+
+    window, look, sweep
+        See :mod:`saltext.package_states.engines.package_states`.
+    """
+
+    def __init__(self, opts, service, window=1, look=3, sweep=600):
+        self.opts = opts
+        self.service = service
+        self.window = window
+        self.look = look
+        self.every = sweep
+        self.changed = set()
+        self.since = None
+        self.swept = None
+        self.looked = 0
+        self.wait = 0
+        self.members = None
+        self.known = set()
+
+    def event(self, tag, data, now):
+        """
+        Look at an event of the master's
+
+        :param str tag: its tag
+        :param dict data: what is in it
+        :param float now: the time
+        """
+        minion = None
+        if tag == "salt/key" and data.get("act") in KEYS:
+            minion = data.get("id")
+            self.known.discard(minion)
+        elif tag == "salt/auth" and data.get("act") == "accept":
+            # a minion signs in again and again
+            minion = data.get("id") if data.get("id") not in self.known else None
+        elif tag.startswith("minion/refresh/"):
+            minion = tag[len("minion/refresh/") :]
+        elif tag.startswith("salt/minion/") and tag.endswith("/start"):
+            minion = data.get("id")
+        if isinstance(minion, str) and salt.utils.verify.valid_id(self.opts, minion):
+            self.changed.add(minion)
+            if self.since is None:
+                self.since = now
+
+    def tick(self, now):
+        """
+        Do what is due
+
+        :param float now: the time
+        """
+        if now < self.wait:
+            return
+        try:
+            if self.swept is None or now - self.swept >= self.every:
+                self._tell(self.service.sweep())
+                self.swept = now
+                self.changed.clear()
+                self.since = None
+                self.members = self._members()
+                return
+            if now - self.looked >= self.look:
+                self.looked = now
+                self._look(now)
+            if self.since is not None and now - self.since >= self.window:
+                ids = sorted(self.changed)
+                self._tell(self.service.sweep(ids))
+                self.known.update(ids)
+                # what came meanwhile is there for the next time
+                self.changed.difference_update(ids)
+                self.since = now if self.changed else None
+        except PackageStateError as exc:
+            log.error("The files of package states are not up to date: %s", exc)
+            self.wait = now + AGAIN
+
+    def _members(self):
+        with store.reading(self.opts) as connection:
+            return registries.get(self.opts, connection).members()
+
+    def _look(self, now):
+        """
+        Find the minions whose groups changed in the database
+        """
+        members, before = self._members(), self.members or {}
+        changed = {
+            one for one in {*members, *before} if members.get(one) != before.get(one)
+        }
+        self.members = members
+        if changed:
+            self.changed |= changed
+            if self.since is None:
+                self.since = now - self.window
+
+    @staticmethod
+    def _tell(found):
+        if found["files"] or found["removed"]:
+            log.info(
+                "Files of package states: %s written, %s removed",
+                len(found["files"]),
+                len(found["removed"]),
+            )
+        for old, new in found["renamed"].items():
+            log.info("The minion %s is %s now, and has its package state", old, new)
+        for minion, error in found["errors"].items():
+            log.error("The package states of %s: %s", minion, error)
+
+
+def start(window=1, look=3, sweep=600):
+    """
+    Keep the files up to date until the master ends
+    """
+    keeper = Keeper(__opts__, Service(__opts__), window, look, sweep)
+    with salt.utils.event.get_master_event(
+        __opts__, __opts__["sock_dir"], listen=True
+    ) as bus:
+        looked = 0
+        while True:
+            event = bus.get_event(wait=TICK, full=True, auto_reconnect=True)
+            now = time.monotonic()
+            if event:
+                keeper.event(event["tag"], event["data"], now)
+            if not event or now - looked >= TICK:
+                keeper.tick(now)
+                looked = now

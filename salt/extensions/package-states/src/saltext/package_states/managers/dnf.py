@@ -1,0 +1,208 @@
+"""
+dnf 4: all that is asked of it is one transaction of its shell.
+
+Its plugin versionlock hides versions from the solver, by the list that its configuration
+names; a change is made with another list.
+"""
+
+import contextlib
+import os
+import re
+import tempfile
+
+import saltext.package_states.condition as condition
+import saltext.package_states.version as versions
+from saltext.package_states.decision import INSTALL
+from saltext.package_states.errors import PackageStateError, Unsupported
+from saltext.package_states.item import ABSENT
+from saltext.package_states.managers.lockfile import DnfLocks
+from saltext.package_states.managers.rpm import USUAL, Rpm, _bare, settings
+from saltext.package_states.managers.step import Solution
+
+import salt.utils.files
+
+CONF = "/etc/dnf/plugins/versionlock.conf"
+LOCKS = "/etc/dnf/plugins/versionlock.list"
+FORMAT = r"%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\t%{repoid}"
+# one of these is in what dnf says if it came to a result
+ENDS = ("Transaction Summary", "Nothing to do")
+_PROBLEM = re.compile(
+    r"^(?: Problem.*|Error: (?!Operation aborted).*|No match for argument.*"
+    r"|All matches were filtered.*|  - .*)$",
+    re.MULTILINE,
+)
+_HEAD = re.compile(r"^([A-Z][a-z][\w ]*):$")
+_GONE = ("Removing", "Removing dependent packages", "Removing unused dependencies")
+_NOT_CHANGED = ("Skipping", "Transaction", "Reinstalling")
+
+
+class Dnf(Rpm):
+    """
+    dnf
+    """
+
+    name = versions.DNF
+
+    def file(self):
+        """
+        Return the file of locks
+        """
+        return DnfLocks(settings(CONF, "locklist", LOCKS))
+
+    def check(self):
+        """
+        Check that dnf has its plugin versionlock
+
+        :raises Unsupported: if not
+        """
+        if self.context.get("package_state.versionlock"):
+            return
+        answer = self.ask("dnf", "-q", "versionlock", "list")
+        if answer["retcode"]:
+            said = (answer["stderr"] or answer["stdout"]).strip().splitlines() or [""]
+            if "No such command" in f"{answer['stdout']}{answer['stderr']}":
+                raise Unsupported(
+                    "dnf can't lock versions here; install the package"
+                    " python3-dnf-plugin-versionlock, then apply the state again."
+                )
+            raise PackageStateError(
+                f"dnf can't list its locks: {said[0][-300:]}; mend that on the minion, then"
+                " apply the state again."
+            )
+        self.context["package_state.versionlock"] = True
+
+    def _repositories(self, names):
+        """
+        Return what the repositories have, see :meth:`Rpm._repositories`
+        """
+        out = self.run("dnf", "-q", "repoquery", "--qf", FORMAT, "--", *names)
+        priorities, found = self._priorities(), {}
+        for line in out.splitlines():
+            fields = line.split("\t")
+            if len(fields) != 4:
+                continue
+            name, version, arch, repository = fields
+            version = _bare(version)
+            there = found.setdefault(self._name(name, arch), {})
+            rank = priorities.get(repository, USUAL)
+            there[version] = min(rank, there.get(version, rank))
+        return found
+
+    def _idents(self, item, decision):
+        alias = self.alias(item.key)
+        if item.wanted not in ABSENT:
+            epoch, colon, rest = decision.version.rpartition(":")
+            # as versionlock writes it
+            return [f"{item.name}-{epoch if colon else '0'}:{rest}.*"]
+        if not item.condition:
+            return [f"!{alias}"]
+        found = [
+            version
+            for version in self.facts(item.key).available
+            if condition.meets(self.name, version, item.condition)
+        ]
+        if len(item.condition) == 1 and item.condition[0][0] == "=":
+            version = item.condition[0][1]
+            if not found and not condition.is_glob(version):
+                found.append(version)
+        return [f"!{item.name}-{version}" for version in found]
+
+    @contextlib.contextmanager
+    def _shell(self, steps, items):
+        """
+        Yield the words of a command that does steps
+        """
+        lines = []
+        for step in steps:
+            alias = self.alias(step.key)
+            name, dot, arch = (
+                alias.rpartition(".") if ":" in step.key else (alias, "", "")
+            )
+            name = name or alias
+            end = f".{arch}" if dot and alias != step.key.partition(":")[0] else ""
+            if step.action == INSTALL:
+                lines.append(f"install {name}-{step.version}{end}")
+            elif step.versions:
+                lines.extend(
+                    f"remove {name}-{version}{end}" for version in step.versions
+                )
+            else:
+                lines.append(f"remove {name}{end}")
+        idents = self._during(steps, items)
+        with self.file().instead(
+            CONF, self._others(), idents
+        ) as options, tempfile.TemporaryDirectory(
+            prefix="salt-package-states-"
+        ) as mine:
+            script = os.path.join(mine, "transaction")
+            with salt.utils.files.fopen(script, "w") as handle:
+                handle.write("\n".join([*lines, "run", ""]))
+            yield (*options, "--setopt=strict=1", "shell", script)
+
+    def solve(self, steps, items):
+        """
+        Return what dnf makes of a transaction, see :meth:`Manager.solve
+        <saltext.package_states.managers.base.Manager.solve>`
+        """
+        with self._shell(steps, items) as words:
+            answer = self.ask("dnf", "--assumeno", *words)
+        said = f"{answer['stdout']}\n{answer['stderr']}"
+        problem = _problem(said)
+        if not problem and not any(end in said for end in ENDS):
+            problem = (answer["stderr"] or answer["stdout"]).strip()[-300:]
+            problem = (
+                f"dnf does not say what it would do: {problem}; mend that on the minion, see"
+                " 'dnf makecache', then apply the state again."
+            )
+        if problem:
+            return Solution(problem=problem)
+        own = {step.key for step in steps}
+        removed, changed = set(), set()
+        for head, name, arch in _table(answer["stdout"]):
+            key = self._name(name, arch)
+            if head in _GONE:
+                removed.add(key)
+            elif not head.startswith(_NOT_CHANGED) and key not in own:
+                changed.add(key)
+        # an upgrade is no removal
+        return Solution(tuple(sorted(removed)), tuple(sorted(changed)), "")
+
+    def commit(self, steps, items):
+        """
+        Change packages, see :meth:`Manager.commit
+        <saltext.package_states.managers.base.Manager.commit>`
+        """
+        with self._shell(steps, items) as words:
+            answer = self.act("dnf", "--assumeyes", *words)
+        said = f"{answer['stdout']}\n{answer['stderr']}"
+        return _problem(said) or answer["stderr"].strip()[-600:]
+
+
+def _problem(said):
+    """
+    Return why dnf can't do what it was asked, or an empty string
+    """
+    found = dict.fromkeys(line.strip() for line in _PROBLEM.findall(said))
+    return " ".join(found)[:600]
+
+
+def _table(out):
+    """
+    Yield the rows of dnf's table of a transaction: head, name and architecture
+
+    A name that is too long for its column has the rest of its row on the next line.
+    """
+    head, name = "", ""
+    for line in out.splitlines():
+        match = _HEAD.match(line)
+        if match or line.startswith("Transaction Summary"):
+            head, name = (match.group(1), "") if match else ("", "")
+        elif head and line.startswith(" "):
+            words = line.split()
+            if name:
+                yield head, name, words[0]
+                name = ""
+            elif len(words) == 1:
+                name = words[0]
+            elif len(words) > 3 and not line.startswith("   "):
+                yield head, words[0], words[1]

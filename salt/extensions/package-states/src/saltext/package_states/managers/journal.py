@@ -1,0 +1,85 @@
+"""
+Notes of a run that is under way, so that the next one knows when it was killed.
+
+They are written before the first package is changed and go when the locks are set.
+Whoever finds them tidies up what the package manager was torn out of, and then does
+the rest of what is wanted: what is done is not done again.
+"""
+
+import json
+import os
+
+import salt.utils.atomicfile
+import salt.utils.files
+
+FOLDER = "/var/lib/salt"
+NAME = "package_states.run.json"
+
+
+def path():
+    """
+    Return where the notes are
+    """
+    return os.path.join(FOLDER, NAME)
+
+
+def begin(notes):
+    """
+    Write down that a run begins to change packages
+
+    :param dict notes: what the next run should know of it
+    """
+    write(path(), notes)
+
+
+def unfinished():
+    """
+    Return the notes of a run that did not end, or None
+    """
+    try:
+        with salt.utils.files.fopen(path()) as handle:
+            found = json.load(handle)
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        # cut off: it began, and no more is known
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def end():
+    """
+    Forget the run, which came to its end
+    """
+    try:
+        os.unlink(path())
+    except FileNotFoundError:
+        pass
+
+
+def write(place, data):
+    """
+    Write a JSON file that is whole or not there, also after a power cut
+
+    :param str place: its path
+    :param data: what it should hold
+    """
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    replace(place, json.dumps(data, sort_keys=True, indent=1) + "\n")
+
+
+def replace(place, text, mode=0o644):
+    """
+    Put a text into the place of a file, in one step
+
+    :param str place: the path of the file
+    :param str text: what it should hold
+    :param int mode: its permissions
+    """
+    beside = f"{place}.new"
+    with salt.utils.files.fopen(beside, "w") as handle:
+        handle.write(text)
+        handle.flush()
+        os.fsync(handle.fileno())
+    os.chmod(beside, mode)
+    salt.utils.atomicfile.atomic_rename(beside, place)

@@ -1,0 +1,155 @@
+"""
+The preferences file of apt in which Salt's pins are.
+
+It is the record of the locks as well: what Salt holds is marked there, and which state
+asked for a pin if that was applied by itself.
+"""
+
+import contextlib
+import os
+import re
+import tempfile
+from typing import NamedTuple
+
+import saltext.package_states.managers.journal as journal
+
+import salt.utils.files
+
+HELD = "held by Salt"
+ANY = ":any"
+_STANZA = re.compile(
+    r"Explanation: package state, (\w+)(, held by Salt)?(?:, of (\S+))?\n"
+    r"Package: (\S+)\nPin: version (\S+)\nPin-Priority: (-?\d+)\n"
+)
+
+
+class Pin(NamedTuple):
+    """
+    One pin
+
+    key
+        ``name`` or ``name:architecture``; of a package that is away in any
+        architecture, the name.
+
+    version
+        The version that is wanted or not, with wildcards.
+
+    priority
+        Above 1000, this version and no other; below 0, not this version.
+
+    wanted
+        What is wanted of the package.
+
+    held
+        Whether Salt has put the package on hold too.
+
+    scope
+        The state for which it was set, if that was applied by itself.
+    """
+
+    key: str
+    version: str
+    priority: int
+    wanted: str
+    held: bool = False
+    scope: str = ""
+
+    @property
+    def text(self):
+        """
+        The pin as apt reads it
+        """
+        held = f", {HELD}" if self.held else ""
+        scope = f", of {self.scope}" if self.scope else ""
+        # without an architecture, apt means its own
+        everywhere = ANY if self.priority < 0 and ":" not in self.key else ""
+        return (
+            f"Explanation: package state, {self.wanted}{held}{scope}\n"
+            f"Package: {self.key}{everywhere}\n"
+            f"Pin: version {self.version}\nPin-Priority: {self.priority}\n"
+        )
+
+
+def read(path):
+    """
+    Return the pins of a preferences file, a list; none if there is no file
+
+    :param str path: that of the file
+    """
+    try:
+        with salt.utils.files.fopen(path) as handle:
+            text = handle.read()
+    except FileNotFoundError:
+        return []
+    return [
+        Pin(
+            key[: -len(ANY)] if key.endswith(ANY) else key,
+            version,
+            int(priority),
+            wanted,
+            bool(held),
+            scope or "",
+        )
+        for wanted, held, scope, key, version, priority in _STANZA.findall(text)
+    ]
+
+
+def text(pins):
+    """
+    Return the text of a preferences file
+
+    The first pin that suits a version counts, so those of one architecture come first.
+
+    :param pins: an iterable of :class:`Pin`
+    """
+    ordered = sorted(pins, key=lambda pin: ":" not in pin.key)
+    return "\n".join(pin.text for pin in ordered)
+
+
+def write(path, pins):
+    """
+    Replace a preferences file, or remove it if there are no pins
+
+    :param str path: that of the file
+    :param pins: an iterable of :class:`Pin`
+    """
+    if pins:
+        # apt reads no file of this directory with the ending of the new one
+        journal.replace(path, text(pins))
+    elif os.path.exists(path):
+        os.unlink(path)
+
+
+@contextlib.contextmanager
+def instead(path, pins):
+    """
+    Yield options that let apt read other pins in the place of Salt's own
+
+    :param str path: that of the preferences file
+    :param pins: an iterable of :class:`Pin`
+    """
+    folder, own = os.path.split(path)
+    with tempfile.TemporaryDirectory(prefix="salt-package-states-") as others:
+        # apt reads them as a user of its own
+        os.chmod(others, 0o755)
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name != own:
+                os.symlink(os.path.join(folder, name), os.path.join(others, name))
+        if pins:
+            with salt.utils.files.fopen(os.path.join(others, own), "w") as handle:
+                handle.write(text(pins))
+            os.chmod(os.path.join(others, own), 0o644)
+        yield ("-o", f"Dir::Etc::PreferencesParts={others}/")
+
+
+def shown(pins):
+    """
+    Return pins as text for people, by package
+
+    :param pins: an iterable of :class:`Pin`
+    """
+    found = {}
+    for pin in pins:
+        what = f"not {pin.version}" if pin.priority < 0 else f"only {pin.version}"
+        found[pin.key] = f"{found[pin.key]}, {what}" if pin.key in found else what
+    return found

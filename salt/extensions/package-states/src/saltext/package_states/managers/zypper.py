@@ -1,0 +1,219 @@
+"""
+zypper: one call for all packages, with the locks as they should be afterwards.
+
+It removes a package together with what depends on it only if that is named, so the
+dependants are asked for first. What goes wrong it says in its XML.
+"""
+
+import html
+import re
+
+import saltext.package_states.condition as condition
+import saltext.package_states.version as versions
+from saltext.package_states.decision import INSTALL
+from saltext.package_states.item import ABSENT
+from saltext.package_states.managers.lockfile import ZyppLocks
+from saltext.package_states.managers.rpm import USUAL, Rpm, settings
+from saltext.package_states.managers.step import Solution
+
+CONF = "/etc/zypp/zypp.conf"
+LOCKS = "/etc/zypp/locks"
+# what it calls the repository of what is in none
+SYSTEM = ("(System Packages)", "@System")
+# seconds that it waits for another zypper
+WAIT = "60"
+# it found nothing: the answer of a search
+EMPTY = 104
+_SOLVABLE = re.compile(r"<solvable ([^>]*?)/?>")
+_FIELD = re.compile(r'([\w-]+)="([^"]*)"')
+_TOLD = re.compile(
+    r'<message type="error">(.*?)</message>|<description>(Problem.*?)</description>'
+    r'|<message type="info">(Problem:.*?)</message>',
+    re.DOTALL,
+)
+_PARTS = ("to-install", "to-upgrade", "to-downgrade", "to-reinstall", "to-change-arch")
+
+
+class Zypper(Rpm):
+    """
+    zypper
+    """
+
+    name = versions.ZYPPER
+
+    def __init__(self, salt, opts, context):
+        super().__init__(salt, opts, context)
+        # what has to be removed with a transaction, by its keys
+        self._along = {}
+
+    def file(self):
+        """
+        Return the file of locks
+        """
+        return ZyppLocks(settings(CONF, "locksfile.path", LOCKS))
+
+    def _repositories(self, names):
+        """
+        Return what the repositories have, see :meth:`Rpm._repositories`
+
+        zypper also names what is installed and in no repository.
+        """
+        words = ["--match-exact", *names] if names else []
+        answer = self._zypper("search", "--details", "--type", "package", *words)
+        priorities, found = self._priorities(), {}
+        for fields in _solvables(answer["stdout"]):
+            if fields.get("repository", "") in SYSTEM or "edition" not in fields:
+                continue
+            key = self._name(fields["name"], fields.get("arch", ""))
+            rank = priorities.get(fields.get("repository"), USUAL)
+            there = found.setdefault(key, {})
+            there[fields["edition"]] = min(rank, there.get(fields["edition"], rank))
+        return found
+
+    def _zypper(self, *command, env=None, act=False):
+        words = ("zypper", "--non-interactive", "--xmlout", "--no-refresh", *command)
+        env = {"ZYPP_LOCK_TIMEOUT": WAIT, **(env or {})}
+        do = self.act if act else self.ask
+        answer = do(*words, env=env)
+        if "Failed to cache rpm database" in answer["stdout"]:
+            # it read the database while that was written
+            answer = do(*words, env=env)
+        return answer
+
+    def _idents(self, item, decision):
+        name = item.name
+        if item.wanted not in ABSENT or not item.condition:
+            return [name]
+        if len(item.condition) == 1:
+            ((operator, version),) = item.condition
+            if operator != "!=" and not condition.is_glob(version):
+                return [f"{name}{operator}{version}"]
+        return [
+            f"{name}={version}"
+            for version in self.facts(item.key).available
+            if condition.meets(self.name, version, item.condition)
+        ]
+
+    def _words(self, steps, more=()):
+        """
+        Return what is asked of zypper, a list
+        """
+        words = []
+        for step in steps:
+            alias = self.alias(step.key)
+            if step.action == INSTALL:
+                words.append(f"{alias}={step.version}")
+            elif step.versions:
+                words.extend(f"!{alias}={version}" for version in step.versions)
+            else:
+                words.append(f"!{alias}")
+        named = {step.key for step in steps}
+        return words + [f"!{self.alias(key)}" for key in more if key not in named]
+
+    def _install(self, steps, items, dry, more=()):
+        """
+        Ask zypper to change packages, or what it would do
+        """
+        idents = self._during(steps, items)
+        with self.file().instead(CONF, self._others(), idents) as env:
+            options = ["--dry-run"] if dry else []
+            return self._zypper(
+                "install", "--name", "--oldpackage", "--auto-agree-with-licenses",
+                *options, "--", *self._words(steps, more), env=env, act=not dry,
+            )  # fmt: skip
+
+    def _dependants(self, steps, items):
+        """
+        Return what goes along with removals if nothing else is done, keys
+        """
+        gone = [step for step in steps if step.action != INSTALL]
+        if not gone:
+            return []
+        words = [word.lstrip("!") for word in self._words(gone)]
+        idents = self._during(steps, items)
+        with self.file().instead(CONF, self._others(), idents) as env:
+            answer = self._zypper("remove", "--name", "--dry-run", *words, env=env)
+        coming = {step.key for step in steps if step.action == INSTALL}
+        return [key for key in self._parts(answer, "to-remove") if key not in coming]
+
+    def _parts(self, answer, *names):
+        """
+        Return the keys that are named in parts of an answer
+        """
+        found = set()
+        for name in names:
+            for part in re.findall(
+                f"<{name}>.*?</{name}>", answer["stdout"], re.DOTALL
+            ):
+                for fields in _solvables(part):
+                    if fields.get("type") == "package":
+                        found.add(self._name(fields["name"], fields.get("arch", "")))
+        return sorted(found)
+
+    def _solved(self, steps, items):
+        """
+        Return the answer to a dry run, and what has to be removed as well
+        """
+        answer = self._install(steps, items, True)
+        if not _problem(answer):
+            return answer, ()
+        more = self._dependants(steps, items)
+        if set(more) <= {step.key for step in steps}:
+            return answer, ()
+        again = self._install(steps, items, True, more)
+        return (answer, ()) if _problem(again) else (again, tuple(more))
+
+    def solve(self, steps, items):
+        """
+        Return what zypper makes of a transaction, see :meth:`Manager.solve
+        <saltext.package_states.managers.base.Manager.solve>`
+        """
+        answer, more = self._solved(steps, items)
+        self._along[frozenset(step.key for step in steps)] = more
+        problem = _problem(answer)
+        if problem:
+            return Solution(problem=problem)
+        own = {step.key for step in steps}
+        changed = [key for key in self._parts(answer, *_PARTS) if key not in own]
+        return Solution(tuple(self._parts(answer, "to-remove")), tuple(changed), "")
+
+    def commit(self, steps, items):
+        """
+        Change packages, see :meth:`Manager.commit
+        <saltext.package_states.managers.base.Manager.commit>`
+        """
+        key = frozenset(step.key for step in steps)
+        if key not in self._along:
+            self._along[key] = self._solved(steps, items)[1]
+        more = self._along[key]
+        return _problem(self._install(steps, items, False, more))
+
+
+def _solvables(text):
+    """
+    Yield the fields of each package of an answer, dictionaries
+    """
+    for match in _SOLVABLE.finditer(text):
+        yield {
+            name: html.unescape(value) for name, value in _FIELD.findall(match.group(1))
+        }
+
+
+def _problem(answer):
+    """
+    Return why zypper did not do what it was asked, or an empty string
+    """
+    if answer["retcode"] in (0, 100, 101, 102, 103, 106):
+        told = [one for one in _TOLD.findall(answer["stdout"]) if one[1]]
+        if not told:
+            return ""
+    told = ["".join(one).strip() for one in _TOLD.findall(answer["stdout"])]
+    # the first is only how many problems there are, or the same without the ways out
+    texts = list(
+        dict.fromkeys(
+            html.unescape(one) for one in told if "\n" in one or len(told) == 1
+        )
+    )
+    texts = texts or list(dict.fromkeys(html.unescape(one) for one in told))
+    said = " ".join(" ".join(texts).split()) or answer["stderr"].strip()
+    return said[:600] or f"zypper ended with {answer['retcode']}"

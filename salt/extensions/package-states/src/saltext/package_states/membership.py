@@ -1,0 +1,79 @@
+"""
+Who joined, who left, and who has another id: what of that is written down.
+
+A minion that was renamed has another id and the same public key, or the same system in
+the database that minions come from. Its own state and what else was its under the old
+id, which no minion has any more, is its under the new one.
+"""
+
+from typing import NamedTuple
+
+import saltext.package_states.roster as roster
+
+# who notices it, in the history
+AUTHOR = "package_states"
+
+
+class Movement(NamedTuple):
+    """
+    What has changed since somebody looked
+
+    joined, gone
+        The ids of minions, sorted lists.
+
+    renamed
+        The new ids of minions by the old ones.
+
+    adopted
+        The names of states that are the own ones of minions now.
+    """
+
+    joined: list
+    gone: list
+    renamed: dict
+    adopted: list
+
+
+def notice(connection, registry, ids=None):
+    """
+    Write down what has changed, and return it, a :class:`Movement`
+
+    :param connection: see :func:`saltext.package_states.store.writing`
+    :param Registry registry: who there is, see :mod:`saltext.package_states.registry`
+    :param ids: the ids of minions that may have come or gone, None for all
+    """
+    known = roster.known_minions(connection)
+    there = set(registry.minions(ids))
+    asked = known.keys() if ids is None else known.keys() & set(ids)
+    joined = {one for one in there if one not in known or known[one][1]}
+    gone = {one for one in asked if one not in there and not known[one][1]}
+    if ids is None and not there:
+        # rather a registry that is out of order than a fleet that has vanished
+        gone = set()
+    identities = registry.identities(sorted(joined))
+    roster.know(connection, identities, sorted(gone))
+    lost = {one for one, (_, away) in known.items() if away and one not in there} | gone
+    renamed = _renamed(connection, registry, known, identities, lost)
+    strangers = roster.strangers(connection)
+    adopted = roster.adopt(connection, registry.minions(strangers)) if strangers else []
+    return Movement(sorted(joined), sorted(gone), renamed, sorted(adopted))
+
+
+def _renamed(connection, registry, known, identities, lost):
+    """
+    Give to those that are there what was theirs under ids that are gone
+    """
+    now = {one: identity for one, (identity, away) in known.items() if not away}
+    now.update(identities)
+    by_identity = {}
+    for one, identity in now.items():
+        if identity and one not in lost:
+            by_identity.setdefault(identity, []).append(one)
+    renamed = {}
+    for old in sorted(lost):
+        heirs = by_identity.get(known[old][0], []) if old in known else []
+        # more than one is a copied key, and nobody knows whose it is
+        heirs = registry.minions(heirs) if heirs else []
+        if len(heirs) == 1 and roster.rename(connection, old, heirs[0], AUTHOR):
+            renamed[old] = heirs[0]
+    return renamed

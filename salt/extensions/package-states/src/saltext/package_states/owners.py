@@ -1,0 +1,95 @@
+"""
+Who has a package, and who wants it.
+"""
+
+import saltext.package_states.difference as difference
+import saltext.package_states.resolver as resolver
+import saltext.package_states.store as store
+from saltext.package_states.errors import InvalidInput
+from saltext.package_states.fleet import Fleet
+
+MOST = 10000
+
+
+def page(opts, key, number=1, size=100):
+    """
+    Return the minions that have a package or of which it is wanted, as plain data
+
+    :param dict opts: the options of the master
+    :param str key: ``name`` or ``name:architecture``
+    :param int number: that of the page, from 1 on
+    :param int size: how many minions a page has
+    :raises InvalidInput: if the page or its size is none
+    """
+    for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not 0 < value <= most
+        ):
+            raise InvalidInput(f"The {kind} must be a whole number from 1 to {most}.")
+    with store.reading(opts) as connection:
+        fleet = Fleet(opts, connection)
+        there = _there(connection, key)
+        wanted = _wanted(connection, fleet, key)
+        known = set(fleet.registry.minions())
+    rows = [
+        {"minion": one, "installed": there.get(one, ""), **wanted.get(one, {})}
+        for one in sorted({*there, *wanted} & known)
+    ]
+    begin = (number - 1) * size
+    return {
+        "counts": {
+            "minions": len(rows),
+            "have it": sum(bool(row["installed"]) for row in rows),
+            "want it": sum("wanted" in row for row in rows),
+        },
+        "page": number,
+        "pages": max(1, -(-len(rows) // size)),
+        "minions": rows[begin : begin + size],
+    }
+
+
+def _there(connection, key):
+    """
+    Return the versions that minions have, as text by id
+    """
+    rows = store.ask(
+        connection,
+        "SELECT minion_id, packages -> %s -> 'versions' FROM package_states.package_list"
+        " WHERE jsonb_exists(packages, %s)",
+        key,
+        key,
+    )
+    return {minion: ", ".join(found) for minion, found in rows if found}
+
+
+def _wanted(connection, fleet, key):
+    """
+    Return what is wanted of a package, and by which state, by the id of the minion
+    """
+    states = {state.id: state for state in store.states(connection)}
+    newest = store.newest(connection, states)
+    named = {
+        one: revision._replace(
+            items=tuple(item for item in revision.items if item.key == key)
+        )
+        for one, revision in newest.items()
+    }
+    named = {one: revision for one, revision in named.items() if revision.items}
+    minions = {}
+    for one in named:
+        minions.update(fleet.affected(states[one]))
+    found = {}
+    # every other state says nothing of it, so it need not be read
+    empty = dict.fromkeys(newest, store.EMPTY)
+    for minion, sources in fleet.sources(minions, {**empty, **named}).items():
+        verdicts = resolver.resolve(sources, conflicts=(conflicts := {}))
+        for verdict in verdicts:
+            found[minion] = {
+                "wanted": difference.show(verdict.item),
+                "source": verdict.source.label,
+            }
+        for error in conflicts.values():
+            found[minion] = {"wanted": "conflict", "source": str(error)}
+    return found

@@ -1,0 +1,151 @@
+"""
+The status of a fleet, counted and in pages.
+
+Whether a minion is as it should be is worked out when it sends its packages and when
+somebody asks after a change of what is wanted, and kept until then: a page of ten
+thousand minions reads nothing but that.
+"""
+
+import saltext.package_states.standing as standing
+import saltext.package_states.status as status
+import saltext.package_states.store as store
+from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.fleet import Fleet
+from saltext.package_states.refresh import packages
+from saltext.package_states.resolver import GROUP
+
+CONSISTENT = "consistent"
+DRIFTING = "drifting"
+#: what is wanted has changed since the minion was heard, and is not compared yet
+PENDING = "pending"
+#: it was heard, but not for long
+SILENT = "silent"
+NEVER = "never heard"
+VERDICTS = (CONSISTENT, DRIFTING, PENDING, SILENT, NEVER)
+# seconds after which a minion is silent, without the option ``silent_after``
+WEEK = 7 * 86400
+# the most minions that are compared while somebody waits
+AT_ONCE = 200
+MOST = 10000
+
+
+def work_out(connection, fleet, ids):
+    """
+    Compare minions with what is wanted, and keep the result
+
+    :param connection: see :func:`saltext.package_states.store.reading`
+    :param Fleet fleet: the minions
+    :param ids: the ids of minions that sent their packages
+    """
+    minions = fleet.minions(sorted(ids))
+    sources, found = fleet.sources(minions), []
+    for name, minion in minions.items():
+        verdicts, trouble = fleet.possible(minion, sources[name])
+        rows = status.rows(verdicts, minion.platform, packages(connection, minion))
+        drifted = sum(not row.consistent for row in rows)
+        error = " ".join(map(str, trouble.values()))[:2000]
+        found.append((name, len(rows) + len(trouble), drifted + len(trouble), error))
+    standing.keep(connection, found)
+
+
+def page(opts, group=None, only=None, number=1, size=100):
+    """
+    Return how many minions there are of each verdict, and a page of them, as plain data
+
+    :param dict opts: the options of the master
+    :param str group: the name or id of a group, None for all minions
+    :param str only: one of :data:`VERDICTS`, None for all
+    :param int number: that of the page, from 1 on
+    :param int size: how many minions a page has
+    :raises InvalidInput: if one of these is none
+    """
+    for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not 0 < value <= most
+        ):
+            raise InvalidInput(f"The {kind} must be a whole number from 1 to {most}.")
+    if only is not None and only not in VERDICTS:
+        raise InvalidInput(
+            f"There is no verdict {only!r}; use one of {', '.join(VERDICTS)}."
+        )
+    silent = (opts.get("package_states") or {}).get("silent_after", WEEK)
+    with store.reading(opts) as connection:
+        fleet = Fleet(opts, connection)
+        ids = _members(fleet, group)
+        stale = standing.stale(connection, ids, AT_ONCE)
+        if stale:
+            work_out(connection, fleet, stale)
+        rows = [_row(row, silent) for row in standing.statuses(connection, ids)]
+    counts = dict.fromkeys(VERDICTS, 0)
+    for row in rows:
+        counts[row["verdict"]] += 1
+    chosen = [row for row in rows if only in (None, row["verdict"])]
+    begin = (number - 1) * size
+    return {
+        "counts": {"minions": len(rows), **counts},
+        "page": number,
+        "pages": max(1, -(-len(chosen) // size)),
+        "minions": chosen[begin : begin + size],
+    }
+
+
+def _members(fleet, group):
+    """
+    Return the ids of the minions of a group, or of all
+    """
+    ids = fleet.registry.minions()
+    if group is None:
+        return ids
+    found = fleet.registry.found(GROUP, str(group))
+    if len(found) != 1:
+        raise NotThere(
+            f"There {'is more than one' if found else 'is no'} group {group!r};"
+            f" {fleet.registry.hint(GROUP)}."
+        )
+    return [one for one in ids if fleet.registry.belongs(one, GROUP, found[0])]
+
+
+def _row(row, silent):
+    minion, refreshed, age, managed, drifted, error = row
+    if refreshed is None:
+        return {"minion": minion, "verdict": NEVER}
+    if age > silent:
+        verdict = SILENT
+    elif drifted is None:
+        verdict = PENDING
+    else:
+        verdict = DRIFTING if drifted else CONSISTENT
+    found = {"minion": minion, "verdict": verdict, "refreshed": refreshed}
+    if drifted is not None:
+        found.update(managed=managed, drifted=drifted)
+    if error:
+        found["error"] = error
+    return found
+
+
+def table(found):
+    """
+    Return a page as a table for people
+
+    :param dict found: what :func:`page` returned
+    """
+    counts = dict(found["counts"])
+    total = counts.pop("minions")
+    head = f"{total} minions: " + ", ".join(f"{n} {what}" for what, n in counts.items())
+    if not found["minions"]:
+        return f"{head}."
+    lines = [("Minion", "Verdict", "Drifted", "Heard")]
+    for row in found["minions"]:
+        drifted = f"{row['drifted']} of {row['managed']}" if "drifted" in row else "-"
+        lines.append(
+            (row["minion"], row["verdict"], drifted, row.get("refreshed", "-")[:19])
+        )
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    body = "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        for line in lines
+    )
+    end = f"Page {found['page']} of {found['pages']}."
+    return f"{head}.\n\n{body}\n\n{end}"

@@ -1,0 +1,79 @@
+"""
+Whether minions are as they should be, in the database.
+
+It is worked out when a minion sends its packages or when somebody asks, and kept until
+something else is wanted.
+"""
+
+import saltext.package_states.store as store
+
+
+def keep(connection, rows):
+    """
+    Keep what came out of a comparison of minions with what is wanted
+
+    :param rows: tuples of the id of a minion, how many packages are managed, how many of
+        them are not as they should be, and what can't be decided
+    """
+    if rows:
+        store.ask(
+            connection,
+            "INSERT INTO package_states.minion_status (minion_id, managed, drifted, error)"
+            " SELECT * FROM unnest(%s::text[], %s::int[], %s::int[], %s::text[])"
+            " ON CONFLICT (minion_id) DO UPDATE SET managed = EXCLUDED.managed,"
+            " drifted = EXCLUDED.drifted, error = EXCLUDED.error, checked = now()"
+            " RETURNING minion_id",
+            *(list(column) for column in zip(*rows)),
+        )
+
+
+def drop(connection, ids):
+    """
+    Forget whether minions are as they should be, as something else is wanted of them
+
+    :param ids: the ids of minions
+    """
+    store.ask(
+        connection,
+        "DELETE FROM package_states.minion_status WHERE minion_id = ANY(%s)"
+        " RETURNING minion_id",
+        list(ids),
+    )
+
+
+def stale(connection, ids, most):
+    """
+    Return the ids of minions that sent their packages and are to be compared, a list
+
+    :param ids: the ids of minions, None for all
+    :param int most: how many
+    """
+    rows = store.ask(
+        connection,
+        "SELECT l.minion_id FROM package_states.package_list AS l"
+        " LEFT JOIN package_states.minion_status AS s USING (minion_id)"
+        " WHERE s.minion_id IS NULL AND (%s OR l.minion_id = ANY(%s))"
+        " ORDER BY l.minion_id LIMIT %s",
+        ids is None,
+        list(ids or ()),
+        most,
+    )
+    return [row[0] for row in rows]
+
+
+def statuses(connection, ids):
+    """
+    Return what is known of minions: rows of id, time and seconds since it was heard, how
+    many packages are managed, how many are not right, and what can't be decided
+
+    :param ids: the ids of minions, in the order of the rows
+    """
+    return store.ask(
+        connection,
+        "SELECT i.minion_id, l.refreshed::text, EXTRACT(epoch FROM now() - l.refreshed)::float,"
+        " s.managed, s.drifted, s.error"
+        " FROM unnest(%s::text[]) WITH ORDINALITY AS i (minion_id, number)"
+        " LEFT JOIN package_states.package_list AS l USING (minion_id)"
+        " LEFT JOIN package_states.minion_status AS s USING (minion_id) ORDER BY i.number",
+        list(ids),
+    )

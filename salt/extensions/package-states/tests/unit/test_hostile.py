@@ -1,0 +1,143 @@
+"""
+Thousands of hostile names, versions, groups and files: refused, or without any effect
+"""
+
+import itertools
+import json
+
+import pytest
+import saltext.package_states.condition as condition
+import saltext.package_states.item as items
+import saltext.package_states.managers.lockfile as lockfile
+import saltext.package_states.managers.pins as pins
+import saltext.package_states.names as names
+import saltext.package_states.resolver as resolver
+import saltext.package_states.sls as sls
+import saltext.package_states.transfer as transfer
+from saltext.package_states.errors import InvalidInput
+
+import salt.utils.yaml
+
+PARTS = (
+    "{{ 1 }}", "{% raw %}", "{# x #}", "${x}", "$(id)", "`id`", "; rm -rf /", "| sh",
+    "&& x", "> /etc/passwd", "\n- x", "\r", "\t", "\0", "\x1b[2J", "'", '"', "\\", "#",
+    ": ", "!!python/object:x", "*x", "&x", "@x", "%x", "--help", "-x", "../x", "/x",
+    "~/x", "x y", "", " ", "é", "\u202e", "\ufeff", "＝", "a" * 200, "!x", "!!x", "x=1",
+    "x>1", "x<1", "x,y", "[x]", "?", "x:any", "x:", ":x", "null", "1e3", "0x10", "\u2028",
+    "run\nremove x", "solvable_name: y", "Pin-Priority: 1",
+)  # fmt: skip
+PATTERNS = ("{}", "foo{}", "{}foo", "foo{}bar", "1.0{}", "1:{}", "1.0-{}")
+HOSTILE = sorted(
+    {
+        pattern.format(one + two)
+        for pattern in PATTERNS
+        for one, two in itertools.product(PARTS, ("", "1", "}}"))
+    }
+    | {one + two for one, two in itertools.product(PARTS, PARTS)}
+)
+# what none of them may bring into a line of a file, a script or a command
+MARKS = set("{}$`;|&\n\r\t\0\x1b'\"\\#()[] %,")
+
+
+def test_how_many_there_are():
+    assert len(HOSTILE) >= 2500
+
+
+def _accepted(make):
+    found = []
+    for text in HOSTILE:
+        try:
+            found.append((text, make(text)))
+        except InvalidInput as exc:
+            assert "\n" not in str(exc) and len(str(exc)) < 500
+    return found
+
+
+def test_names_of_packages_and_states():
+    for text, entry in _accepted(lambda one: items.make(one, "latest")):
+        assert entry.key == text
+        assert not set(text) & (MARKS | set("/=<>*?!"))
+        assert text.isascii() and text[0].isalnum()
+    for text, _ in _accepted(names.state):
+        assert not set(text) & (MARKS | set("/:=<>*?!")) and not text.startswith(".")
+
+
+def test_versions_do_nothing_in_any_file():
+    """
+    What is accepted is the same in the SLS, in the pins, in the locks and in a command
+    """
+    found = _accepted(lambda one: items.make("foo", "installed", f"={one}"))
+    assert found
+    for _, entry in found:
+        for _, version in entry.condition:
+            assert not set(version) & MARKS
+            assert version[0].isalnum() or version[0] in "*?"
+            text = pins.text([pins.Pin("foo", version, 1001, "installed")])
+            assert len(text.splitlines()) == 4
+            for file in (lockfile.ZyppLocks("x"), lockfile.DnfLocks("x")):
+                joined = {lockfile.ZyppLocks: f"foo={version}"}
+                ident = joined.get(type(file), f"!foo-{version}")
+                (back,) = file.parse(file.text([], [ident]))
+                assert back.id == ident
+
+
+def test_what_is_wanted():
+    for wanted in HOSTILE:
+        with pytest.raises(InvalidInput):
+            items.make("foo", wanted)
+
+
+def test_groups_and_trouble_are_text_in_the_file():
+    entry = items.make("foo", "latest")
+    for start in range(0, len(HOSTILE), 25):
+        some = HOSTILE[start : start + 25]
+        sources = [
+            resolver.Source("web", 1, resolver.GROUP, text, 0, (entry,))
+            for text in some
+        ]
+        for source, text in zip(sources, some):
+            verdicts = [resolver.Verdict(entry, source, ())]
+            out = sls.render("web", "apt", [source], verdicts, trouble={"foo": text})
+            assert not set("{}%") & set(out)
+            data = salt.utils.yaml.safe_load(out)
+            assert set(data) == {"package_states locks", "package_states foo"}
+            state, (name, origin) = next(iter(data["package_states foo"].items()))
+            assert (state, name) == ("package_state.latest", {"name": "foo"})
+            assert isinstance(origin["source"], str)
+
+
+def test_comments_are_one_line():
+    for text in HOSTILE:
+        try:
+            assert names.text(text, "comment") == text
+        except InvalidInput:
+            assert not text.isprintable()
+
+
+def test_files_that_are_imported():
+    head = {"format": transfer.FORMAT}
+    for text in HOSTILE:
+        for data in (
+            {**head, "packages": [{"package": "foo", "wanted": "latest", text: 1}]},
+            {
+                **head,
+                "packages": [
+                    {"package": "foo", "wanted": "latest", "version": text or "x"}
+                ],
+            },
+            {**head, "packages": text},
+            {"format": text, "packages": []},
+        ):
+            with pytest.raises(InvalidInput):
+                transfer.load(json.dumps(data))
+        with pytest.raises(InvalidInput):
+            transfer.load(text)
+
+
+def test_conditions():
+    for text in HOSTILE:
+        try:
+            parts = condition.parse(text)
+        except InvalidInput:
+            continue
+        assert condition.parse(condition.show(parts)) == parts

@@ -1,0 +1,104 @@
+import pytest
+import saltext.package_states.engines.package_states as engine
+from saltext.package_states.errors import PackageStateError
+
+
+class Service:
+    """
+    Writes down what it is asked for
+    """
+
+    def __init__(self):
+        self.asked = []
+        self.error = None
+
+    def sweep(self, ids=None):
+        if self.error:
+            raise self.error
+        self.asked.append(ids)
+        return {"files": [], "removed": [], "renamed": {}, "errors": {}}
+
+
+@pytest.fixture
+def keeper(monkeypatch, tmp_path):
+    members = {}
+    monkeypatch.setattr(engine.Keeper, "_members", lambda _: dict(members))
+    found = engine.Keeper(
+        {"pki_dir": str(tmp_path)}, Service(), window=1, look=3, sweep=100
+    )
+    found.fleet = members
+    found.tick(0)
+    assert found.service.asked == [None]
+    found.service.asked.clear()
+    return found
+
+
+@pytest.mark.parametrize(
+    "tag,data",
+    (
+        ("salt/key", {"act": "accept", "id": "web", "result": True}),
+        ("salt/key", {"act": "delete", "id": "web", "result": True}),
+        ("salt/auth", {"act": "accept", "id": "web"}),
+        ("minion/refresh/web", {}),
+        ("salt/minion/web/start", {"id": "web"}),
+    ),
+)
+def test_events_of_one_window_are_one_job(keeper, tag, data):
+    keeper.event(tag, data, 10)
+    keeper.event("minion/refresh/db", {}, 10.9)
+    keeper.tick(10.5)
+    assert keeper.service.asked == []
+    keeper.tick(11)
+    keeper.tick(13)
+    assert keeper.service.asked == [["db", "web"]]
+
+
+def test_who_signs_in_again_is_no_news_and_who_was_deleted_is(keeper):
+    sign_in = ("salt/auth", {"act": "accept", "id": "web"})
+    for now, asked in ((1, 1), (3, 1), (5, 1)):
+        keeper.event(*sign_in, now)
+        keeper.tick(now + 1)
+        assert len(keeper.service.asked) == asked
+    keeper.event("salt/key", {"act": "delete", "id": "web"}, 7)
+    keeper.event(*sign_in, 7.5)
+    keeper.tick(9)
+    assert len(keeper.service.asked) == 2
+
+
+def test_what_is_no_id_is_left_alone(keeper):
+    for minion in ("../x", "a/b", 7, None):
+        keeper.event("salt/key", {"act": "accept", "id": minion}, 1)
+    keeper.event("minion/refresh/../x", {}, 1)
+    keeper.event("salt/job/1/ret/web", {"id": "web"}, 1)
+    keeper.tick(5)
+    assert keeper.service.asked == []
+
+
+def test_members_of_the_database_are_looked_at(keeper):
+    keeper.fleet.update(web=("1", frozenset("a")))
+    keeper.tick(2)
+    assert keeper.service.asked == []
+    keeper.tick(4)
+    keeper.tick(8)
+    assert keeper.service.asked == [["web"]]
+    keeper.fleet.clear()
+    keeper.tick(12)
+    assert keeper.service.asked == [["web"], ["web"]]
+
+
+def test_a_database_that_is_away_is_asked_again_and_nothing_is_forgotten(keeper):
+    keeper.event("minion/refresh/web", {}, 1)
+    keeper.service.error = PackageStateError("away")
+    keeper.tick(2.5)
+    keeper.service.error = None
+    keeper.tick(5)
+    assert keeper.service.asked == []
+    keeper.tick(13)
+    assert keeper.service.asked == [["web"]]
+
+
+def test_all_is_swept_from_time_to_time(keeper):
+    keeper.tick(99)
+    keeper.tick(100)
+    keeper.tick(150)
+    assert keeper.service.asked == [None]

@@ -1,0 +1,362 @@
+import json
+
+import pytest
+import saltext.package_states.item as items
+import saltext.package_states.managers.dnf as dnf
+import saltext.package_states.managers.journal as journal
+import saltext.package_states.managers.rpm as rpm
+import saltext.package_states.managers.zypper as zypper
+from saltext.package_states.decision import INSTALL, REMOVE
+from saltext.package_states.errors import PackageStateError, Unsupported
+from saltext.package_states.managers.step import Step
+
+
+class Machine:
+    """
+    The execution modules of a minion with rpm: what is installed, what is available
+    """
+
+    def __init__(self, installed, available, repos=None):
+        self.installed = list(installed)
+        self.available = available
+        self.repos = repos or {}
+        self.commands = []
+        self.answers = {}
+
+    def __getitem__(self, name):
+        return {
+            "cmd.run_all": self.run,
+            "pkg.list_repos": lambda: self.repos,
+            "config.get": lambda *_: False,
+        }[name]
+
+    def run(self, command, **_):
+        self.commands.append(command)
+        for word, answer in self.answers.items():
+            if word in command:
+                return {"retcode": 0, "stdout": "", "stderr": "", **answer}
+        out = ""
+        if command[0] == "rpm":
+            out = "".join(
+                f"{name}\t{version if ':' in version else '0:' + version}\t{arch}\t1\t1\n"
+                for name, version, arch in self.installed
+            )
+        elif "repoquery" in command:
+            out = "".join(
+                f"{name}\t{version if ':' in version else '0:' + version}\t{arch}\t{repo}\n"
+                for name, version, arch, repo in self.available
+            )
+        elif "search" in command:
+            out = "".join(
+                f'<solvable status="x" name="{name}" kind="package" edition="{version}"'
+                f' arch="{arch}" repository="{repo}"/>\n'
+                for name, version, arch, repo in self.available
+            )
+        return {"retcode": 0, "stdout": out, "stderr": ""}
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    monkeypatch.setattr(rpm, "RECORD", str(tmp_path / "lib" / "package_states.json"))
+    monkeypatch.setattr(journal, "FOLDER", str(tmp_path / "lib"))
+    monkeypatch.setattr(zypper, "CONF", str(tmp_path / "zypp.conf"))
+    monkeypatch.setattr(zypper, "LOCKS", str(tmp_path / "zypp" / "locks"))
+    (tmp_path / "plugins").mkdir()
+    monkeypatch.setattr(dnf, "CONF", str(tmp_path / "plugins" / "versionlock.conf"))
+    monkeypatch.setattr(dnf, "LOCKS", str(tmp_path / "plugins" / "versionlock.list"))
+    return tmp_path
+
+
+FOO = [
+    ("foo", "1.0-1", "noarch"),
+    ("old", "1.0-1", "noarch"),
+    ("other", "1-1", "noarch"),
+]
+REPO = [
+    ("foo", "2.0-1", "noarch", "r"),
+    ("foo", "1.0-1", "noarch", "r"),
+    ("old", "2.0-1", "noarch", "r"),
+]
+OTHERS = {
+    zypper.Zypper: "\ntype: package\nmatch_type: glob\ncase_sensitive: on\nsolvable_name: other\n\n",
+    dnf.Dnf: "\n# Added lock on a day\nother-0:1-1.*\n",
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_locks_and_releases(places, kind):
+    """
+    What is right is locked, what is not keeps what it had, and what others locked stays
+    """
+    machine = Machine(FOO, REPO)
+    manager = kind(machine, {}, {})
+    path = manager.file().path
+    journal.write(path, {})
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(OTHERS[kind])
+    wanted = [
+        items.make("foo", "installed", "<2.0"),
+        items.make("old", "installed", ">=2.0"),
+        items.make("away", "removed"),
+        items.make("other", "kept"),
+    ]
+    assert set(manager.locks(wanted, test=True)) == {"foo", "away"}
+    assert manager.file().text(manager.file().read(), ()) == OTHERS[kind]
+    assert set(manager.locks(wanted)) == {"foo", "away"}
+    assert {lock.name for lock in manager.file().read()} == {"foo", "away", "other"}
+    assert manager.locks(wanted) == {}
+    assert set(json.loads((places / "lib" / "package_states.json").read_text())) == {
+        "foo",
+        "away",
+    }
+    assert manager.held("other") and not manager.held("foo")
+    assert manager.decide(items.make("other", "removed")).action == "impossible"
+    machine.installed[1] = ("old", "2.0-1", "noarch")
+    manager.forget()
+    assert set(manager.locks(wanted)) == {"old"}
+    # impossible: it keeps its lock
+    again = [items.make("foo", "installed", ">=9"), *wanted[1:]]
+    assert manager.locks(again) == {}
+    manager.locks([])
+    assert manager.file().text(manager.file().read(), ()) == OTHERS[kind]
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatch):
+    """
+    Whatever was written by then, the next run owns all locks of the one before
+    """
+    for stop in range(4):
+        manager = kind(Machine(FOO, REPO), {}, {})
+        manager.locks([])
+        manager.locks([items.make("foo", "installed")])
+        written = []
+
+        def replace(
+            place, text, mode=0o644, *, real=journal.replace, stop=stop, written=written
+        ):
+            if len(written) == stop:
+                raise KeyboardInterrupt
+            written.append(place)
+            real(place, text, mode)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(journal, "replace", replace)
+            try:
+                manager.locks(
+                    [items.make("old", "installed"), items.make("away", "removed")]
+                )
+            except KeyboardInterrupt:
+                assert stop < 3
+        manager = kind(Machine(FOO, REPO), {}, {})
+        assert not manager.held("foo") and not manager.held("old")
+        manager.locks([items.make("old", "installed"), items.make("away", "removed")])
+        assert {lock.name for lock in manager.file().read()} == {"old", "away"}
+
+
+def test_locks_of_version_one_are_taken_over(places):
+    """
+    The record of 1.0 had the version alone
+    """
+    manager = dnf.Dnf(Machine(FOO, REPO), {}, {})
+    journal.write(dnf.LOCKS, {})
+    with open(dnf.LOCKS, "w", encoding="utf-8") as handle:
+        handle.write("foo-0:1.0-1.*\n!away-0:1-1.*\n!away-0:2-1.*\n")
+    journal.write(rpm.RECORD, {"foo": "1.0-1", "away": ""})
+    assert not manager.held("foo")
+    manager.locks([items.make("away", "removed")])
+    assert [lock.text for lock in manager.file().read()] == ["!away"]
+
+
+def test_locks_of_versions(places):
+    machine = Machine(
+        [], [("foo", one, "noarch", "r") for one in ("1.0-1", "1.5-1", "2.0-1")]
+    )
+    rows = [
+        ("<=1.5", ["foo<=1.5"], ["!foo-1.5-1", "!foo-1.0-1"]),
+        ("=1.0", ["foo=1.0"], ["!foo-1.0-1"]),
+        ("=7", ["foo=7"], ["!foo-7"]),
+        ("!=2.0", ["foo=1.5-1", "foo=1.0-1"], ["!foo-1.5-1", "!foo-1.0-1"]),
+        ("1.*", ["foo=1.5-1", "foo=1.0-1"], ["!foo-1.5-1", "!foo-1.0-1"]),
+    ]
+    for bounds, zypp, versionlock in rows:
+        entry = items.make("foo", "removed", bounds)
+        for kind, expected in ((zypper.Zypper, zypp), (dnf.Dnf, versionlock)):
+            manager = kind(machine, {}, {})
+            manager.locks([entry])
+            assert sorted(lock.id for lock in manager.file().read()) == sorted(expected)
+            manager.locks([])
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_priorities(places, kind):
+    """
+    The candidate is that of the repository that counts most
+    """
+    repos = {"good": {"name": "Good", "priority": "10"}, "r": {"name": "r"}}
+    good = "Good" if kind is zypper.Zypper else "good"
+    available = [("foo", "1.5-1", "noarch", good), ("foo", "2.0-1", "noarch", "r")]
+    facts = kind(Machine([], available, repos), {}, {}).facts("foo")
+    assert (facts.candidate, facts.available) == ("1.5-1", ("2.0-1", "1.5-1"))
+
+
+def test_zypper_is_asked_once_for_all_with_epochs(places):
+    machine = Machine(FOO, REPO)
+    manager = zypper.Zypper(machine, {}, {})
+    steps = [Step("old", REMOVE, "1.0-1"), Step("foo", INSTALL, "1:0.5-1")]
+    manager.commit(steps, [])
+    changes = [
+        one for one in machine.commands if "--dry-run" not in one and "install" in one
+    ]
+    assert [one[-2:] for one in changes] == [["!old", "foo=1:0.5-1"]]
+
+
+def test_what_zypper_says_is_told(places):
+    machine = Machine(FOO, REPO)
+    text = (
+        '<message type="info">Problem: conflicting requests</message><prompt id="1">'
+        "<description>Problem: conflicting requests\n Solution 1: remove lock to allow removal of"
+        " foo-1.0-1.noarch\n</description></prompt>"
+    )
+    machine.answers["install"] = {"retcode": 4, "stdout": text}
+    found = zypper.Zypper(machine, {}, {}).solve([Step("foo", INSTALL, "2.0-1")], [])
+    assert "remove lock to allow removal of foo-1.0-1" in found.problem
+
+
+def test_what_zypper_removes_with_others(places):
+    """
+    The dependants are named to it, as it removes none by itself
+    """
+    machine = Machine(FOO, REPO)
+    summary = "<install-summary><to-remove>{}</to-remove></install-summary>"
+    rows = '<solvable type="package" name="foo" arch="noarch"/><solvable type="package" name="app" arch="noarch">'
+
+    def run(command, **_):
+        machine.commands.append(command)
+        if "install" in command and "!app" not in command:
+            return {
+                "retcode": 4,
+                "stdout": "<description>Problem: app\n requires foo</description>",
+                "stderr": "",
+            }
+        if "--dry-run" in command:
+            return {"retcode": 0, "stdout": summary.format(rows), "stderr": ""}
+        return Machine.run(machine, command)
+
+    machine.run = run
+    manager = zypper.Zypper(machine, {}, {})
+    steps = [Step("foo", REMOVE, "1.0-1")]
+    assert manager.solve(steps, []).removed == ("app", "foo")
+    manager.commit(steps, [])
+    assert machine.commands[-1][-2:] == ["!foo", "!app"]
+
+
+TABLE = """\
+================================================================================
+ Package        Arch   Version   Repository   Size
+================================================================================
+Upgrading:
+ bar            noarch 2.0-1     r            5 k
+Removing:
+ foo            x86_64 1-1       @r           1 k
+Removing dependent packages:
+ app            noarch 1-1       @r           1 k
+ a-package-whose-name-is-too-long-for-the-column-in-which-it-stands
+                noarch 1-1       @r           1 k
+
+Transaction Summary
+================================================================================
+Error: Operation aborted.
+"""
+
+
+def test_what_dnf_would_remove(places):
+    machine = Machine(FOO, REPO)
+    machine.answers["--assumeno"] = {"stdout": TABLE}
+    found = dnf.Dnf(machine, {}, {}).solve([Step("foo", REMOVE, "1-1")], [])
+    long = "a-package-whose-name-is-too-long-for-the-column-in-which-it-stands"
+    assert found.removed == (long, "app", "foo")
+    assert found.changed == ("bar",)
+    assert found.problem == ""
+
+
+@pytest.mark.parametrize(
+    "stdout,stderr,part",
+    (
+        (
+            "",
+            "Error: Failed to download metadata for repo 'r': Cannot download",
+            "Cannot download",
+        ),
+        ("Error: Unable to find a match: foo\nNothing to do.\n", "", "Unable to find"),
+        (
+            " Problem: package foo requires bar\nTransaction Summary\nSkip  1 Package\n",
+            "",
+            "requires bar",
+        ),
+        ("", "", "makecache"),
+    ),
+)
+def test_dnf_that_fails_is_no_dnf_that_removes_nothing(places, stdout, stderr, part):
+    machine = Machine(FOO, REPO)
+    machine.answers["--assumeno"] = {"stdout": stdout, "stderr": stderr}
+    found = dnf.Dnf(machine, {}, {}).solve([Step("foo", REMOVE, "1-1")], [])
+    assert part in found.problem
+
+
+def test_dnf_without_its_plugin(places):
+    machine = Machine(FOO, REPO)
+    machine.answers["versionlock"] = {
+        "retcode": 1,
+        "stderr": "No such command: versionlock. Please use",
+    }
+    with pytest.raises(Unsupported, match="python3-dnf-plugin-versionlock"):
+        dnf.Dnf(machine, {}, {}).locks([items.make("foo", "installed")])
+    machine.answers["versionlock"]["stderr"] = "Error: Locklist not set"
+    with pytest.raises(PackageStateError, match="Locklist not set"):
+        dnf.Dnf(machine, {}, {}).locks([])
+
+
+def test_old_versions_that_a_killed_rpm_left_are_erased(places):
+    """
+    Not those that were there before, and never the one that came last
+    """
+    machine = Machine([], [])
+    rows = [
+        ("foo", "0:2.0-1", "noarch", 5),
+        ("foo", "0:1.0-1", "noarch", 9),
+        ("kernel", "0:5-1", "x86_64", 5),
+        ("kernel", "0:6-1", "x86_64", 9),
+        ("lib", "0:1-1", "x86_64", 5),
+        ("lib", "0:1-1", "i686", 9),
+    ]
+    text = "".join(
+        f"{name}\t{version}\t{arch}\t{time}\t1\n" for name, version, arch, time in rows
+    )
+    machine.answers["-qa"] = {"stdout": text}
+    dnf.Dnf(machine, {}, {}).recover({"several": ["kernel"]})
+    erased = [command for command in machine.commands if "--erase" in command]
+    assert erased == [["rpm", "--erase", "--nodeps", "foo-2.0-1.noarch"]]
+
+
+def test_inventory(places):
+    installed = [
+        ("foo", "1-1", "noarch"),
+        ("lone", "1-1", "noarch"),
+        ("lib", "1-1", "i686"),
+    ]
+    available = [
+        ("foo", "1-1", "noarch", "r"),
+        ("foo", "10-1", "noarch", "s"),
+        ("foo", "2-1", "noarch", "s"),
+        ("lib", "1-1", "i686", "r"),
+        ("lone", "1-1", "noarch", "(System Packages)"),
+    ]
+    manager = zypper.Zypper(Machine(installed, available), {}, {})
+    manager.locks([items.make("foo", "installed")])
+    found = manager.inventory()
+    assert found["foo"]["candidate"] == "10-1" and found["foo"]["held"]
+    assert found["foo"]["available"] == ["10-1", "2-1", "1-1"]
+    assert found["lone"]["available"] == [] and found["lone"]["candidate"] == ""
+    assert found["lone"]["orphan"] and not found["foo"]["orphan"]
+    assert found["lib:i686"]["versions"] == ["1-1"]

@@ -1,0 +1,286 @@
+import itertools
+
+import pytest
+import saltext.package_states.item as items
+import saltext.package_states.managers.journal as journal
+import saltext.package_states.states.package_state as package_state
+import saltext.package_states.transaction as transaction
+from saltext.package_states.choice import MOST, Choice
+from saltext.package_states.decision import INSTALL, Facts
+from saltext.package_states.errors import PackageStateError
+from saltext.package_states.managers.base import Manager
+from saltext.package_states.managers.step import Solution, Step
+
+
+def _steps(names):
+    return [Step(name, INSTALL, "1") for name in names]
+
+
+def test_choice_of_what_is_possible():
+    """
+    A bad one among many, which the message may name or not, and pairs that need each other
+    """
+    names = [f"p{number:02d}" for number in range(30)]
+    for bad, named in itertools.product((["p07"], ["p00", "p29"]), (True, False)):
+        asked = []
+
+        def check(steps, bad=bad, named=named, asked=asked):
+            asked.append(steps)
+            there = {step.key for step in steps}
+            wrong = sorted(there & set(bad))
+            # p10 and p20 need each other
+            if len(there & {"p10", "p20"}) == 1:
+                return "p10 and p20 need each other"
+            return f"no: {wrong if named else ''}" if wrong else ""
+
+        chosen, refused = Choice(check).made(_steps(names))
+        left = {step.key for step in chosen}
+        assert set(refused) == set(names) - left
+        assert set(bad) <= set(refused)
+        if named or bad == ["p07"]:
+            assert set(refused) - {"p10", "p20"} == set(bad)
+        assert len(asked) <= MOST
+        if named:
+            assert len(asked) < 10
+
+
+def test_coupled_packages_are_not_parted_for_good():
+    names = [f"p{number}" for number in range(8)]
+
+    def check(steps):
+        there = {step.key for step in steps}
+        if "p3" in there:
+            return "something is wrong"
+        return "" if there >= {"p0", "p7"} or not there & {"p0", "p7"} else "parted"
+
+    chosen, refused = Choice(check).made(_steps(names))
+    assert list(refused) == ["p3"]
+    assert [step.key for step in chosen] == [name for name in names if name != "p3"]
+
+
+class Fake(Manager):
+    """
+    A package manager of which packages are only names
+    """
+
+    name = "apt"
+
+    def __init__(self, there, available, needs=(), breaks=()):
+        super().__init__({}, {}, {})
+        self.there = dict(there)
+        self.available = available
+        self.needs = dict(needs)
+        self.breaks = breaks
+        self.calls = []
+
+    def fetch(self, keys):
+        pass
+
+    def installed(self):
+        return {key: (version,) for key, version in self.there.items()}
+
+    def facts(self, key):
+        there = (self.there[key],) if key in self.there else ()
+        offered = tuple(self.available.get(key, ()))
+        return Facts("apt", there, offered, offered[0] if offered else "")
+
+    def held(self, key):
+        return key == "held"
+
+    def essential(self, key):
+        return key == "core"
+
+    def solve(self, steps, items, scope=""):
+        gone = {step.key for step in steps if step.action != INSTALL}
+        also = {
+            key
+            for key, need in self.needs.items()
+            if need in gone and key in self.there
+        }
+        return Solution(tuple(sorted(gone | also)))
+
+    def commit(self, steps, items, scope=""):
+        self.calls.append([step.key for step in steps])
+        gone = self.solve(steps, items).removed
+        for key in gone:
+            self.there.pop(key, None)
+        for step in steps:
+            if step.action == INSTALL and step.key not in self.breaks:
+                self.there[step.key] = step.version
+        return "broken" if {step.key for step in steps} & set(self.breaks) else ""
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "FOLDER", str(tmp_path))
+
+
+def _items(*rows):
+    return items.ordered(items.make(*row) for row in rows)
+
+
+def test_all_is_one_call():
+    manager = Fake(
+        {"aa": "1", "bb": "1", "app": "1"}, {"aa": ["2"], "cc": ["1"]}, {"app": "bb"}
+    )
+    made = transaction.plan(
+        manager, _items(("aa", "latest"), ("bb", "removed"), ("cc", "installed"))
+    )
+    assert made.also == {"bb": ["app"]}
+    found = transaction.run(manager, made)
+    assert manager.calls == [["bb", "aa", "cc"]]
+    assert set(found.changes) == {"aa", "bb", "cc", "app"}
+    assert found.said == ""
+    assert journal.unfinished()["steps"][0] == ["bb", "remove", "1"]
+
+
+def test_what_must_not_go_is_left_and_the_rest_is_done():
+    manager = Fake(
+        {"lib": "1", "app": "1", "core": "1", "xx": "1", "held": "1", "yy": "1"},
+        {"new": ["1"]},
+        {"app": "lib", "held": "yy"},
+    )
+    rows = (
+        ("lib", "removed"),
+        ("app", "installed"),
+        ("core", "removed"),
+        ("xx", "removed"),
+        ("new", "latest"),
+        ("yy", "removed"),
+    )
+    made = transaction.plan(manager, _items(*rows))
+    assert set(made.refused) == {"lib", "core", "yy"}
+    assert "app would go too" in made.refused["lib"]
+    assert "core must not be removed" in made.refused["core"]
+    assert "held would have to change" in made.refused["yy"]
+    transaction.run(manager, made)
+    assert manager.calls == [["xx", "new"]]
+
+
+def test_one_that_breaks_is_told_and_the_others_are_tried_again():
+    manager = Fake({}, {"aa": ["1"], "bad": ["1"]}, breaks=("bad",))
+    made = transaction.plan(manager, _items(("aa", "installed"), ("bad", "installed")))
+    found = transaction.run(manager, made)
+    assert manager.calls == [["aa", "bad"], ["bad"]]
+    assert found.said == "broken"
+    assert {key: one.action for key, one in found.decisions.items()} == {
+        "aa": "nothing",
+        "bad": "install",
+    }
+
+
+@pytest.fixture
+def configure_loader_modules():
+    return {
+        package_state: {
+            "__opts__": {"test": False, "cachedir": "/nowhere"},
+            "__grains__": {"os_family": "Debian"},
+            "__context__": {},
+            "__salt__": {},
+        }
+    }
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """
+    Yield what makes the state module work with a fake
+    """
+
+    def take(manager):
+        manager.locked = []
+        manager.locks = (
+            lambda entries, *rest: manager.locked.append([e.key for e in entries]) or {}
+        )
+        manager.recovered = []
+        manager.recover = manager.recovered.append
+        monkeypatch.setattr(package_state, "_manager", lambda: manager)
+        monkeypatch.setattr(
+            package_state.salt.utils.pkg, "check_refresh", lambda _: False
+        )
+        return manager
+
+    return take
+
+
+def test_each_package_tells_what_became_of_it(fake):
+    manager = fake(Fake({"aa": "1"}, {"aa": ["2"], "bb": ["1"]}))
+    found = package_state.locks(
+        "x",
+        [
+            ["aa", "latest", "", ""],
+            ["bb", "installed", "", ""],
+            ["cc", "latest", "", ""],
+        ],
+    )
+    assert found["result"] is True
+    assert manager.calls == [["aa", "bb"]]
+    one = package_state.latest("aa", source="group g: s")
+    assert one["comment"] == "aa is 2 now (from group g: s)."
+    assert one["changes"] == {"aa": {"old": "1", "new": "2"}}
+    assert package_state.installed("bb")["changes"] == {"bb": {"old": "", "new": "1"}}
+    assert package_state.latest("cc")["result"] is False
+    # each is told once; by itself a package is changed at once
+    assert package_state.latest("aa")["changes"] == {}
+    assert manager.calls == [["aa", "bb"]]
+    del manager.there["bb"]
+    assert package_state.installed("bb")["changes"] == {"bb": {"old": "", "new": "1"}}
+    assert journal.unfinished() is None
+
+
+def test_a_killed_run_is_recognised(fake, monkeypatch):
+    manager = fake(Fake({}, {"aa": ["1"]}))
+    journal.begin({"steps": []})
+    monkeypatch.setitem(package_state.__opts__, "test", True)
+    found = package_state.locks("x", [["aa", "installed", "", ""]])
+    assert "ended too early" in found["comment"] and manager.recovered == []
+    assert journal.unfinished() is not None
+    monkeypatch.setitem(package_state.__opts__, "test", False)
+    found = package_state.locks("x", [["aa", "installed", "", ""]])
+    assert "ended too early" in found["comment"]
+    assert manager.recovered == [{"steps": []}]
+    assert journal.unfinished() is None
+    assert "too early" not in package_state.locks("x", [])["comment"]
+
+
+def test_notes_that_are_cut_off(tmp_path):
+    (tmp_path / journal.NAME).write_text('{"steps": [["aa"')
+    assert journal.unfinished() == {}
+    journal.end()
+    journal.end()
+    assert journal.unfinished() is None
+
+
+def test_two_states_of_one_run_that_disagree(fake, monkeypatch):
+    manager = fake(Fake({}, {"aa": ["1"], "bb": ["1"]}))
+    rows = {
+        "one": [["aa", "installed", "", ""]],
+        "two": [["aa", "removed", "", ""], ["bb", "latest", "", ""]],
+    }
+    chunks = [
+        {"state": "package_state", "fun": "locks", "scope": name, "packages": some}
+        for name, some in rows.items()
+    ]
+    monkeypatch.setattr(package_state, "__lowstate__", chunks, raising=False)
+    found = package_state.locks("x", rows["two"], scope="two")
+    assert found["result"] is False
+    assert "aa: one wants something else" in found["comment"]
+    assert manager.calls == [["bb"]]
+
+
+def test_without_a_plan_no_package_is_changed(fake, monkeypatch):
+    """
+    What all together could not is not tried one by one
+    """
+    manager = fake(Fake({}, {"aa": ["1"], "bb": ["1"]}))
+
+    def fail(keys):
+        raise PackageStateError("dnf was ended by signal 9")
+
+    monkeypatch.setattr(manager, "fetch", fail)
+    rows = [["aa", "installed", "", ""], ["bb", "latest", "", ""]]
+    assert package_state.locks("x", rows)["result"] is False
+    for found in (package_state.installed("aa"), package_state.latest("bb")):
+        assert (found["result"], found["changes"]) == (False, {})
+        assert "the state of the locks failed" in found["comment"]
+    assert manager.calls == []
