@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.patched import Salt, patched
 from harness.database import scratch
+from harness.saltprocess.patched import Salt, patched
 from tests.live.test_package_states_store import States
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.patched import patched
 from harness.database import scratch
+from harness.saltprocess.patched import patched
 from tests.live.test_package_states_store import uyuni
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(7200)]

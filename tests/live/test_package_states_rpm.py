@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.contender import Contender
+from harness.saltprocess.process import SaltProcess
 from tests.live.applied_states import Applied
 from tests.live.rpm_root import LOCKS, RECORD, RpmRoot, rpm_root
 
@@ -43,7 +43,7 @@ POLICIES = [
 class Rpms:
     """A root, Salt in it, and the compiler of the patched tree outside."""
 
-    def __init__(self, root: RpmRoot, salt: Caller, compiler: Contender, manager: str) -> None:
+    def __init__(self, root: RpmRoot, salt: Caller, compiler: SaltProcess, manager: str) -> None:
         """Take all of them."""
         self.root = root
         self.salt = salt
@@ -108,7 +108,10 @@ def machine(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rp
 @pytest.fixture(scope="module", params=["dnf", "zypper"])
 def rpms(machine: RpmRoot, request: pytest.FixtureRequest) -> Iterator[Rpms]:
     """Yield Salt on one of the managers."""
-    with machine.caller_for(request.param) as salt, Contender("patched", "packages", {}) as compiler:
+    with (
+        machine.caller_for(request.param) as salt,
+        SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler,
+    ):
         yield Rpms(machine, salt, compiler, request.param)
 
 
@@ -286,7 +289,10 @@ def test_without_versionlock(machine: RpmRoot) -> None:
     machine.begin()
     machine.run("mv", place, "/srv/")
     try:
-        with machine.caller_for("dnf") as salt, Contender("patched", "packages", {}) as compiler:
+        with (
+            machine.caller_for("dnf") as salt,
+            SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler,
+        ):
             found = Rpms(machine, salt, compiler, "dnf").apply(("sb-tool", "installed"), ("sb-n10", "latest"))
     finally:
         machine.run("mv", "/srv/versionlock.py", place)

@@ -191,7 +191,7 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
     """A row changes, and the minion knows, also when nobody listened for a while."""
     engine = {"pillar_changes": {"debounce": 0.2, "batch": 2, "pause": 0.2, "check": 300}}
     settings = BedSettings(
-        tree=root / "salt", folder=tmp_path / "bed", minions=0, api=False, master_options={"engines": [engine]}
+        tree=root / "salt", folder=tmp_path / "bed", minions=0, api=None, master_options={"engines": [engine]}
     )
     with Bed(settings) as bed:
         database = scratch.Database(bed.postgres)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from evil_minions.selection import Selection
+from evil_minions import Selection
 from harness.bed import Bed, BedSettings
 from harness.processes.ports import HOST
 

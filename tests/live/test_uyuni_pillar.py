@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from harness.database import schema, scratch
+from patches.features import RELEASES
 from tests.live import salt_release
-from tests.live.salt_release import RELEASES, release, with_extensions
+from tests.live.salt_release import release, with_extensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,7 @@ class Asker:
 
     def __call__(self, asked: dict[str, Any] | None = None, **server: object) -> Any:  # noqa: ANN401 - any pillar
         """Return what the pillar says, with a master's configuration."""
-        settings = {"postgres": {**self._server, **server}}
+        settings: dict[str, Any] = {"postgres": {**self._server, **server}}
         settings |= {name: str(self._folder / name) for name in ("root_dir", "cachedir", "extension_modules")}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
