@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.live.apt_root import Caller
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(900)]
+COMPILER = "harness.saltprocess.tasks.packages"
 BEGINNINGS = ("", "1.0-1", "1.10-1", "2.0-1")
 # wanted, condition, what is right afterwards: by what was there (absent, lower, equal, higher)
 POLICIES = [
@@ -110,7 +111,7 @@ def rpms(machine: RpmRoot, request: pytest.FixtureRequest) -> Iterator[Rpms]:
     """Yield Salt on one of the managers."""
     with (
         machine.caller_for(request.param) as salt,
-        SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler,
+        SaltProcess("patched", COMPILER, {}) as compiler,
     ):
         yield Rpms(machine, salt, compiler, request.param)
 
@@ -291,7 +292,7 @@ def test_without_versionlock(machine: RpmRoot) -> None:
     try:
         with (
             machine.caller_for("dnf") as salt,
-            SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler,
+            SaltProcess("patched", COMPILER, {}) as compiler,
         ):
             found = Rpms(machine, salt, compiler, "dnf").apply(("sb-tool", "installed"), ("sb-n10", "latest"))
     finally:
