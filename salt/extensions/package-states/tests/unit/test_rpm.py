@@ -62,6 +62,7 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setattr(zypper, "CONF", str(tmp_path / "zypp.conf"))
     monkeypatch.setattr(zypper, "LOCKS", str(tmp_path / "zypp" / "locks"))
     (tmp_path / "plugins").mkdir()
+    monkeypatch.setattr(dnf, "PLUGINS", (str(tmp_path / "*" / "versionlock.py"),))
     monkeypatch.setattr(dnf, "CONF", str(tmp_path / "plugins" / "versionlock.conf"))
     monkeypatch.setattr(dnf, "LOCKS", str(tmp_path / "plugins" / "versionlock.list"))
     return tmp_path
@@ -360,3 +361,25 @@ def test_inventory(places):
     assert found["lone"]["available"] == [] and found["lone"]["candidate"] == ""
     assert found["lone"]["orphan"] and not found["foo"]["orphan"]
     assert found["lib:i686"]["versions"] == ["1-1"]
+
+
+def test_dnf_reads_the_lists_anew_with_its_next_answer(places):
+    """
+    Once, and not by a command of its own
+    """
+    machine = Machine(FOO, REPO)
+    manager = dnf.Dnf(machine, {}, {})
+    manager.refresh()
+    manager.fetch(["foo"])
+    manager.fetch(["old"])
+    asked = [
+        "--refresh" in command for command in machine.commands if command[0] == "dnf"
+    ]
+    assert asked == [True, False]
+
+
+def test_where_the_plugin_of_dnf_is_nobody_asks_for_it(places):
+    (places / "plugins" / "versionlock.py").touch()
+    machine = Machine(FOO, REPO)
+    dnf.Dnf(machine, {}, {}).check()
+    assert machine.commands == []

@@ -73,6 +73,13 @@ class Manager:
         """
         raise NotImplementedError
 
+    def refresh(self):
+        """
+        Let the package manager read the lists of its repositories anew
+        """
+        self.salt["pkg.refresh_db"]()
+        self.refreshed()
+
     def refreshed(self):
         """
         Forget what the repositories have, as their lists are new

@@ -6,6 +6,7 @@ names; a change is made with another list.
 """
 
 import contextlib
+import glob
 import os
 import re
 import tempfile
@@ -23,6 +24,11 @@ import salt.utils.files
 
 CONF = "/etc/dnf/plugins/versionlock.conf"
 LOCKS = "/etc/dnf/plugins/versionlock.list"
+# where the plugin is; whoever has it elsewhere is asked with a call of dnf
+PLUGINS = (
+    "/usr/lib/python3*/site-packages/dnf-plugins/versionlock.py",
+    "/usr/lib/python3/dist-packages/dnf-plugins/versionlock.py",
+)
 FORMAT = r"%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\t%{repoid}"
 # one of these is in what dnf says if it came to a result
 ENDS = ("Transaction Summary", "Nothing to do")
@@ -43,6 +49,18 @@ class Dnf(Rpm):
 
     name = versions.DNF
 
+    def __init__(self, salt, opts, context):
+        super().__init__(salt, opts, context)
+        self._expired = False
+
+    def refresh(self):
+        """
+        Let the next question to dnf read the lists of the repositories anew: a command
+        for that alone takes as long as the question
+        """
+        self.refreshed()
+        self._expired = True
+
     def file(self):
         """
         Return the file of locks
@@ -55,7 +73,9 @@ class Dnf(Rpm):
 
         :raises Unsupported: if not
         """
-        if self.context.get("package_state.versionlock"):
+        if self.context.get("package_state.versionlock") or any(
+            glob.glob(place) for place in PLUGINS
+        ):
             return
         answer = self.ask("dnf", "-q", "versionlock", "list")
         if answer["retcode"]:
@@ -75,7 +95,9 @@ class Dnf(Rpm):
         """
         Return what the repositories have, see :meth:`Rpm._repositories`
         """
-        out = self.run("dnf", "-q", "repoquery", "--qf", FORMAT, "--", *names)
+        anew = ("--refresh",) if self._expired else ()
+        out = self.run("dnf", "-q", *anew, "repoquery", "--qf", FORMAT, "--", *names)
+        self._expired = False
         priorities, found = self._priorities(), {}
         for line in out.splitlines():
             fields = line.split("\t")

@@ -46,6 +46,13 @@ class Zypper(Rpm):
         # what has to be removed with a transaction, by its keys
         self._along = {}
 
+    def refresh(self):
+        """
+        Let zypper read those lists anew that have changed
+        """
+        self.salt["pkg.refresh_db"](force=False)
+        self.refreshed()
+
     def file(self):
         """
         Return the file of locks

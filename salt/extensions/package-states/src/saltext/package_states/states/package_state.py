@@ -119,9 +119,8 @@ def locks(name, packages, protected=(), scope="", trouble=None):
         manager.within(scope, others, trouble or ())
         told = _recovered(manager, test)
         if salt.utils.pkg.check_refresh(__opts__):
-            __salt__["pkg.refresh_db"]()
+            manager.refresh()
             salt.utils.pkg.clear_rtag(__opts__)
-            manager.refreshed()
         protected = {*platforms.PROTECTED, *protected}
         made = transaction.plan(manager, entries, protected)
         outcome = None if test else transaction.run(manager, made)
