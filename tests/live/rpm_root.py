@@ -68,8 +68,8 @@ def rpm_root(root: Path, factory: pytest.TempPathFactory) -> Iterator[RpmRoot]:
     """Yield one root with the packages of `rpm_packages.sh`, or skip the test."""
     skip_unless_possible()
     with RpmRoot(root, factory.mktemp("root"), Repository(factory.mktemp("none")), sources=True) as made:
-        made.write("/tmp/rpm_packages.sh", SCRIPT.read_text())  # noqa: S108 - of the root
-        made.run("bash", "/tmp/rpm_packages.sh")  # noqa: S108
+        made.write("/tmp/rpm_packages.sh", SCRIPT.read_text())  # noqa: S108 - in the root - of the root
+        made.run("bash", "/tmp/rpm_packages.sh")  # noqa: S108 - in the root
         yield made
 
 

@@ -98,7 +98,7 @@ def _check(machine: AptRoot, manager: str, entries: Entries) -> None:
         return
     machine.run("rpmdb", "--verifydb")
     with SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler:
-        locks, mine = Rpms(machine, None, compiler, manager).owners()  # type: ignore[arg-type]
+        locks, mine = Rpms(machine, None, compiler, manager).owners()  # type: ignore[arg-type] # no Salt
     assert locks == mine
     assert len(locks) == len(entries)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
@@ -204,11 +205,14 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
             done = bed.salt(["real", "pillar.get", "news", "unmask=True", "--out=json", "--static"], timeout=60)
             return json.loads(done.stdout).get("real")
 
+        def arrived(number: int) -> bool:
+            return bool(known() == number)
+
         # the engine may not listen yet
         until(lambda: _sessions(database) > 0, Deadline(60), lambda: "the engine does not listen")
         for number in (1, 2):
             database.run(change, json.dumps({"news": number}))
-            until(lambda number=number: known() == number, Deadline(60), lambda: f"no news, {known()}")  # type: ignore[misc]
+            until(partial(arrived, number), Deadline(60), lambda: f"no news, {known()}")
             # the next one is rung for while nobody listens: it is caught up after the restart
             database.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {LISTENING}")  # noqa: S608 - own text
 
