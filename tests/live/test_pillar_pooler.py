@@ -53,9 +53,15 @@ def pooler(database: scratch.Database, tmp_path: Path) -> Iterator[Postgres]:
         f"host={server.host} port={server.port} dbname={server.database} user={server.user} password={server.password}"
     )
     lines = {
-        "listen_addr": "127.0.0.1", "listen_port": str(port), "unix_socket_dir": "", "auth_type": "scram-sha-256",
-        "auth_file": str(tmp_path / "users"), "pool_mode": "transaction", "default_pool_size": "2",
-        "logfile": str(tmp_path / "log"), "max_client_conn": "100",
+        "listen_addr": "127.0.0.1",
+        "listen_port": str(port),
+        "unix_socket_dir": "",
+        "auth_type": "scram-sha-256",
+        "auth_file": str(tmp_path / "users"),
+        "pool_mode": "transaction",
+        "default_pool_size": "2",
+        "logfile": str(tmp_path / "log"),
+        "max_client_conn": "100",
     }
     text = f"[databases]\npooled = {place}\n[pgbouncer]\n" + "".join(f"{name} = {lines[name]}\n" for name in lines)
     (tmp_path / "users").write_text(f'"{server.user}" "{secret}"\n')
