@@ -10,6 +10,7 @@ import pytest
 import saltext.uyuni_pillar.engines.pillar_changes as pillar_changes
 
 import salt.exceptions
+import salt.utils.files
 
 
 class Clock:
@@ -166,7 +167,7 @@ def test_batch_that_a_crash_cuts_off_is_told_again(clock, waiting, state):
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"snapshot": 1, "minions": 1}'])
 def test_state_that_cannot_be_read_is_told(waiting, state, caplog, text):
     os.makedirs(os.path.dirname(state.path))
-    with open(state.path, "w", encoding="utf-8") as file:
+    with salt.utils.files.fopen(state.path, "w") as file:
         file.write(text)
     with caplog.at_level(logging.ERROR):
         state.load(waiting)

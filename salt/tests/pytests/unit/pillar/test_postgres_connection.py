@@ -71,6 +71,7 @@ def test_options_of_the_connection(cursor, opts):
 
 
 def test_cursor_is_what_queries_are_executed_with(cursor):
+    # pylint: disable=protected-access
     with postgres.POSTGRESExtPillar()._get_cursor() as found:
         assert found is cursor
 

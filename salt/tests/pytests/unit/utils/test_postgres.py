@@ -68,8 +68,8 @@ def kept():
     """
     Return the connection that is kept
     """
-    (connection,) = KEPT.values()
-    return connection
+    assert len(KEPT) == 1
+    return next(iter(KEPT.values()))
 
 
 def end_and_wait(server):
@@ -359,7 +359,7 @@ def test_server_that_does_not_answer_is_left_alone_for_a_while(server, params):
     assert len(server.sessions) == 1
     # for as long as the try took
     server.greet = True
-    ((until, _),) = FAILED.values()
+    until, _ = next(iter(FAILED.values()))
     assert 1 < until - time.monotonic() < 4
     with patch("time.monotonic", return_value=until + 1):
         assert ask({**params, "connect_timeout": 2}) == [({"a": 1},)]
