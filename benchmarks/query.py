@@ -30,7 +30,7 @@ QUESTIONS = {
     "filter": "name and OS of the nodes that a filter finds",
     "os": "operating systems of {minions} nodes",
     "jobs": "five fields of {minions} jobs",
-    "sites": "16 fields, 5 grains and 2 mine entries of {minions} nodes",
+    "sites": "16 fields and 7 of a site of {minions} nodes",
     "sorted": "16 fields of {minions} nodes, sorted",
     "count": "{minions} nodes counted by os,osrelease",
     "newest": "the usual fields of the newest 50 of {minions} jobs",
