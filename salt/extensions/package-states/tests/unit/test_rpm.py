@@ -1,3 +1,4 @@
+# pylint: disable=dangerous-default-value
 import json
 
 import pytest
@@ -9,6 +10,8 @@ import saltext.package_states.managers.zypper as zypper
 from saltext.package_states.decision import INSTALL, REMOVE
 from saltext.package_states.errors import PackageStateError, Unsupported
 from saltext.package_states.managers.step import Step
+
+import salt.utils.files
 
 
 class Machine:
@@ -93,7 +96,7 @@ def test_locks_and_releases(places, kind):
     manager = kind(machine, {}, {})
     path = manager.file().path
     journal.write(path, {})
-    with open(path, "w", encoding="utf-8") as handle:
+    with salt.utils.files.fopen(path, "w", encoding="utf-8") as handle:
         handle.write(OTHERS[kind])
     wanted = [
         items.make("foo", "installed", "<2.0"),
@@ -161,7 +164,7 @@ def test_locks_of_version_one_are_taken_over(places):
     """
     manager = dnf.Dnf(Machine(FOO, REPO), {}, {})
     journal.write(dnf.LOCKS, {})
-    with open(dnf.LOCKS, "w", encoding="utf-8") as handle:
+    with salt.utils.files.fopen(dnf.LOCKS, "w", encoding="utf-8") as handle:
         handle.write("foo-0:1.0-1.*\n!away-0:1-1.*\n!away-0:2-1.*\n")
     journal.write(rpm.RECORD, {"foo": "1.0-1", "away": ""})
     assert not manager.held("foo")

@@ -134,7 +134,7 @@ def test_files_are_written_after_the_end_and_before_the_next_one(states, tables,
     assert done == ["lock", "commit", "ship", "unlock"]
 
 
-def _own(tables, name, number=1, *rows):
+def _own(tables, name, number, *rows):
     tables.states[name] = store.State(number, name, True)
     tables.minions[name] = Minion(name, "apt")
     entries = tuple(items.make(*row) for row in rows)

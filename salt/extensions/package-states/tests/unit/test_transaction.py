@@ -1,3 +1,4 @@
+# pylint: disable=dangerous-default-value,no-member
 import itertools
 
 import pytest
@@ -58,7 +59,7 @@ def test_coupled_packages_are_not_parted_for_good():
     assert [step.key for step in chosen] == [name for name in names if name != "p3"]
 
 
-class Fake(Manager):
+class Fake(Manager):  # pylint: disable=abstract-method
     """
     A package manager of which packages are only names
     """

@@ -140,9 +140,7 @@ class Connection:
 
 
 # What to do when no server answered
-AWAY = (
-    "see the option postgres in the configuration of the master, and that the server runs"
-)
+AWAY = "see the option postgres in the configuration of the master, and that the server runs"
 
 
 @contextlib.contextmanager
