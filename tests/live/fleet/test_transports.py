@@ -110,7 +110,7 @@ def test_master_restart(bed: Bed, fleet: Fleet, monkeypatch: pytest.MonkeyPatch)
     """Minions come back to a master that was restarted, and answer it; the bed looks after the others meanwhile."""
     old = bed.master_pid
     # longer than any machine stands still: a master that is killed is one that kept `check` from its work
-    monkeypatch.setattr("harness.bed.bed.STOP_S", STOP_S)
+    monkeypatch.setattr("harness.bed.master.STOP_S", STOP_S)
     os.kill(old, signal.SIGSTOP)
     with ThreadPoolExecutor(1) as pool:
         restart = pool.submit(bed.restart_master)
