@@ -134,7 +134,7 @@ def test_api_answers_as_the_command_does(bed: Bed) -> None:
         (["query.items", "node", "name", "name ="], "Correct the filter at character 7: "),
         (["job_handler.status"], "The job handler is off: set rate_limiting "),
         (["package_states.create", "../x"], "'../x' is no state name; use "),
-        (["package_states.upgrade", "web", "vim", "version=1.5"], "1.5 is a number here, and 1.10 and 1.1 are the same number"),
+        (["package_states.upgrade", "web", "vim", "version=1.5"], "1.5 is a number here"),
         (["package_states.import_file", "web", "/nope/x"], "'/nope/x' can't be read: "),
         (["package_states.show", "web"], "PostgreSQL says: "),
         (
