@@ -95,6 +95,14 @@ class Carrier:
         for name in ("CHERRY_PICK_HEAD", "MERGE_MSG", "MERGE_RR"):
             (self.git.git_dir / name).unlink(missing_ok=True)
         self.git.run("reset", "--quiet", "--hard")
+        if following:
+            self._clean(following)
+
+    def _clean(self, commit: str) -> None:
+        """Take away the new files of a commit that a pick had written when it was killed; whatever else is there stays."""
+        added = self.git.paths("diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--diff-filter=A", commit)
+        for name in set(added) & set(self.git.paths("ls-files", "-z", "--others")):
+            (self.git.work_tree / name).unlink()
 
     def end_conflict(self, advice: str) -> None:
         """Commit what the user resolved.

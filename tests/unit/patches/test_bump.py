@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from patches import bump
+from patches import bump, carry
 from patches.base import read_base
 from patches.series import read_series
 from tests.unit.patches.conftest import LINES
@@ -239,6 +239,36 @@ def test_killed_in_the_middle(patched: Project, monkeypatch: pytest.MonkeyPatch,
     assert "line 5, first" in patched.read("salt/one.py")
     assert "line 5, second" in patched.read("salt/two.py")
     assert patched.run("check").code == 0
+
+
+def test_killed_while_git_wrote_new_files(patched: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed git had written of a topic is no obstacle to the next try; the user's own files stay."""
+    (patched.layout.salt / "salt/three.py").write_text("three = 3\n")
+    assert patched.run("save", "--topic", "second", "salt/three.py").code == 0
+    patched.git("add", "--all", "salt", "patches")
+    patched.git("commit", "--quiet", "-m", "more")
+    patched.release("1.1", CLASHING)
+    patched.run("bump", "1.1", "--keep-conflict")
+    resolve(patched, "one", "first")
+    half, own = patched.layout.bump / "salt/three.py", patched.layout.bump / "notes.txt"
+
+    def killed(*_: object) -> None:
+        half.write_text("three =")
+        own.write_text("mine\n")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(carry.Carrier, "_take", killed)
+        with pytest.raises(KeyboardInterrupt):
+            patched.run("bump", "--continue")
+    with monkeypatch.context() as context:
+        context.setattr(bump, "_finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            patched.run("bump", "--continue")
+    assert own.read_text() == "mine\n"
+    ended = patched.run("bump", "--continue")
+    assert ended.code == 0, ended.err
+    assert patched.read("salt/three.py") == "three = 3\n"
 
 
 def test_killed_between_two_topics(patched: Project, monkeypatch: pytest.MonkeyPatch) -> None:
