@@ -99,9 +99,9 @@ class Carrier:
             self._clean(following)
 
     def _clean(self, commit: str) -> None:
-        """Take away the new files of a commit that a pick had written when it was killed; whatever else is there stays."""
-        added = self.git.paths("diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--diff-filter=A", commit)
-        for name in set(added) & set(self.git.paths("ls-files", "-z", "--others")):
+        """Take away what a killed pick had written of files that the release does not have; all else stays."""
+        touched = self.git.paths("diff-tree", "-r", "-z", "--name-only", "--no-commit-id", commit)
+        for name in set(touched) & set(self.git.paths("ls-files", "-z", "--others")):
             (self.git.work_tree / name).unlink()
 
     def end_conflict(self, advice: str) -> None:
