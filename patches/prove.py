@@ -134,6 +134,7 @@ class Ground:
         for name in self.git.paths("ls-files", "-z", "--others", "--directory"):
             path = self.git.work_tree / name
             if path.name == "__pycache__":
+                _keep_compiled(path)
                 continue
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
@@ -153,3 +154,11 @@ class Ground:
             report.unlink(missing_ok=True)
             found |= suite.counts(self.layout, self.git.work_tree, listed, report, once=once)
         return found
+
+
+def _keep_compiled(folder: Path) -> None:
+    """Take away what was compiled of a source that is not there: Salt's loader would load it all the same."""
+    for compiled in folder.glob("*.pyc"):
+        # pytest adds its version to the name, which importlib does not read
+        if not (folder.parent / f"{compiled.name.partition('.')[0]}.py").exists():
+            compiled.unlink()

@@ -111,6 +111,24 @@ def test_what_one_topic_leaves_is_not_there_for_the_next(proving: Project) -> No
     assert found["second"]["patched"]["failed"] == 3
 
 
+def test_what_python_compiled_of_a_topic_is_not_there_without_it(proving: Project) -> None:
+    """Salt's loader loads what was compiled of a module whose source is gone, so that a test would pass by it."""
+    compiled = "salt/__pycache__/three.cpython-311.pyc"
+    # as an import does it, in an environment that lets Python write what it compiles
+    beside = "open('salt/three.py').close(); import os; os.makedirs('salt/__pycache__', exist_ok=True)"
+    test = f"def test_it():\n    {beside}\n    open('{compiled}', 'w').close()\n"
+    without = f"def test_left():\n    import os\n    assert os.path.exists('{compiled}')\n"
+    proving.write("salt/three.py", "")
+    proving.write("tests/pytests/unit/test_a.py", test)
+    proving.write("tests/pytests/unit/test_z.py", without)
+    names = ("salt/three.py", "tests/pytests/unit/test_a.py", "tests/pytests/unit/test_z.py")
+    assert proving.run("save", "--topic", "first", *names).code == 0
+    _, found = proved(proving)
+    assert found["first"]["patched"]["failed"] == 0
+    ended = proving.run("check", "--tests", "--topic", "first")
+    assert "test_z.py passes without first" not in ended.out
+
+
 def test_one_failure_is_enough_without_the_topic(tmp_path: Path) -> None:
     """The rest of a file is skipped after its first failure, and the next file is run."""
     shutil.copy(ROOT / "tests/upstream/first_failure.py", tmp_path)
