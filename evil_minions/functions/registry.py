@@ -34,9 +34,13 @@ class Function:
     seconds: float = 0.0
 
     def documentation(self) -> str:
-        """Return the docstring of Salt's own function; its module is only imported when somebody asks."""
+        """Return the docstring of Salt's own function, or of ours if Salt has none; imported when somebody asks."""
         module, _, name = self.origin.partition(":")
-        return getattr(importlib.import_module(module), name).__doc__ or ""
+        try:
+            return getattr(importlib.import_module(module), name).__doc__ or ""
+        except (ImportError, AttributeError):
+            # a function of a site; an error here would leave its caller without any return
+            return self.call.__doc__ or ""
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ import pytest
 from evil_minions.functions import fileserver, job
 from evil_minions.functions.call import Call
 from evil_minions.functions.modules import cmd
+from evil_minions.functions.registry import Function
 from evil_minions.functions.table import FUNCTIONS
 from evil_minions.functions.tree import load_states
 from evil_minions.inventory.grains import GrainsFactory, load_template
@@ -372,3 +373,13 @@ def seeded() -> random.Random:
 def test_every_function_is_one_of_salts(name: str) -> None:
     """Every function has an origin in Salt, with documentation."""
     assert FUNCTIONS[name].documentation().strip()
+
+
+def test_function_that_salt_does_not_have_has_its_own_words() -> None:
+    """A function of a site is documented by itself: an error there would leave its caller without a return."""
+
+    def orders() -> None:
+        """Count the orders."""
+
+    for origin in ("salt.modules.shop:orders", "salt.modules.test:orders", "evil_minions.nowhere:orders"):
+        assert Function(orders, origin).documentation() == "Count the orders."
