@@ -49,22 +49,11 @@ def test_examples_of_presets(name: str) -> None:
     assert trial.failures(behaviour) == []
 
 
-def test_presets() -> None:
-    """All presets are there."""
-    assert library.names() == [
-        "big-returns",
-        "duplicate-returns",
-        "dying-in-mid-job",
-        "fast",
-        "flapping",
-        "hyperactive",
-        "minion-queue",
-        "plain",
-        "realistic",
-        "silent",
-        "slow-tail",
-        "start-storm",
-    ]
+def test_presets_are_on_their_page(root: Path) -> None:
+    """Each preset has its row on the page, and the page no other."""
+    page = (root / "docs" / "evil-minions.md").read_text()
+    table = page.partition("| preset |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == library.names()
 
 
 WRONG = [
