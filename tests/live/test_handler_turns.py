@@ -51,7 +51,14 @@ def test_job_waits_for_a_minion_that_is_full(setup: HandlerBed) -> None:
     targets = [FIRST, SECOND, THIRD]
     found = setup.client.do("cmd", tgt=targets, fun="test.echo", arg=["x"], tgt_type="list", timeout=20)
     assert found == dict.fromkeys(targets, "x")
-    order = [row.minion for row in sorted(setup.returns(), key=lambda row: row.time) if row.fun == "test.echo"]
+
+    def echoes() -> list[str]:
+        rows = sorted(setup.returns(), key=lambda row: row.time)
+        return [row.minion for row in rows if row.fun == "test.echo"]
+
+    # the fleet writes its samples a moment after it has sent a return
+    until(lambda: len(echoes()) == len(targets), Deadline(20), lambda: f"only {echoes()} are written down")
+    order = echoes()
     assert sorted(order[:2]) == [SECOND, THIRD]
     assert order[2:] == [FIRST]
     ends = {row.fun: row.time for row in setup.returns() if row.minion == FIRST}
