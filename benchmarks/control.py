@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
-from harness import campaign, figures
+from harness import figures
+from harness.commands import campaign
 from harness.progress import Progress
 from harness.report import cpu, theme
 from harness.results import comparison, differences, machine

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 try:
     from evil_minions import pipe
-    from harness.commandline import parser
+    from harness.commands.parser import parser
     from harness.errors import HarnessError
 except ModuleNotFoundError as error:
     if str(error.name).startswith("harness"):

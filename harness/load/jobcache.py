@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from harness.load import runners
 from harness.load.runners import RunnerJob
-from harness.samplerows import AcceptedJob, KeptReturn, RunnerSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import AcceptedJob, KeptReturn, RunnerSample
 from harness.scenarios.asked import Asked
 
 if TYPE_CHECKING:

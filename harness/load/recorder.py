@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from harness.processes import machine
-from harness.samplerows import FleetSample, MachineSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import FleetSample, MachineSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,16 +10,16 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from evil_minions import read_jobs
-from harness import samples
 from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load.local import LocalBackend
 from harness.load.recorder import Recorder
 from harness.load.settling import SAMPLE_S, Queue, accepted, runners, settle
 from harness.load.timeline import Player
 from harness.processes.deadline import Deadline, Patience
-from harness.samplerows import Timeline
+from harness.samples import files as samples
+from harness.samples import manifest
+from harness.samples.rows import Timeline
 from harness.scenarios.fleet import network_targets
-from harness.verify import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import requests
 
 from harness.processes.deadline import Deadline
-from harness.samplerows import LoginSample
+from harness.samples.rows import LoginSample
 from harness.scenarios.users import REQUEST, START
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from harness import samples
 from harness.load.runners import RunnerJob
 from harness.processes.deadline import Deadline
+from harness.samples import files as samples
 from harness.scenarios.clients import RUNNERS
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.load.backend import Backend, Fleet
     from harness.load.job import Job
     from harness.load.recorder import Recorder
-    from harness.samplerows import ClientSample, FleetSample
+    from harness.samples.rows import ClientSample, FleetSample
 
 SAMPLE_S = 1.0
 """Seconds between two samples of the fleet."""

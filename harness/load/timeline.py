@@ -10,8 +10,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from harness.samplerows import MomentSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import MomentSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -21,14 +21,14 @@ from gevent.queue import Empty, Queue
 from locust import User, events, runners, task
 from locust.runners import MasterRunner, WorkerRunner
 
-from harness import clocks
-from harness.clocks import Offset
+from harness.load import clocks
 from harness.load import plan as plans
 from harness.load.calls import ApiCaller, CliCaller
+from harness.load.clocks import Offset
 from harness.load.sessions import LoginError, Sessions
 from harness.processes import pressure
-from harness.samplerows import ClientSample, ClockSample, LoginSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import ClientSample, ClockSample, LoginSample
 from harness.scenarios import schedule
 from harness.scenarios.clients import API, CLI, OVER_API, RUNNER, RUNNERS, SALT_RUN
 

@@ -12,7 +12,7 @@ import warnings
 
 import psutil
 
-from harness.samplerows import MachineSample
+from harness.samples.rows import MachineSample
 
 
 def sample(now: float) -> MachineSample:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.samplerows import Timeline
+    from harness.samples.rows import Timeline
 
 LONGEST_S = 5.0
 """The longest time without a sample that is none: five of them may be late on a busy machine."""

@@ -14,8 +14,8 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
 from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
-from harness import samplerows as kinds
 from harness.errors import RunError
+from harness.samples import rows as kinds
 from harness.verify.finding import WRONG, Finding, some
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from harness import __main__ as cli
-from harness import campaign, serve
-from harness.commandline import parser
+from harness.commands import campaign, serve
+from harness.commands.parser import parser
 from harness.errors import HarnessError, SettingsError
 from harness.results import result as results
 from harness.scenarios import scenario

@@ -16,7 +16,8 @@ from harness.errors import SettingsError
 from harness.report import page
 from harness.results import result, synthetic
 from harness.results import runs as folders
-from harness.verify import figures, manifest, verification
+from harness.samples import manifest
+from harness.verify import figures, verification
 from harness.verify.finding import DOUBT, NOTE, WRONG
 from tests.mutations import mutate
 

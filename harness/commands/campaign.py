@@ -14,6 +14,7 @@ from harness import interrupt
 from harness.bed import capacity
 from harness.bed.tree import Tree
 from harness.choices import minion_ids
+from harness.commands.told import shown_path
 from harness.containers.backend import ContainerBackend
 from harness.errors import HarnessError, SettingsError, disk_error
 from harness.load import run as load
@@ -22,10 +23,9 @@ from harness.load.local import LocalBackend
 from harness.paths import TREES
 from harness.report import page
 from harness.results import machine, result, runs
-from harness.samples import read_clocks
+from harness.samples.files import read_clocks
 from harness.scenarios import fleet, labels, targets
 from harness.scenarios import scenario as scenarios
-from harness.told import shown_path
 from harness.verify import verification
 
 if TYPE_CHECKING:

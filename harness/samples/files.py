@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from harness.errors import SettingsError
-from harness.samplerows import (
+from harness.samples.rows import (
     AcceptedJob,
     ClientSample,
     ClockSample,

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.samplerows import ClockSample
+from harness.samples.rows import ClockSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable

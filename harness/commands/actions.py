@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import campaign, serve
 from harness.bed import capacity
 from harness.bed.settings import ApiSettings, BedSettings
 from harness.choices import WITHOUT_API
+from harness.commands import campaign, serve
+from harness.commands.told import MISSED, OK, described, shown_path, tell
 from harness.containers import options as containers
 from harness.errors import SettingsError
 from harness.load import remote
@@ -21,7 +22,6 @@ from harness.report import page
 from harness.results import comparison, runs
 from harness.results import result as results
 from harness.scenarios import scenario
-from harness.told import MISSED, OK, described, shown_path, tell
 from harness.verify import verification
 
 if TYPE_CHECKING:
