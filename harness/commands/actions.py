@@ -81,8 +81,12 @@ def report(options: argparse.Namespace) -> int:
 
 
 def scenarios(options: argparse.Namespace) -> int:
-    """List the scenarios, or describe one."""
-    found = [scenario.load(scenario.find(name)) for name in options.names or scenario.names()]
+    """List the scenarios, or check and describe some."""
+    files = [scenario.find(name) for name in options.names or scenario.names()]
+    found = [scenario.load(file) for file in files]
+    if options.names:
+        for file, entry in zip(files, found, strict=True):
+            campaign.check_fleet(entry, file.parent)
     if options.json:
         print(json.dumps({"format": results.FORMAT, "scenarios": [scenario.dump(entry) for entry in found]}, indent=1))
     elif options.names:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from harness import interrupt
 from harness.bed import capacity
+from harness.bed import fleet as fleets
 from harness.bed.tree import Tree
 from harness.choices import minion_ids
 from harness.commands.told import shown_path
 from harness.containers.backend import ContainerBackend
-from harness.errors import HarnessError, SettingsError, disk_error
+from harness.errors import HarnessError, ScenarioError, SettingsError, disk_error
 from harness.load import run as load
 from harness.load.job import Job
 from harness.load.local import LocalBackend
@@ -99,6 +100,19 @@ def _check_files(request: RunRequest, scenario: Scenario, folder: Path) -> None:
             )
 
 
+def check_fleet(scenario: Scenario, folder: Path) -> None:
+    """Raise ScenarioError if the simulated minions can't do what the scenario in `folder` asks of them."""
+    spec = fleets.FleetSpec(scenario.minions, seed=scenario.seed, extra=fleet.resolve(scenario.fleet, folder))
+    later = {moment.behaviour for moment in scenario.timeline if moment.behaviour}
+    functions = frozenset() if scenario.unknown_allowed else scenario.functions
+    try:
+        fleets.check(spec, functions, later)
+    except ScenarioError as error:
+        if any(name in str(error) for name in functions):
+            raise ScenarioError(f'{error} Or set `unknown_functions = "allow"` in {scenario.name}.') from error
+        raise
+
+
 def labelled(trees: Sequence[str]) -> dict[str, Path]:
     """Return the folder of each tree by the label that results have for it, in order; see `find`."""
     found = [find(tree) for tree in trees]
@@ -128,6 +142,7 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
     file = scenarios.find(request.scenario)
     scenario = scenarios.load(file).changed(minions=request.minions, seed=request.seed, transport=request.transport)
     _check_files(request, scenario, file.parent)
+    check_fleet(scenario, file.parent)
     if request.remote:
         request.remote.check(scenario)
     targets.check(scenario, minion_ids(scenario.minions))

@@ -112,7 +112,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="exit code 1 if a figure became worse by more, such as 20%%",
     )
-    entry = command(actions.scenarios, "list the scenarios, or describe some", "python -m harness scenarios burst")
+    entry = command(
+        actions.scenarios, "list the scenarios, or check and describe some", "python -m harness scenarios burst"
+    )
     entry.add_argument("names", nargs="*", metavar="NAME", help="name of a scenario, or a TOML file")
     entry = command(
         actions.up,

@@ -158,6 +158,12 @@ def test_command_checks_a_file(write: Path, capsys: pytest.CaptureFixture[str]) 
     assert commands.main(["behaviours", "--check", str(write)]) == 2
 
 
+def test_command_checks_a_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    """A preset is checked by its name, as it is described by it."""
+    assert commands.main(["behaviours", "--check", "slow-tail"]) == 0
+    assert "examples hold" in capsys.readouterr().out
+
+
 def test_command_lists_and_describes(capsys: pytest.CaptureFixture[str]) -> None:
     """`behaviours` lists all presets, for people and machines, and describes one."""
     assert commands.main(["behaviours"]) == 0
