@@ -49,11 +49,13 @@ def test_examples_of_presets(name: str) -> None:
     assert trial.failures(behaviour) == []
 
 
-def test_presets_are_on_their_page(root: Path) -> None:
-    """Each preset has its row on the page, and the page no other."""
+def test_the_page_names_presets_that_there_are(root: Path) -> None:
+    """Each row of the page is a preset; the command lists all of them, so a new one needs no edit of the page."""
     page = (root / "docs" / "evil-minions.md").read_text()
     table = page.partition("| preset |")[2].partition("\n\n")[0]
-    assert sorted(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == library.names()
+    rows = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
+    assert rows
+    assert set(rows) <= set(library.names())
 
 
 WRONG = [
