@@ -235,9 +235,7 @@ def caller_of(opts, name, **more):
     Return a caller of external_auth.
     """
     found = copy.deepcopy(salt.config.DEFAULT_MASTER_OPTS)
-    found.update(
-        opts, id="master_master", external_auth=copy.deepcopy(EAUTH), **more
-    )
+    found.update(opts, id="master_master", external_auth=copy.deepcopy(EAUTH), **more)
     return found, saltext.query.caller.of_runner(found, name)
 
 
@@ -283,7 +281,9 @@ def test_a_master_that_refuses_the_job(ask, error):
     """
     with answering(dict.fromkeys(("web1", "web2", "db1"), {})) as fleet:
         fleet.error = error("error occurred.")
-        with pytest.raises(QueryRightsError, match="refuses to run test.ping for pinger"):
+        with pytest.raises(
+            QueryRightsError, match="refuses to run test.ping for pinger"
+        ):
             ask("salt-master", "pinger", "node", ["alive"])
 
 

@@ -112,7 +112,9 @@ class NamedCaller(Caller):
         :raises QueryRightsError: if he may not run one of them on one of these
         """
         check = salt.utils.minions.CkMinions(self.opts)
-        blacklist = salt.acl.PublisherACL(self.opts.get("publisher_acl_blacklist") or {})
+        blacklist = salt.acl.PublisherACL(
+            self.opts.get("publisher_acl_blacklist") or {}
+        )
         if blacklist.user_is_blacklisted(self.name):
             raise QueryRightsError(
                 f"{self.name} may not run {', '.join(functions)} on minions: leave out the"
