@@ -19,6 +19,7 @@ import json
 import math
 import os
 import random
+import re
 import select
 import socket
 import threading
@@ -78,6 +79,14 @@ RESET = (
     "ROLLBACK; CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ROLE; RESET ALL;"
     " DEALLOCATE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all();"
     " DISCARD SEQUENCES; DISCARD TEMP"
+)
+
+# A statement that cannot end its transaction. What it sets, makes or listens to
+# is gone with that: less is left to reset.
+PLAIN = re.compile(r"\s*(?:SELECT|WITH)\b[^;]*", re.ASCII | re.IGNORECASE)
+RESET_PLAIN = (
+    "ROLLBACK; DEALLOCATE ALL; SELECT pg_catalog.pg_advisory_unlock_all();"
+    " DISCARD SEQUENCES"
 )
 
 # What the server tells of a session whenever it changes. A server that does
@@ -170,8 +179,39 @@ class Cursor(psycopg2.extensions.cursor if psycopg2 else object):
             query = query.as_string(self)
         elif isinstance(query, bytes):
             query = query.decode()
-        with self.owner.asking() as first:
+        with self.owner.asking(PLAIN.fullmatch(query)) as first:
             super().execute(first + query, vars)
+
+    def executemany(self, query, vars_list):
+        """
+        Execute a query for each of many values, see PEP 249
+        """
+        for values in vars_list:
+            self.execute(query, values)
+
+    def callproc(self, procname, parameters=()):
+        """
+        Call a function, see PEP 249
+        """
+        with self._asking():
+            return super().callproc(procname, parameters)
+
+    def copy_expert(self, *args, **kwargs):
+        """
+        Copy rows from or to a file as psycopg2 does
+        """
+        with self._asking():
+            super().copy_expert(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def _asking(self):
+        """
+        Wait for what is no text of a query
+        """
+        with self.owner.asking() as first:
+            if first:
+                super().execute(first)
+            yield
 
     def fetchall(self):
         """
@@ -211,6 +251,7 @@ class Connection:
         self._limit = statement_timeout
         self._writes = writes
         self._first = ""
+        self._is_plain = True
         self._reset = RESET
         # not all processes at once
         self._end = time.monotonic() + lifetime * random.uniform(0.75, 1)
@@ -281,16 +322,21 @@ class Connection:
         What this takes is sent with the first query.
         """
         self._first = self._begin
+        self._is_plain = True
         cursor = self._conn.cursor(cursor_factory=Cursor)
         cursor.owner = self
         return cursor
 
     @contextlib.contextmanager
-    def asking(self):
+    def asking(self, is_plain=False):
         """
         Wait for a query, and yield what is to be sent before it
+
+        is_plain
+            Whether the query cannot end the transaction.
         """
         first, self._first = self._first, ""
+        self._is_plain = self._is_plain and bool(is_plain)
         with self._watched(self._limit and self._limit + LATE):
             yield first
         active = psycopg2.extensions.TRANSACTION_STATUS_INTRANS
@@ -348,6 +394,7 @@ class Connection:
             if complete and self._writes == "commit":
                 with self._watched(self._limit and self._limit + LATE):
                     cursor.execute("COMMIT")
+                self._is_plain = False
             try:
                 with self._watched(LATE):
                     self._clean(cursor)
@@ -360,7 +407,7 @@ class Connection:
         Reset the session
         """
         try:
-            cursor.execute(self._reset)
+            cursor.execute(RESET_PLAIN if self._is_plain else self._reset)
         except psycopg2.Error:
             if self.closed:
                 raise

@@ -96,8 +96,52 @@ def test_one_connection_serves_many_queries(server, params):
     assert len(server.startups) == 1
     assert server.messages == [f"{BEGIN}; SELECT 1"] * 50
     # each is the end of a use, in a message of its own
-    assert server.resets == [salt.utils.postgres.RESET] * 50
+    assert server.resets == [salt.utils.postgres.RESET_PLAIN] * 50
 
+
+@pytest.mark.parametrize(
+    "query,is_plain",
+    [
+        ("SELECT 1", True),
+        (" with a AS (SELECT 1)\nSELECT * FROM a ", True),
+        ("SELECT 1; COMMIT", False),
+        ("commit and chain", False),
+        ("CALL p()", False),
+        ("SELECTED", False),
+        ("/* SELECT */ COMMIT AND CHAIN", False),
+        ("VALUES (1)", False),
+    ],
+)
+def test_statement_that_may_end_the_transaction_needs_a_whole_reset(
+    server, params, query, is_plain
+):
+    module = salt.utils.postgres
+    whole = module.RESET_PLAIN if is_plain else module.RESET
+    ask(params, query)
+    ask(params, "SELECT 1", query, "SELECT 1")
+    ask(params)
+    assert server.resets == [whole, whole, module.RESET_PLAIN]
+
+
+def test_what_is_committed_needs_a_whole_reset(server, params):
+    server.answers["COMMIT"] = message(b"C", b"COMMIT\0") + READY
+    ask({**params, "writes": "commit"})
+    assert server.resets == [salt.utils.postgres.RESET]
+
+
+@pytest.mark.parametrize(
+    "name,args",
+    [
+        ("callproc", ["f"]),
+        ("executemany", ["SELECT %s", [(1,)]]),
+    ],
+)
+def test_all_that_asks_is_in_the_transaction(server, params, name, args):
+    with salt.utils.postgres.get_cursor(**params) as cursor:
+        getattr(cursor, name)(*args)
+        assert cursor.fetchall() == [({"a": 1},)]
+    assert server.messages[0].startswith(BEGIN)
+    assert len(server.resets) == 1
 
 def test_queries_of_a_use_share_a_transaction(server, params):
     ask(params, "SELECT 1", "SELECT 2")
@@ -179,10 +223,10 @@ def test_application_name_stays_behind_a_pooler(server, params):
     server.reset = message(b"C", b"DISCARD\0") + status("application_name", "") + READY
     again = "SELECT pg_catalog.set_config('application_name', 'salt-master', false)"
     server.answers[again] = status("application_name", "salt-master") + result(b"1")
-    ask(params)
+    ask(params, "change")
     assert server.messages[-1] == again
     server.reset = message(b"C", b"DISCARD\0") + READY
-    ask(params)
+    ask(params, "change")
     assert len(server.startups) == 1
     # in the same message from then on
     assert server.resets[-1].endswith(again)
