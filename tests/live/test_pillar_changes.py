@@ -47,6 +47,19 @@ TOUCHED = {
     "DELETE FROM suseSaltPillars WHERE server_id = 99": [],
     # its pillars go with it, and nobody is left to be refreshed
     "DELETE FROM rhnServer WHERE id = 3": [],
+    # no row of a pillar changes, and pillars do
+    "INSERT INTO rhnServerGroupMembers (server_id, server_group_id) VALUES (3, 1)": ["other"],
+    "DELETE FROM rhnServerGroupMembers WHERE server_id = 2 AND server_group_id = 1": ["web2"],
+    "UPDATE rhnServerGroupMembers SET server_id = 3 WHERE server_id = 2 AND server_group_id = 1": ["other", "web2"],
+    "DELETE FROM rhnServerGroup WHERE id = 1": ["web1", "web2"],
+    # its pillar goes first
+    "DELETE FROM suseSaltPillars WHERE group_id = 1; DELETE FROM rhnServerGroupMembers WHERE server_id = 2": ["web1", "web2"],
+    "UPDATE rhnServer SET org_id = 2 WHERE id = 1": ["web1"],
+    "UPDATE suseMinionInfo SET minion_id = 'renamed' WHERE server_id = 1": ["renamed"],
+    "INSERT INTO suseSaltPillarPriority (group_id, priority) VALUES (1, 5)": ["web1", "web2"],
+    # and neither do these: the group 2 has no pillar
+    "DELETE FROM rhnServerGroupMembers WHERE server_group_id = 2": [],
+    "UPDATE rhnServer SET name = 'x', org_id = org_id": [],
 }
 
 
@@ -86,7 +99,7 @@ def test_change_touches_minions(database: scratch.Database, statement: str, mini
         cursor.execute("LISTEN suse_salt_pillar")
         database.run(statement)
         cursor.execute("SELECT 1")
-        is_noted = bool(minions) or "rhnServer" in statement
+        is_noted = bool(minions) or "rhnServer WHERE" in statement
         assert [one.channel for one in connection.notifies] == ["suse_salt_pillar"] * is_noted
     snapshot, found = since(database, snapshot)
     assert found == minions
