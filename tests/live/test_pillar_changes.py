@@ -53,7 +53,10 @@ TOUCHED = {
     "UPDATE rhnServerGroupMembers SET server_id = 3 WHERE server_id = 2 AND server_group_id = 1": ["other", "web2"],
     "DELETE FROM rhnServerGroup WHERE id = 1": ["web1", "web2"],
     # its pillar goes first
-    "DELETE FROM suseSaltPillars WHERE group_id = 1; DELETE FROM rhnServerGroupMembers WHERE server_id = 2": ["web1", "web2"],
+    "DELETE FROM suseSaltPillars WHERE group_id = 1; DELETE FROM rhnServerGroupMembers WHERE server_id = 2": [
+        "web1",
+        "web2",
+    ],
     "UPDATE rhnServer SET org_id = 2 WHERE id = 1": ["web1"],
     "UPDATE suseMinionInfo SET minion_id = 'renamed' WHERE server_id = 1": ["renamed"],
     "INSERT INTO suseSaltPillarPriority (group_id, priority) VALUES (1, 5)": ["web1", "web2"],

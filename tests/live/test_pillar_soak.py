@@ -85,7 +85,7 @@ class Worker:
                     self.good += 1
                 else:
                     self.wrong.append(minion)
-            self.sockets[sum(one.raddr != () for one in process.net_connections("tcp"))] += 1
+            self.sockets[sum(bool(one.raddr) for one in process.net_connections("tcp"))] += 1
             self.memory.append((began - start, process.memory_info().rss // 1024))
             time.sleep(max(0, pace - (time.monotonic() - began)))
 
@@ -96,24 +96,24 @@ class Worker:
 
 
 def restart(found: Servers) -> None:
-    """The server is stopped and started."""
+    """Stop the server and start it."""
     found.stop(found.primary, kill=False)
     found.start(found.primary)
 
 
 def crash(found: Servers) -> None:
-    """The server dies and recovers."""
+    """Let the server die and recover."""
     found.stop(found.primary, kill=True)
     found.start(found.primary)
 
 
 def kill_sessions(found: Servers) -> None:
-    """An administrator ends all sessions."""
+    """End all sessions as an administrator does."""
     found.database().run(f"SELECT pg_terminate_backend(pid) FROM ({BACKENDS}) AS one")  # noqa: S608 - own text
 
 
 def stop_sessions(found: Servers) -> None:
-    """All sessions take queries and do not answer."""
+    """Let sessions take queries for a while and not answer."""
     pids = [pid for (pid,) in found.database().run(BACKENDS)]
     for code, pause in ((signal.SIGSTOP, STOPPED_S), (signal.SIGCONT, 0)):
         for pid in pids:
@@ -123,20 +123,20 @@ def stop_sessions(found: Servers) -> None:
 
 
 def cut(found: Servers) -> None:
-    """A firewall drops all packets for a while."""
+    """Drop all packets for a while, as a firewall does."""
     found.network.cut()
     time.sleep(CUT_S)
     found.network.mend()
 
 
 def restart_pooler(found: Servers) -> None:
-    """PgBouncer is stopped and started."""
+    """Stop PgBouncer and start it."""
     found.stop_pooler()
     found.start_pooler()
 
 
 def rotate(found: Servers) -> None:
-    """The role has another password."""
+    """Give the role another password."""
     found.rotate(f"{found.password[:8]}-{time.monotonic_ns()}")
 
 
@@ -150,13 +150,15 @@ def stage() -> Iterator[Servers]:
     """Yield both servers and the pooler, with the pillars of all minions, in a network that can be cut."""
     with (
         # a socket's name has to be short
-        tempfile.TemporaryDirectory(dir="/tmp", prefix="soak-") as name,  # noqa: S108 - a short path for sockets
+        tempfile.TemporaryDirectory(dir="/tmp", prefix="soak-") as name,
         cut_network() as network,
         servers(network, Path(name)) as found,
     ):
         server = found.postgres(database="postgres")
         made = scratch.filled(server, DATABASE, "improved", IDS)
-        made.run(f"CREATE ROLE {USER} LOGIN PASSWORD %s; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {USER}", "first")
+        made.run(
+            f"CREATE ROLE {USER} LOGIN PASSWORD %s; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {USER}", "first"
+        )
         found.copy()
         found.start_pooler()
         yield found
@@ -196,7 +198,7 @@ def test_no_pillar_is_short_or_of_another(stage: Servers, tmp_path: Path) -> Non
             thread.join(HANGING_S * BATCH)
         hanging = sum(thread.is_alive() for thread in threads)
         seconds = time.monotonic() - start
-        figures = {
+        figures: dict[str, Any] = {
             "seconds": round(seconds),
             "good": sum(worker.good for worker in workers),
             "errors": sum((worker.errors for worker in workers), Counter()),
@@ -209,7 +211,7 @@ def test_no_pillar_is_short_or_of_another(stage: Servers, tmp_path: Path) -> Non
             "first and last KB": [(worker.memory[0][1], worker.memory[-1][1]) for worker in workers],
             "grown KB": [worker.grown(seconds) for worker in workers],
         }
-        print(json.dumps(figures, indent=1))  # noqa: T201 - who runs it for long wants to see them
+        print(json.dumps(figures, indent=1))
     assert (figures["wrong"], hanging) == ([], 0)
     assert figures["good"] >= COMPILES
     assert figures["longest"] < HANGING_S
@@ -227,12 +229,12 @@ def _options(stage: Servers, number: int) -> dict[str, Any]:
         place = {"host": ",".join([stage.network.minions] * 2), "port": ",".join(map(str, PORTS))}
         place["target_session_attrs"] = "read-write"
     place |= {"user": USER, "db": DATABASE, "passfile": str(stage.passfile), "pass": None, **LIMITS}
-    form = "improved" if number % 4 < 2 else "four"  # noqa: PLR2004 - half of each way
+    form = "improved" if number % 4 < 2 else "four"
     return {"postgres": place, "ext_pillar": forms.FORMS[form].options()}
 
 
 def _fail(stage: Servers, chance: random.Random, is_over: Callable[[], bool]) -> tuple[Counter[str], list[int]]:
-    """Let one thing after the other fail, each as often as the others; return how often, and how many sessions were seen."""
+    """Let one thing after the other fail; return how often each did, and how many sessions were seen."""
     done: Counter[str] = Counter()
     sessions = [0]
     pause = max(2.0, min(15.0, SECONDS / len(FAULTS) / 4))
