@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,8 @@ class Side:
 
 def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
     """Return what does one of: compile, digests, timed, whole, refreshed, grains, run, pid."""
+    # as where these packages are not installed
+    sys.modules.update(dict.fromkeys(settings.get("without", ())))
     side = Side(Path(settings["folder"]))
 
     def act(action: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the action takes and gives
