@@ -16,6 +16,8 @@ import contextlib
 import hashlib
 import os
 
+from saltext.package_states.errors import InvalidInput
+
 import salt.cache
 import salt.utils.files
 
@@ -118,9 +120,14 @@ def store(opts, minion, packages):
     With ``package_states`` in the master's configuration it goes to its database;
     otherwise to the bank ``packages`` of the master's cache.
 
-    :raises PackageStateError: if it is something else, or the database says so
+    :raises PackageStateError: if it is something else or nothing, or the database says so
     """
-    if "package_states" in opts:
+    states = "package_states" in opts
+    if not (packages.get("packages") if states else packages):
+        raise InvalidInput(
+            f"{minion} says that it has no packages; see what {function(opts)} says there."
+        )
+    if states:
         # psycopg2 is only needed where there are package states
         # pylint: disable-next=import-outside-toplevel
         import saltext.package_states.refresh

@@ -23,12 +23,13 @@ on a master of few minions:
             tgt_type: list
 """
 
+import fnmatch
 import logging
 
 import saltext.package_states.pkgset
 
 import salt.client
-from salt.exceptions import CommandExecutionError, SaltException, SaltInvocationError
+from salt.exceptions import CommandExecutionError, SaltException
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,8 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
         salt-run pkgset.refresh 'os:Debian' tgt_type=grain batch=50
     """
     if not isinstance(batch, int) or batch < 1:
-        raise SaltInvocationError(
+        # not SaltInvocationError, which a Salt as it is prints as a success
+        raise CommandExecutionError(
             f"batch={batch}: give a number of minions, such as 200."
         )
     ret = {"stored": [], "failed": {}, "silent": []}
@@ -84,19 +86,44 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
     return ret
 
 
-def packages(minion):
+def packages(minion=None, names="*"):
     """
     Return the stored packages of a minion with their versions, without asking it
+
+    minion
+        The id of the minion.
+
+    names
+        A pattern of the names of packages, such as ``nginx*``, all of them by default.
+        That there are none is an error.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run pkgset.packages web1
+        salt-run pkgset.packages web1 'nginx*'
     """
+    # without its own check, Salt prints the help and ends with 0
+    if minion is None:
+        raise CommandExecutionError(
+            "Name a minion, as in pkgset.packages web1; salt-key --list=accepted shows those"
+            " that there are."
+        )
+    minion = str(minion)
     found = saltext.package_states.pkgset.stored(__opts__, minion)
     if not found:
         raise CommandExecutionError(
             f"No packages of {minion} are stored: run pkgset.refresh {minion}"
         )
-    return found
+    chosen = {
+        name: version
+        for name, version in found.items()
+        if fnmatch.fnmatchcase(name, str(names))
+    }
+    if not chosen:
+        raise CommandExecutionError(
+            f"{minion} has no package like {names}: see pkgset.packages {minion}, or run"
+            f" pkgset.refresh {minion} if that is old"
+        )
+    return chosen
