@@ -321,3 +321,33 @@ def test_a_second_state_releases_nothing_of_the_first(rpms: Rpms) -> None:
     there, mine = rpms.owners()
     assert there == mine
     assert len(there) == len(("sb-tool", "sb-epoch"))
+
+
+@pytest.mark.parametrize(
+    ("manager", "command", "reason"),
+    [
+        ("zypper", "printf '#!/bin/sh\\n' > {0}/transactional-update; chmod 755 {0}/*", "transactional system"),
+        ("dnf", "cp /usr/bin/dnf {0}/dnf5; ln -s dnf5 {0}/dnf", "dnf is version 5"),
+    ],
+)
+def test_what_can_not_be_managed_is_refused(machine: RpmRoot, manager: str, command: str, reason: str) -> None:
+    """Transactional systems and those with dnf 5 are told in one sentence, by each call, and nothing is changed."""
+    machine.begin()
+    place = "/usr/local/sbin"
+    machine.run("sh", "-c", command.format(place))
+    try:
+        with (
+            machine.caller_for(manager) as salt,
+            SaltProcess("patched", COMPILER, {}) as compiler,
+        ):
+            rpms = Rpms(machine, salt, compiler, manager)
+            found = rpms.apply(("sb-tool", "installed"))
+            for function in ("inventory", "plan"):
+                with pytest.raises(RuntimeError, match=reason):
+                    salt.cmd(f"package_state.{function}", *([[]] if function == "plan" else []))
+    finally:
+        machine.run("sh", "-c", f"rm {place}/transactional-update {place}/dnf*", check=False)
+    assert found.failed == ["locks", "sb-tool"]
+    assert reason in found.comment("locks")
+    assert "Traceback" not in found.comment("sb-tool")
+    assert machine.installed() == {}
