@@ -127,3 +127,19 @@ def text(value, kind, most=1000):
             f"The {kind} must be one line of at most {most} printable characters."
         )
     return value
+
+
+def priority(value):
+    """
+    Return the priority of an assignment, or None
+
+    :param value: what somebody wrote
+    :raises InvalidInput: if it is no whole number
+    """
+    if value is not None and (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or abs(value) > 2**31 - 1
+    ):
+        raise InvalidInput("The priority must be a whole number; the higher one wins.")
+    return value

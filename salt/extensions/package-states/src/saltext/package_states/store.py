@@ -253,6 +253,18 @@ def revision(connection, where, number):
     return _revision(rows[0])
 
 
+def chosen(connection, where, number=None):
+    """
+    Return one revision of a state, the newest one without a number
+
+    :param State where: the state
+    :param number: as for :func:`revision`, or None
+    """
+    if number is None:
+        return newest(connection, [where.id])[where.id]
+    return revision(connection, where, number)
+
+
 def history(connection, where):
     """
     Return all revisions of a state, the oldest first
