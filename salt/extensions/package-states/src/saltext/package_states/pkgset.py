@@ -115,7 +115,8 @@ def function(opts):
 
 def store(opts, minion, packages):
     """
-    Store what a minion has said of its packages
+    Store what a minion has said of its packages, and return the digests of what its
+    repositories have that is to be asked for, a list
 
     With ``package_states`` in the master's configuration it goes to its database;
     otherwise to the bank ``packages`` of the master's cache.
@@ -132,9 +133,23 @@ def store(opts, minion, packages):
         # pylint: disable-next=import-outside-toplevel
         import saltext.package_states.refresh
 
-        saltext.package_states.refresh.store(opts, minion, packages)
-    else:
-        salt.cache.factory(opts).store(BANK, minion, packages)
+        return saltext.package_states.refresh.store(opts, minion, packages)
+    salt.cache.factory(opts).store(BANK, minion, packages)
+    return []
+
+
+def store_offers(opts, minion, answer):
+    """
+    Store what a minion has said of its repositories, see
+    :func:`saltext.package_states.offers.store`
+
+    :return: the digests of what it has told
+    :raises PackageStateError: if it is something else, or the database says so
+    """
+    # pylint: disable-next=import-outside-toplevel
+    import saltext.package_states.offers
+
+    return saltext.package_states.offers.store(opts, minion, answer)
 
 
 def stored(opts, minion):

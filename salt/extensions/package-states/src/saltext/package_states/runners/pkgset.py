@@ -25,8 +25,10 @@ on a master of few minions:
 
 import fnmatch
 import logging
+import time
 
 import saltext.package_states.pkgset
+from saltext.package_states.lacking import FUNCTION, Lacking
 
 import salt.client
 from salt.exceptions import CommandExecutionError, SaltException
@@ -54,6 +56,7 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
             f"batch={batch}: give a number of minions, such as 200."
         )
     ret = {"stored": [], "failed": {}, "silent": []}
+    lacking = Lacking(timeout)
     with salt.client.LocalClient(mopts=__opts__) as client:
         minions = sorted(client.gather_minions(tgt, tgt_type))
         if not minions:
@@ -77,13 +80,35 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
                         ret["failed"][minion] = str(packages)[:200]
                         continue
                     try:
-                        saltext.package_states.pkgset.store(__opts__, minion, packages)
+                        digests = saltext.package_states.pkgset.store(
+                            __opts__, minion, packages
+                        )
                     except SaltException as exc:
                         ret["failed"][minion] = str(exc)
                     else:
                         ret["stored"].append(minion)
+                        lacking.add(minion, digests)
             ret["silent"].extend(sorted(silent))
+        _offers(client, lacking, timeout, ret["failed"])
     return ret
+
+
+def _offers(client, lacking, timeout, failed):
+    """
+    Ask for what repositories have, each thing of one minion
+    """
+    while taken := lacking.take(time.monotonic()):
+        minion, digests = taken
+        answer = client.cmd(
+            [minion], FUNCTION, digests, tgt_type="list", timeout=timeout
+        ).get(minion)
+        try:
+            lacking.answered(
+                saltext.package_states.pkgset.store_offers(__opts__, minion, answer)
+            )
+        except SaltException as exc:
+            failed[minion] = str(exc)
+            lacking.answered(())
 
 
 def packages(minion=None, names="*"):
