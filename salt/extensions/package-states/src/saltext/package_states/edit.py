@@ -5,9 +5,11 @@ Changes of the entries of a state.
 import fnmatch
 from typing import NamedTuple
 
+import saltext.package_states.generations as generations
 import saltext.package_states.item as items
 import saltext.package_states.names as names
 import saltext.package_states.refresh as refresh
+import saltext.package_states.resolver as resolver
 import saltext.package_states.store as store
 import saltext.package_states.transfer as transfer
 import saltext.package_states.version as versions
@@ -108,9 +110,7 @@ def back(service, name, revision, save):
 
     comment = save.comment or f"rollback to revision {revision}"
     parent = int(revision) if str(revision).isdigit() else 0
-    return service.change(
-        name, change, *save._replace(comment=comment), parent=parent
-    )
+    return service.change(name, change, *save._replace(comment=comment), parent=parent)
 
 
 def installed(service, minion, name, packages, save):
@@ -142,9 +142,7 @@ def installed(service, minion, name, packages, save):
         return [*{**keyed(current.items), **keyed(entries)}.values()]
 
     comment = save.comment or f"what is installed on {minion}"
-    return service.change(
-        name or minion, change, *save._replace(comment=comment), True
-    )
+    return service.change(name or minion, change, *save._replace(comment=comment), True)
 
 
 def load(service, name, path, save):
@@ -160,4 +158,35 @@ def load(service, name, path, save):
     comment = save.comment or "from a file"
     return service.change(
         name, lambda *_: entries, *save._replace(comment=comment), True
+    )
+
+
+def restore(service, minion, generation, day, save):
+    """
+    Let the own state of a minion say what was wanted on it at another time
+
+    :param Service service: see :class:`saltext.package_states.service.Service`
+    :param str minion: its id
+    :param generation: the number of the generation, or None
+    :param day: the time, or None
+    :param Save save: how it is saved
+    """
+    with store.reading(service.opts) as connection:
+        fleet = Fleet(service.opts, connection)
+        found = fleet.minion(minion)
+        old = generations.chosen(connection, minion, generation, day)
+        others = [
+            source
+            for source in fleet.sources({minion: found})[minion]
+            if source.level != resolver.OWN
+        ]
+    wanted = keyed(old.items)
+    for source in others:
+        for entry in source.items:
+            if entry.key not in wanted:
+                wanted[entry.key] = items.make(entry.key, items.UNMANAGED)
+    comment = save.comment or f"generation {old.number} of {old.created[:19]}"
+    entries = [*wanted.values()]
+    return service.change(
+        minion, lambda *_: entries, *save._replace(comment=comment), True
     )

@@ -3,7 +3,9 @@ What is in the tables, as plain data: what the runner shows.
 """
 
 import saltext.package_states.difference as difference
+import saltext.package_states.generations as wanted
 import saltext.package_states.refresh as refresh
+import saltext.package_states.stages as staged
 import saltext.package_states.status as statuses
 import saltext.package_states.store as store
 import saltext.package_states.transfer as transfer
@@ -19,42 +21,76 @@ def states(opts):
     with store.reading(opts) as connection:
         known = store.states(connection)
         newest = store.newest(connection, [one.id for one in known])
-        assigned = Fleet(opts, connection).assignments
+        fleet = Fleet(opts, connection)
+        found = {
+            one.id: _in_force(connection, fleet, one, newest[one.id]) for one in known
+        }
     return {
         one.name: {
             "own": one.own,
             "revision": newest[one.id].number,
+            **found[one.id],
             "packages": len(newest[one.id].items),
-            "assigned": _assigned(assigned, one),
+            "assigned": _assigned(fleet.assignments, one, fleet.stages),
         }
         for one in known
     }
 
 
-def _assigned(assignments, where):
+def _in_force(connection, fleet, where, newest):
+    """
+    Return which revisions of a state are in force, by stage, if there are stages
+    """
+    if not fleet.stages:
+        return {}
+    found = {fleet.stages[0]: newest.number}
+    for stage in fleet.stages[1:]:
+        revision = staged.in_force(connection, [where.id], stage)[where.id]
+        found[stage] = revision.number
+    return {"stages": found}
+
+
+def _assigned(assignments, where, known=()):
     return [
-        f"{entry.level} {entry.target} (priority {entry.priority})"
+        f"{entry.level} {entry.target} (priority {entry.priority}"
+        f"{f', stage {known[entry.stage]}' if known else ''})"
         for entry in assignments
         if entry.state == where.id
     ]
 
 
-def state(opts, name, revision=None):
+def stages(opts):
+    """
+    Return the names of the stages in their order
+
+    :param dict opts: the options of the master
+    """
+    with store.reading(opts) as connection:
+        return staged.listed(connection)
+
+
+def state(opts, name, revision=None, stage=None):
     """
     Return the entries of a state, and to whom it is assigned
 
     :param dict opts: the options of the master
     :param str name: that of the state
     :param revision: the number of one of its revisions, None for the newest
+    :param str stage: instead of that, the stage in which it is in force
     """
     with store.reading(opts) as connection:
         where = store.state(connection, name)
+        fleet = Fleet(opts, connection)
         found = store.chosen(connection, where, revision)
-        assigned = _assigned(Fleet(opts, connection).assignments, where)
+        force = _in_force(connection, fleet, where, store.chosen(connection, where))
+        if staged.place(fleet.stages, stage):
+            found = staged.in_force(connection, [where.id], stage)[where.id]
+        assigned = _assigned(fleet.assignments, where, fleet.stages)
     return {
         "state": name,
         "own": where.own,
         "revision": found.number,
+        **force,
         "author": found.author,
         "comment": found.comment,
         "created": found.created,
@@ -120,9 +156,36 @@ def assignments(opts, name):
             "author": author,
             "comment": comment,
             "created": created,
+            **({"stage": stage} if stage else {}),
         }
-        for kind, target, priority, author, comment, created in found
+        for kind, target, priority, author, comment, created, stage in found
     ]
+
+
+def generations(opts, minion):
+    """
+    Return what was wanted on a minion from when on, the oldest first
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    """
+    with store.reading(opts) as connection:
+        Fleet(opts, connection).minion(minion)
+        found = wanted.listed(connection, minion)
+    rows, before = [], ()
+    for one in found:
+        rows.append(
+            {
+                "generation": one.number,
+                "author": one.author,
+                "comment": one.comment,
+                "created": one.created,
+                "packages": len(one.items),
+                "changes": difference.between(before, one.items),
+            }
+        )
+        before = one.items
+    return rows
 
 
 def export(opts, name, path, revision=None):

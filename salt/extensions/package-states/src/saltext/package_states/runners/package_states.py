@@ -43,11 +43,14 @@ import saltext.package_states.edit as edit
 import saltext.package_states.names as names
 import saltext.package_states.owners as owners
 import saltext.package_states.page as pages
+import saltext.package_states.promotions as promotions
 import saltext.package_states.schema as schema
+import saltext.package_states.service as services
+import saltext.package_states.sets as sets
+import saltext.package_states.transfer as transfer
 import saltext.package_states.upgrades as upgrades
 import saltext.package_states.views as views
 from saltext.package_states.connection import HAS_PSYCOPG2
-from saltext.package_states.service import Service
 
 import salt.utils.user
 
@@ -64,14 +67,14 @@ def _author(other=None):
     """
     Return who calls: the user that Salt has authenticated, and whom they name besides
     """
-    user = globals().get("__user__")
-    if not user or user == "UNKNOWN":
-        user = salt.utils.user.get_specific_user()
+    # who calls from within a master, such as an orchestration, is UNKNOWN to Salt, and
+    # that is written down: it is not the user of the master's process
+    user = globals().get("__user__") or salt.utils.user.get_specific_user()
     return f"{user} for {other}" if other and other != user else user
 
 
 def _service():
-    return Service(__opts__)
+    return services.Service(__opts__)
 
 
 def _save(author, comment, revision, dry_run):
@@ -228,7 +231,9 @@ def unset(name, package, author=None, comment="", revision=None, dry_run=False):
     )
 
 
-def assign(name, kind, target, priority=None, author=None, comment=""):
+def assign(
+    name, kind, target, priority=None, author=None, comment="", stage=services.KEPT
+):  # pylint: disable=too-many-arguments
     """
     Let a state apply to an organization, a group, a grain match or a minion
 
@@ -254,11 +259,17 @@ def assign(name, kind, target, priority=None, author=None, comment=""):
     comment
         Why.
 
+    stage
+        The stage that it follows, see :func:`stages`, by default the one that it follows
+        already, or the first one. What concerns the last stage waits until another person
+        approves it.
+
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.assign web group Webservers priority=10
+        salt-run package_states.assign web group Webservers stage=test
     """
     return _service().assign(
         name,
@@ -267,6 +278,7 @@ def assign(name, kind, target, priority=None, author=None, comment=""):
         names.priority(priority),
         _author(author),
         comment=comment,
+        stage=stage,
     )
 
 
@@ -298,7 +310,7 @@ def assignment_history(name):
     return views.assignments(__opts__, name)
 
 
-def show(name, revision=None):
+def show(name, revision=None, stage=None):
     """
     Return the entries of a state, and to whom it is assigned
 
@@ -314,7 +326,7 @@ def show(name, revision=None):
 
         salt-run package_states.show web
     """
-    return views.state(__opts__, name, revision)
+    return views.state(__opts__, name, revision, stage)
 
 
 def diff(name, old, new=None):
@@ -349,7 +361,7 @@ def history(name):
     return views.history(__opts__, name)
 
 
-def rollback(name, revision, author=None, comment="", dry_run=False):
+def rollback(name, revision, author=None, comment="", dry_run=False, stage=None):
     """
     Save the entries of an old revision as a new one
 
@@ -364,13 +376,253 @@ def rollback(name, revision, author=None, comment="", dry_run=False):
     author, comment, dry_run
         As for :func:`set`.
 
+    stage
+        Bring it back in this stage alone, at once, if it was in force there before. No new
+        revision is saved then.
+
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.rollback web 3
+        salt-run package_states.rollback web 3 stage=prod
     """
+    if stage is not None:
+        save = _save(author, comment, None, dry_run)
+        return promotions.back(_service(), name, stage, revision, save)
     return edit.back(_service(), name, revision, _save(author, comment, None, dry_run))
+
+
+def stages(wanted=None):
+    """
+    Return the stages of the site, or let it have others
+
+    A stage, such as ``test``, has a revision of each state. The first one always has the
+    newest; into the others, revisions are promoted one stage after the other, and into the
+    last one only as another person approves. A minion belongs to the last of the stages
+    that assignments to it follow: only those count, and its own state is that of this stage.
+
+    wanted
+        A list of the names in their order, such as ``dev,test,prod``; ``[]`` for none. A
+        stage that an assignment follows must stay.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.stages dev,test,prod
+        salt-run package_states.stages
+    """
+    if wanted is None:
+        return views.stages(__opts__)
+    return promotions.set_stages(_service(), wanted)
+
+
+def promote(name, stage, revision=None, author=None, comment="", dry_run=False):
+    """
+    Let a revision of a state come into a stage
+
+    Into the last stage it comes when another person approves the ``request`` that is
+    returned then, see :func:`approve`. Minions whose file changes are returned.
+
+    name
+        The state.
+
+    stage
+        The stage, see :func:`stages`.
+
+    revision
+        One that was in the stage before, by default the one that is in force there.
+
+    author, comment, dry_run
+        As for :func:`set`.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.promote web test
+        salt-run package_states.promote web prod comment='tested for a week'
+    """
+    save = _save(author, comment, None, dry_run)
+    return promotions.promote(_service(), name, stage, revision, save)
+
+
+def requests():
+    """
+    Return what waits for the approval of another person, with what would change
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.requests
+    """
+    return promotions.waiting(__opts__)
+
+
+def approve(request, comment="", dry_run=False):
+    """
+    Do what a request asks for
+
+    Whoever made it can't approve it, and of a revision none of the authors of what is new
+    in it: who that is, Salt has authenticated.
+
+    request
+        Its number, see :func:`requests`.
+
+    comment
+        Why.
+
+    dry_run
+        Do nothing, and return what would change.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.approve 7
+    """
+    return promotions.approve(_service(), request, _save(None, comment, None, dry_run))
+
+
+def reject(request, comment=""):
+    """
+    Decide that what a request asks for is not done
+
+    request
+        Its number, see :func:`requests`.
+
+    comment
+        Why.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.reject 7 comment='not in December'
+    """
+    return promotions.reject(_service(), request, _save(None, comment, None, False))
+
+
+def promotion_history(name):
+    """
+    Return what came into the stages of a state, what was asked for, and who decided
+
+    name
+        The state.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.promotion_history web
+    """
+    return promotions.history(__opts__, name)
+
+
+def generations(minion):
+    """
+    Return what was wanted on a minion from when on, the oldest first: who caused it, why,
+    and what changed
+
+    minion
+        The id of the minion.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.generations web1
+    """
+    return views.generations(__opts__, minion)
+
+
+def restore(
+    minion, generation=None, day=None, author=None, comment="", dry_run=False
+):  # pylint: disable=too-many-arguments
+    """
+    Let a minion have what was wanted on it at another time
+
+    Its own state says so from then on, as that wins over all others: entries of this
+    generation, and ``unmanaged`` for what others say besides. A rollback of its own state
+    ends it.
+
+    minion
+        The id of the minion.
+
+    generation
+        The number of one of its generations, see :func:`generations`.
+
+    day
+        Instead of that a time, such as ``2026-11-24``, of which it is the end, or
+        ``'2026-11-24 12:00'``.
+
+    author, comment, dry_run
+        As for :func:`set`.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.restore web1 generation=3
+        salt-run package_states.restore web1 day=2026-11-24
+    """
+    save = _save(author, comment, None, dry_run)
+    return edit.restore(_service(), minion, generation, day, save)
+
+
+def export(path=None):
+    """
+    Return all states, assignments and stages as YAML, which can live in git
+
+    path
+        A file on the master to write it to. Without it the text is returned.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.export /srv/git/packages.yaml
+    """
+    return sets.export(__opts__, path)
+
+
+def apply(
+    path=None, text=None, test=False, prune=False, author=None, comment=""
+):  # pylint: disable=too-many-arguments
+    """
+    Let all states, assignments and stages be what a YAML text says, see :func:`export`
+
+    All of it happens or nothing. What concerns the last stage waits for the approval of
+    another person, see ``requests`` in what is returned. What the text does not name stays.
+
+    path
+        The file with the text, on the master.
+
+    text
+        The text itself, instead of a file.
+
+    test
+        Save nothing, and return what would change.
+
+    prune
+        Also empty and unassign the states that the text does not have.
+
+    author, comment
+        As for :func:`set`.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.apply /srv/git/packages.yaml test=True
+        salt-run package_states.apply /srv/git/packages.yaml comment='as of 4f0c2a1'
+    """
+    if text is None:
+        text = transfer.read(path)
+    save = _save(author, comment, None, test)
+    return sets.apply(_service(), text, save, bool(prune))
 
 
 def import_installed(
@@ -446,9 +698,7 @@ def import_file(name, path, author=None, comment="", revision=None, dry_run=Fals
 
         salt-run package_states.import_file web /root/web.json
     """
-    return edit.load(
-        _service(), name, path, _save(author, comment, revision, dry_run)
-    )
+    return edit.load(_service(), name, path, _save(author, comment, revision, dry_run))
 
 
 def upgrade(
