@@ -3,6 +3,7 @@ Who has a package, and who wants it.
 """
 
 import saltext.package_states.difference as difference
+import saltext.package_states.names as names
 import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
@@ -22,6 +23,7 @@ def page(opts, key, number=1, size=100):
     :param int size: how many minions a page has
     :raises InvalidInput: if the page or its size is none
     """
+    names.split(key)
     for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
         if (
             isinstance(value, bool)
