@@ -3,6 +3,7 @@ Who has a package, and who wants it.
 """
 
 import saltext.package_states.difference as difference
+import saltext.package_states.names as names
 import saltext.package_states.page as pages
 import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
@@ -20,6 +21,7 @@ def page(opts, key, number=1, size=100):
     :param int size: how many minions a page has
     :raises InvalidInput: if the page or its size is none
     """
+    names.split(key)
     pages.numbers(number, size)
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
