@@ -85,9 +85,7 @@ def process() -> Iterator[SaltProcess]:
 
 
 @pytest.fixture
-def told(
-    server: Postgres, salt: Salt, process: SaltProcess, tmp_path: Path, request: pytest.FixtureRequest
-) -> Told:
+def told(server: Postgres, salt: Salt, process: SaltProcess, tmp_path: Path, request: pytest.FixtureRequest) -> Told:
     """Return three minions that have told nothing."""
     states = States(salt, scratch.make(server, f"told_{abs(hash(request.node.name))}"), tmp_path, "keys")
     keys = tmp_path / "pki" / "minions"
@@ -207,9 +205,12 @@ def test_a_minion_speaks_for_itself(told: Told) -> None:
     ):
         assert "did not send what" in told.act("offers", "web", answer)["error"], answer
     for repositories in ({"x": "main"}, {main["digest"]: ""}, {main["digest"]: 5}, [1], {main["digest"]: "a\0"}):
-        assert "no list" in told.act(
-            "store", "web", {"platform": "apt", "digest": "x", "packages": {}, "repositories": repositories}
-        )["error"]
+        assert (
+            "no list"
+            in told.act(
+                "store", "web", {"platform": "apt", "digest": "x", "packages": {}, "repositories": repositories}
+            )["error"]
+        )
     assert told.states.database.run("SELECT count(*) FROM package_states.repository") == [(0,)]
     # a minion of before tells nothing
     assert told.act("store", "db", {"platform": "apt", "digest": "x", "packages": {}}) == {"result": []}

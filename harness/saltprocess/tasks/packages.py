@@ -40,7 +40,7 @@ def told(action: Callable[..., Any], *args: object) -> dict[str, Any]:
 
 
 def prepare(_: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: render, contents; store, offers, which take options of a master and a minion's answer."""
+    """Return what does one of: render, contents, store, offers; the last two take a master's options and an answer."""
     actions: dict[str, Callable[..., Any]] = {
         "render": render,
         "contents": contents,
