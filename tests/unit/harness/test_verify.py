@@ -127,6 +127,23 @@ def test_a_return_that_the_master_lost(run: Path) -> None:
     assert result.load(run)["trees"]["stock"]["returns_lost"] == 1
 
 
+@pytest.mark.parametrize("in_time", [True, False])
+def test_a_job_that_came_after_the_end(run: Path, *, in_time: bool) -> None:
+    """A job after a run that did not settle is in no job cache that was read; after one that did it is a fault."""
+    samples = run / "stock" / "samples"
+    line = json.loads((samples / "timeline.json").read_text())
+    (samples / "timeline.json").write_text(json.dumps({**line, "settled_in_time": in_time}))
+    jobs = next((samples / "fleet").glob("jobs.*.csv"))
+
+    def with_another(lines: list[str]) -> list[str]:
+        row = lines[-1].rstrip("\r\n").split(",")
+        return [*lines, ",".join([str(line["settled"] + 1), "20990101000000000000", *row[2:]]) + "\n"]
+
+    change(jobs, with_another)
+    missing = [found for found in again(run).of(WRONG) if "job cache does not have: 20990101000000000000" in found.text]
+    assert bool(missing) == in_time
+
+
 def test_a_late_load_generator(run: Path) -> None:
     """Requests that were not sent at their time make a run doubtful, with how many and by how much."""
 
