@@ -20,7 +20,7 @@ class Described(Protocol):
         """Random numbers that belong to no job."""
 
     def job_rng(self, pid: int) -> random.Random:
-        """Return the random numbers of the job with this process id; draw at once."""
+        """Return the random numbers of the job with this process id; shared, so use them at once."""
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""

@@ -51,7 +51,7 @@ class RequestChannel(Link):
         raise NotImplementedError
 
     def on_timeout(self) -> None:
-        """Hear that the current try has timed out; the next one follows."""
+        """Handle the timeout of the current try; the next one follows."""
 
     def submit(self, request: Request) -> None:
         """Send `request` when those before it are done; on a closed channel it fails at once."""

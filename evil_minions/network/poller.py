@@ -1,7 +1,7 @@
 """Waits for many connections at once, beside the event loop.
 
-asyncio spends more on each event than a minion does on most of what it hears: keys, handles, contexts, a transport of
-1.5 KB. So connections have an epoll of their own here, and the loop waits for that as for one descriptor.
+asyncio spends more on each event than a minion does on handling it: keys, handles, contexts, a transport of 1.5 KB.
+So connections have an epoll of their own here, and the loop waits for that as for one descriptor.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class AuthRequest(Request):
     __slots__ = ()
 
     def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ANN401 - the master's answer
-        """Return the reply, or None for one that makes no sense: signing in can't mend signing in."""
+        """Return the reply, or None for one that makes no sense: an error would only lead to signing in again."""
         try:
             return super().unpack(sender, data)
         except CryptoError:

@@ -30,7 +30,7 @@ class Subscriber(Protocol):
         """Sign in anew, then call `then` with whether that went well."""
 
     def on_return(self) -> None:
-        """Hear that the subscription has come back, and that its minion has signed in anew."""
+        """Handle the return of the subscription, after the minion has signed in again."""
 
 
 class Subscription(Link):

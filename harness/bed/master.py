@@ -140,7 +140,7 @@ class Master:
 
 
 def pillar_options(database: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that fetch pillars by the function of the RFC, in the RFC's own words."""
+    """Return the options that fetch pillars by the SQL function of the RFC, called as the RFC calls it."""
     return {"postgres": dict(database), "ext_pillar": [{"postgres": [{"query": PILLAR_QUERY, "as_json": True}]}]}
 
 

@@ -24,7 +24,7 @@ class Fleet(Protocol):
         """Return their state; raise StartError if they have ended."""
 
     def match(self, tgt: str, tgt_type: str) -> int:
-        """Return how many minions a target means."""
+        """Return how many minions a target matches."""
 
     def unknown(self, functions: Sequence[str]) -> dict[str, str]:
         """Return the functions that no minion knows, each with the nearest known one, "" if there is none."""

@@ -132,7 +132,7 @@ class Sessions:
     def _session(self, user: str, url: str, why: str, old: Session | None = None) -> Session:
         """Return the user's session, a new one if there is none but `old`; only one log-in is under way at a time.
 
-        Whoever waits for one that fails has failed with it: as many attempts one after the other never ended.
+        If it fails, it has failed for all who wait for it: one attempt after the other for each would never end.
         """
         key = user, url
         with self._lock:

@@ -1,4 +1,4 @@
-"""Settling: what is waited for when the last client has its answer.
+"""Settling: what a run waits for after the last client has its answer.
 
 A run is over when nothing of it is on its way any more: every job that the master accepted has been published, every
 minion that got one has had its return, and every return is acknowledged or given up. Minions that wait in silence are

@@ -23,7 +23,7 @@ PAUSE_S = 0.05
 SLICE_S = 0.5
 # every deadline is multiplied by this, which a user may set
 PATIENCE = float(os.environ.get("SALTBED_PATIENCE", "1"))
-# no wait lasts longer than so many times its seconds, whatever the machine does
+# no wait lasts longer than so many times its seconds, however busy the machine is
 CEILING = 10.0
 # the share of a wait, at its end, in which there has to be no progress before it fails
 WINDOW = 1 / 6
@@ -34,7 +34,7 @@ LEAST_CORES = 0.025
 
 
 class Deadline:
-    """A point in time that a sequence of waits shares, the later the busier the machine is."""
+    """A point in time that several waits share; it is later on a busy machine."""
 
     def __init__(
         self,

@@ -227,7 +227,7 @@ class Run:
                         found[kind].append(path)
                         if kind == "states":
                             self.states.custom.add(Path(path).stem)
-        # grains of one's own would have the pillar compiled anew: they are the template's business here
+        # custom grains would have the pillar compiled again; here all grains come from the template
         return {**found, "grains": []}
 
 
