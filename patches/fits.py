@@ -76,7 +76,7 @@ class Fit:
 
 
 def fits(repository: Repository, releases: Sequence[str], topics: Sequence[str], output: Path) -> tuple[Fit, ...]:
-    """Try topics, all without any, on releases; write what applies to a folder for each; the caller holds the lock.
+    """Try topics (all if none is named) on releases; write what applies to a folder each; the caller holds the lock.
 
     :raises UsageError: when there is no such topic, or when the tree is not what the patches say.
     :raises FetchError: when a release can't be downloaded.

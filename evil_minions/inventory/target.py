@@ -94,7 +94,7 @@ class Targets:
         self._cache: OrderedDict[str, tuple[tuple[int, int], bytes]] = OrderedDict()
 
     def grow(self, ids: Sequence[str]) -> None:
-        """Hear of more minions, which are in the sequence of ids already."""
+        """Take more minions into account, which are in the sequence of ids already."""
         for minion_id in ids:
             self._index[minion_id] = len(self._index)
 

@@ -86,7 +86,7 @@ class Connection:
             self._flow = Flow(self._loop, path, rng)
 
     def connect(self, address: tuple[str, int]) -> None:
-        """Begin to connect to an IP address and a port; the reader hears how it goes, perhaps before this returns."""
+        """Begin to connect to an IP address and a port; the reader is told the outcome, perhaps before this ends."""
         if self._flow is None:
             self._connect(address)
         else:

@@ -114,7 +114,7 @@ class Link:
             self.on_linked()
 
     def wire_message(self, message: bytes) -> None:
-        """Hear one message."""
+        """Handle one message."""
         raise NotImplementedError
 
     def wire_lost(self, wire: Wire) -> None:

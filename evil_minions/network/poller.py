@@ -17,7 +17,7 @@ class Polled(Protocol):
     """What is waited for."""
 
     def handle(self, events: int) -> None:
-        """Hear what has happened, in the bits of epoll."""
+        """Handle what has happened, given as the bits of epoll."""
 
     def lose(self) -> None:
         """End, as `handle` has failed."""

@@ -21,7 +21,7 @@ class Subscriber(Protocol):
     """The minion behind a subscription."""
 
     def on_publication(self, frame: bytes) -> None:
-        """Hear one publication as it came."""
+        """Handle one publication, as it came."""
 
     def introduction(self) -> bytes:
         """Return the message that tells the publish port who listens, for transports that ask."""

@@ -36,7 +36,7 @@ class WireOwner(Protocol):
         """Handle the end of the handshake: messages may be sent."""
 
     def wire_message(self, message: bytes) -> None:
-        """Hear one message."""
+        """Handle one message."""
 
     def wire_lost(self, wire: Wire) -> None:
         """Handle the loss of the connection, or that there never was one."""
@@ -79,7 +79,7 @@ class Endpoint:
         return side
 
     def open(self, owner: WireOwner) -> Wire:
-        """Start to connect, and return the wire at once; the owner hears how it goes."""
+        """Start to connect, and return the wire at once; the owner is told of the outcome."""
         wire = self.kind(self, owner)
         self._connect(wire)
         return wire
@@ -119,12 +119,12 @@ class Carrier:
             self._connection.reroute(endpoint.path, endpoint.rng)
 
     def pause(self) -> None:
-        """Hear nothing until `resume`: what arrives stays with the system."""
+        """Read nothing until `resume`: what arrives stays in the system's buffer."""
         if self._connection is not None:
             self._connection.pause_reading()
 
     def resume(self) -> bool:
-        """Hear again; return whether the connection is still there."""
+        """Read again; return whether the connection is still there."""
         if self._connection is not None:
             self._connection.resume_reading()
         return self._connection is not None

@@ -82,7 +82,7 @@ def runners(job: Job, expected: Mapping[str, int]) -> list[RunnerJob]:
 
 
 def _requests(job: Job) -> list[ClientSample]:
-    """Return the requests so far; those of containers come later, and the job cache has to do until then."""
+    """Return the requests so far; those of containers are fetched later, until then the job cache has to be enough."""
     return list(samples.read_clients(job.samples)) if any(job.samples.glob("requests*.csv")) else []
 
 

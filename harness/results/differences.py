@@ -1,8 +1,8 @@
 """What trees of a run differ in by more than chance, and what can't be told.
 
-Two trees, or two runs, differ in a figure only if that is more than the same tree differs from itself on the same
-machine. Repeats say how much that is. Without them, what clients and minions got is compared by exact tests, and times,
-CPU, memory and rates by a margin that pairs of the same tree have not been seen to exceed on a busy machine.
+Two trees, or two runs, differ in a figure only if they differ by more than two runs of the same tree do on the same
+machine. Repeats show how much that is. Without them, exact tests compare what clients and minions got, and for times,
+CPU, memory and rates there is a margin that pairs of the same tree have not been seen to exceed on a busy machine.
 `harness.results.noise` has the arithmetic.
 """
 

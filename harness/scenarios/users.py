@@ -1,7 +1,7 @@
 """The table `[users]` of a scenario: groups of users who log in, each with permissions.
 
-A service with one log-in costs a master less than fifty people with one each: every log-in makes a token, every request
-looks one up and compares what is asked for with what its user may do.
+Fifty people with a log-in each cost a master more than a service with one log-in: every log-in makes a token, and every
+request looks one up and is checked against the permissions of its user.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
         return low
 
     def _run_check_creates(self, low: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - Salt's signature
-        """Find none of the files that a state creates: those of this machine are none of the minion's."""
+        """Find none of the files that a state creates: the files of this machine are not the minion's."""
         return {"comment": "Creates files not found", "result": False}
 
     def check_refresh(self, data: dict[str, Any], ret: dict[str, Any]) -> None:
