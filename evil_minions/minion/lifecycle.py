@@ -44,7 +44,7 @@ class Living(Directed, Protocol):
         """Start to fetch the pillar, in the background."""
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in anew, then call `then` with whether that went well."""
+        """Sign in again, then call `then` with whether that went well."""
 
     def links(self) -> list[Link]:
         """Return the connections that there are."""

@@ -191,7 +191,7 @@ class Minion(JobRunner):
             self._accept(publication)
 
     async def _reopen(self, frame: bytes) -> None:
-        """Sign in anew for the key of a publication that doesn't open, as after the master has changed it."""
+        """Sign in again for the key of a publication that doesn't open, as after the master has changed it."""
         life = self.life
         try:
             with suppress(ExchangeError):

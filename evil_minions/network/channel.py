@@ -26,7 +26,7 @@ class ChannelOwner(Sender, Protocol):
     """The minion behind a channel."""
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in anew, then call `then` with whether that went well."""
+        """Sign in again, then call `then` with whether that went well."""
 
 
 class RequestChannel(Link):
@@ -165,7 +165,7 @@ class RequestChannel(Link):
         self._finish(answer)
 
     def _refused(self) -> None:
-        """Sign in anew once for each try, then send again; a second refusal costs the try."""
+        """Sign in again once for each try, then send again; a second refusal fails the try."""
         if self._reauthenticated:
             self._next_try()
             return

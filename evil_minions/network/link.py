@@ -118,7 +118,7 @@ class Link:
         raise NotImplementedError
 
     def wire_lost(self, wire: Wire) -> None:
-        """Connect anew after a while."""
+        """Connect again after a while."""
         if wire is not self._wire:
             return
         self._wire = None

@@ -1,6 +1,6 @@
 """Requests to the master: how each kind is packed, and how its answer is opened.
 
-A request is packed anew for every try, with a new nonce and time, as the real minion does.
+A request is packed again for every try, with a new nonce and time, as the real minion does.
 """
 
 from __future__ import annotations

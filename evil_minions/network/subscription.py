@@ -27,7 +27,7 @@ class Subscriber(Protocol):
         """Return the message that tells the publish port who listens, for transports that ask."""
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in anew, then call `then` with whether that went well."""
+        """Sign in again, then call `then` with whether that went well."""
 
     def on_return(self) -> None:
         """Handle the return of the subscription, after the minion has signed in again."""

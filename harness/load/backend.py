@@ -58,7 +58,7 @@ class Clients(Protocol):
         """Return a deadline for what takes `seconds` on a quiet machine."""
 
     def late(self, what: str, deadline: Deadline) -> str:
-        """Return what is to be said of clients that did not do `what` in time."""
+        """Return the error text for clients that did not do `what` in time."""
 
     def tail(self) -> str:
         """Return the last lines that they printed."""

@@ -76,7 +76,7 @@ class Clients:
         return self._process.patience(seconds)
 
     def late(self, what: str, deadline: Deadline) -> str:
-        """Return what is to be said of clients that did not do `what` in time."""
+        """Return the error text for clients that did not do `what` in time."""
         return self._process.late(f"The clients did not {what}", deadline)
 
     def zero(self) -> float | None:

@@ -28,7 +28,7 @@ class Group:
     count: int
     # what each may do, as Salt's `external_auth` and `publisher_acl` take it
     permissions: tuple[object, ...]
-    # when they log in: "start" is once, when the load begins; "request" is anew for each request
+    # when they log in: "start" is once, when the load begins; "request" is again for each request
     login: str = START
 
     def user(self, number: int) -> str:

@@ -163,7 +163,7 @@ class RequestChannel(channel.RequestChannel):
 
 
 class Subscription(subscription.Subscription):
-    """A SUB socket, which libzmq connects anew behind the minion's back: nothing is said at a return."""
+    """A SUB socket, which libzmq reconnects without telling the minion, so a minion sends nothing when it is back."""
 
     __slots__ = ()
 

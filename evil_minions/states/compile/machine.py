@@ -127,7 +127,7 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
         return self.opts["pillar"]
 
     def module_refresh(self) -> None:
-        """Load nothing anew."""
+        """Load nothing again."""
 
     def _mod_init(self, low: dict[str, Any]) -> None:
         """Prepare nothing for a kind of states."""
