@@ -40,7 +40,9 @@ FETCH = {
     "improved": Figure("fetch", "one fetch, {minions} minions, sql/pillar.sql", "ms", aim=at_most(1 / 8, of="ratio")),
 }
 SOCKET = Figure("fetch-socket", "the same by a Unix socket without a password", "ms", aim=at_most(1 / 6, of="ratio"))
-# the query, and what makes the session a new one for the next minion
+# the query, and the end of its transaction. Fewer would be wrong: psycopg2 gives the last result of a message, so what
+# ends the transaction can't stand behind the query, and with the next query it comes too late. That one is quoted under
+# what the last one has left, and until then the transaction keeps a snapshot, and the connection of a pooler.
 TRIPS = Figure("round-trips", "round trips of a fetch", aim=at_most(2))
 CONNECTIONS = Figure("connections", f"connections, {COMPILES:,} fetches in {WORKERS} processes", aim=at_most(WORKERS))
 

@@ -35,10 +35,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
-    """Yield the patched Salt."""
-    with patched(tmp_path_factory.mktemp("salt")) as found:
+@pytest.fixture(scope="module", params=["psycopg2", "psycopg"])
+def salt(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Salt]:
+    """Yield the patched Salt with each driver."""
+    without = ["psycopg2"] if request.param == "psycopg" else []
+    with patched(tmp_path_factory.mktemp("salt"), without=without) as found:
         yield found
 
 
