@@ -182,7 +182,7 @@ def stop(process: Process) -> None:
     """Ask a master to stop, and end it if it has not after its time."""
     process.stopped = True
     process.signal(signal.SIGTERM)
-    # the warden is free meanwhile for whoever takes samples and looks after the others
+    # the warden is free meanwhile for requests about other processes
     try:
         process.wait(STOP_S)
     except ProcessError:

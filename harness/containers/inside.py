@@ -48,7 +48,7 @@ def serve(requests: BinaryIO, answers: Answers) -> int:
     with ExitStack() as stack:
         try:
             facts, actions = roles.ROLES[first["role"]](first, stack)
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked for this has to hear it
+        except Exception as error:  # noqa: BLE001 - the harness gets any error as its answer
             answers.send(first["number"], {"error": str(error) or type(error).__name__})
             # keep the container until the harness has fetched the logs and closes the line
             requests.read()

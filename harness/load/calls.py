@@ -102,7 +102,7 @@ class CliCaller:
         argv = [*self._commands[clients.kind], *arguments(clients)]
         environment = self._environment
         if user := self._user(clients, number):
-            # so Salt calls whoever became root to type this: the master's `publisher_acl` says what that user may do
+            # by this variable Salt knows who became root with sudo: `publisher_acl` says what that user may do
             environment = {**environment, "SUDO_USER": user}
         try:
             done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The log-ins of clients at salt-api: who asks, with which token, at which of its processes.
+"""The log-ins of clients at salt-api: users, their tokens, and the processes of salt-api that know these.
 
 A token is a session in the memory of one process of salt-api, so whoever has logged in stays with that process, as a
 balancer in front of several sees to. Users of a group take turns by the numbers of the requests; so do the processes.

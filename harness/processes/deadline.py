@@ -2,7 +2,7 @@
 
 Everything in a bed starts in its own time, so nothing waits for a fixed while: a condition is asked again until it
 holds, and the error that ends a wait in vain says what was waited for. How long is long enough depends on what else the
-machine does (`Deadline`) and on whether whoever is waited for gets on with it (`Patience`).
+machine does (`Deadline`) and on whether the process that is waited for makes progress (`Patience`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Deadline:
 
 
 class Patience(Deadline):
-    """A deadline for somebody who is waited for longer as long as they make progress, up to ten times as long."""
+    """A deadline that is extended, up to ten times its length, as long as there is progress."""
 
     def __init__(
         self,
