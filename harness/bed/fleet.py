@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CHECK_S = 60.0
 START_S = 60.0
 STOP_S = 20.0
-# beyond what a supervisor waits for a worker that is silent
+# longer than a supervisor waits for a silent worker
 ANSWER_S = 150.0
 LAST_WORDS_S = 5.0
 

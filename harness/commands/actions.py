@@ -48,7 +48,7 @@ def result(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Hold all that a run left against each other and against its result, and mark its report."""
+    """Compare the samples of a run with each other and with its result, and mark its report."""
     folder = runs.find(options.run, options.folder)
     found = verification.verify(folder)
     verification.record(folder, found)

@@ -123,8 +123,8 @@ def labelled(trees: Sequence[str]) -> dict[str, Path]:
 def turn(trees: Sequence[str], number: int) -> list[str]:
     """Return the order of the trees in repeat `number` (from 0), so that each comes as often early as late.
 
-    Every other repeat has the order of the one before it from the end, and each two begin with another tree: what
-    changes steadily on the machine meanwhile, changes for all trees alike.
+    Every second repeat reverses the order of the one before it, and each such pair begins with another tree: a steady
+    change of the machine affects all trees alike.
     """
     first = number // 2 % len(trees)
     order = [*trees[first:], *trees[:first]]
@@ -279,6 +279,6 @@ def _made_of(request: RunRequest) -> str:
 
 
 def _place(request: RunRequest, progress: Progress) -> Callable[[Job], Backend]:
-    """Return what makes the place where a job is run."""
+    """Return what makes the backend of a job: processes of this machine, or containers."""
     settings = request.docker
     return (lambda job: ContainerBackend(job, settings, progress.say)) if settings else LocalBackend

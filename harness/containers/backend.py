@@ -172,7 +172,7 @@ class ContainerBackend:
         self._channels[name] = Channel(client, name, container)
 
     def _be(self, name: str, values: Mapping[str, Any], role: str = "") -> dict[str, Any]:
-        """Tell a container what to be, and return its facts once it is."""
+        """Give a container its role, and return its facts once it has started."""
         try:
             return self._channels[name].ask("be", {"role": role or name, **values}, START_S)
         except HarnessError as error:

@@ -33,7 +33,7 @@ class Recorder:
         """Sample `fleet` into a file in `folder`; `name` is that of the tree.
 
         `check` raises an error if something that the run can't do without has ended; it is called before each sample.
-        What this machine does is told only if the whole bed is `here`: of others nobody knows what they do besides.
+        This machine is sampled only if the whole bed is `here`: what other machines do besides is not known.
         """
         self._here = here
         self._check = check

@@ -87,7 +87,7 @@ def _recorder(job: Job, fleet: Fleet, backend: Backend, progress: Progress) -> R
 
 
 def _enter(job: Job, backend_of: Callable[[Job], Backend], stack: ExitStack) -> Backend:
-    """Start the backend; of a master that does not start the scenario's own options are the first suspects."""
+    """Start the backend; if the master does not start, the error names the scenario's own options first."""
     try:
         return stack.enter_context(backend_of(job))
     except MasterError as error:
@@ -139,7 +139,7 @@ def _expected(job: Job, fleet: Fleet) -> dict[str, int]:
             raise SettingsError(
                 f"The clients `{name}` target none of the {job.scenario.minions:,} minions: change `tgt` or `minions`."
             )
-    # whom a moment of the timeline brings is not there yet
+    # minions that the timeline adds later are not there yet
     grows = job.scenario.largest > job.scenario.minions
     for tgt, tgt_type in () if grows else network_targets(job.scenario.fleet):
         if not fleet.match(tgt, tgt_type):

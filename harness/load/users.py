@@ -44,8 +44,8 @@ PLAN = plans.from_environment()
 SCENARIO = PLAN.scenario
 # seconds between the log-in and the start of the schedule, in which every worker gets ready, on a quiet machine
 LEAD_S = 1.0
-# locust gives up a worker that says nothing for three seconds, which a busy machine is enough for; one that has ended
-# is noticed by whoever started it
+# by default locust drops a worker after three silent seconds, which happens on a busy machine; a worker that has ended
+# is noticed by the process that started it
 runners.HEARTBEAT_LIVENESS = 300
 BEGIN, DONE, CLOCK = "saltbed_begin", "saltbed_done", "saltbed_clock"
 # how long a worker waits for one answer to what time it is

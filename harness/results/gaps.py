@@ -1,7 +1,7 @@
-"""Gaps in samples that are taken every second: what was not seen is not measured, and says so.
+"""Gaps in samples that are taken every second: figures that need the missing samples are not measured.
 
-CPU time is a counter, so what it was at two moments tells what was used between them, whatever was seen meanwhile:
-there has to be a sample near both. A peak is missed where nobody looks.
+CPU time is a counter, so its values at two moments tell what was used between them: there has to be a sample near both.
+A peak may be missed in any gap.
 """
 
 from __future__ import annotations
