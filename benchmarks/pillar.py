@@ -72,7 +72,15 @@ def run(options: Options) -> dict[Figure, Samples]:
 
 
 def _by_socket(database: scratch.Database, minions: Sequence[str], options: Options) -> Samples:
-    """Return the times of fetches where connecting takes the least: no network, no password."""
+    """Return the times of fetches where connecting takes the least."""
+    server = by_socket(database)
+    with ExitStack() as stack:
+        pair = {tree: stack.enter_context(fetcher(tree, server)) for tree in ("stock", "patched")}
+        return duel(pair, minions, options)
+
+
+def by_socket(database: scratch.Database) -> Postgres:
+    """Return the same database by its Unix socket, and let it ask for no password there."""
     ((rules,),) = database.run("SHOW hba_file")
     ((folder,),) = database.run("SHOW unix_socket_directories")
     text = Path(rules).read_text(encoding="ascii")
@@ -80,9 +88,7 @@ def _by_socket(database: scratch.Database, minions: Sequence[str], options: Opti
     database.run("SELECT pg_reload_conf()")
     server = replace(database.server, host=folder, password="")
     until(lambda: _is_open(server), Deadline(OPEN_S), lambda: "The server takes no connections without a password.")
-    with ExitStack() as stack:
-        pair = {tree: stack.enter_context(fetcher(tree, server)) for tree in ("stock", "patched")}
-        return duel(pair, minions, options)
+    return server
 
 
 def _is_open(server: Postgres) -> bool:

@@ -10,18 +10,16 @@ import time
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most, exactly
+from benchmarks.options import Options
+from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 from harness.database import schema, scratch
 from harness.paths import TREES
 from harness.processes.deadline import Deadline, until
-
-if TYPE_CHECKING:
-    from benchmarks.options import Options
 
 # as the engine's page has them; those who count on a notification must not be helped by a look at the clock
 BATCH, PAUSE_S, CHECK_S = 20, 1, 3600
@@ -57,13 +55,13 @@ def run(options: Options) -> dict[Figure, Samples]:
             database.run(schema.read("pillar_changes.sql"))
             bed.start_fleet().wait_ready(RAMP_UP_S)
             until(lambda: database.run(LISTENING) != [], Deadline(LISTEN_S), lambda: "The engine does not listen.")
-            half = options.rounds // 2
-            idle = [_ping(bed, turn) for turn in range(half)]
+            half = Options(options.minions, max(1, options.rounds // 2), output=options.output)
+            idle = interleave({"idle": partial(_ping, bed)}, half)["idle"]
             options.progress(1, 4)
             database.run(CHANGE, "first-news")
             told, busy, missed = _follow(bed, "first-news")
             options.progress(2, 4)
-            idle += [_ping(bed, turn) for turn in range(options.rounds - half)]
+            idle += interleave({"idle": partial(_ping, bed)}, half)["idle"]
             # the engine connects again some seconds later, and is told of nothing between
             database.run(END)
             database.run(CHANGE, "later-news")

@@ -23,6 +23,9 @@ class Asking:
         The :class:`~salt.utils.postgres.connection.Connection` that it is of.
     """
 
+    # what it adds to is the cursor of a driver
+    # pylint: disable=no-member
+
     owner = None
 
     def execute(self, query, vars=None):  # pylint: disable=redefined-builtin

@@ -160,6 +160,7 @@ def test_all_that_asks_is_in_the_transaction(server, params, name, args):
     assert server.messages[0].startswith(BEGIN)
     assert len(server.resets) == 1
 
+
 def test_queries_of_a_use_share_a_transaction(server, params):
     ask(params, "SELECT 1", "SELECT 2")
     assert server.messages == [f"{BEGIN}; SELECT 1", "SELECT 2"]
@@ -441,7 +442,9 @@ def test_server_that_accepts_and_never_answers(server, params, database):
     assert KEPT == {}
 
 
-def test_server_that_does_not_answer_is_left_alone_for_a_while(server, params, database):
+def test_server_that_does_not_answer_is_left_alone_for_a_while(
+    server, params, database
+):
     server.greet = False
     for _ in range(5):
         with pytest.raises(database.OperationalError, match="timeout expired"):

@@ -2,14 +2,20 @@
 The driver of PostgreSQL: psycopg2, or psycopg 3 where only that is installed
 """
 
+# modules that need one say so where there is none
+module = None
+
 try:
-    import psycopg2 as module
+    import psycopg2
+
+    module = psycopg2
 except ImportError:
     try:
-        import psycopg as module
+        import psycopg
+
+        module = psycopg
     except ImportError:
-        # modules that need it say so
-        module = None
+        pass
 
 # What __virtual__ says without one
 MISSING = "needs psycopg2 or psycopg, and neither is installed."
