@@ -110,7 +110,9 @@ def _walk(do: Commands, machine: RpmRoot, manager: str) -> None:
     assert set(machine.installed()) == {"sb-tool"}
     # past the locks, and the hook of the package manager tells
     machine.run("rpm", "-e", "sb-tool")
-    machine.run(*tool, "install", "sb-n10")
+    # zypper fails while another one reads the database, as for the inventory of the minion
+    install = (*tool, "install", "sb-n10")
+    until(lambda: not machine.run(*install, check=False).returncode, Deadline(60), lambda: "sb-n10 can't be installed")
     until(
         lambda: not do.states("status", NAME, "table=False")["consistent"],
         Deadline(90),
