@@ -243,3 +243,16 @@ def test_security_updates_are_shown(told: Told) -> None:
 def test_a_minion_with_dnf_5_is_refused_at_saving(told: Told) -> None:
     """Its grains say so before it ever sent a list."""
     assert "dnf is version 5" in told.states.refused("set", name="db", package="foo", wanted="latest")
+
+
+def test_an_upgrade_names_who_does_not_answer(told: Told) -> None:
+    """Minions that were never heard and answer nothing do not count, and are not passed over in silence."""
+    states = told.states
+    states.do("create", name="front")
+    states.do("assign", name="front", kind="group", target="b")
+    states.set("front", "nginx", "installed", "=1.22.1-9")
+    assert "has told" in states.refused("upgrade", name="front")
+    states.send("web", {"nginx": {"versions": ["1.22.1-9"], "available": ["1.22.1-10", "1.22.1-9"]}})
+    found = states.do("upgrade", name="front")
+    assert found["silent"] == ["web1.example.com"]
+    assert states.do("show", name="front")["packages"] == {"nginx": "installed =1.22.1-10"}

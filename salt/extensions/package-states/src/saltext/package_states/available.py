@@ -25,7 +25,7 @@ def page(
     regex=False,
     number=1,
     size=100,
-):  # pylint: disable=too-many-arguments,too-many-positional-arguments
+):  # pylint: disable=too-many-arguments
     """
     Return the packages that there are for a minion, a group, or in a channel, as plain data
 

@@ -19,9 +19,7 @@ def digest(platform, name, packages):
     :param str name: that of the repository
     :param dict packages: the versions, lists by ``name`` or ``name:architecture``
     """
-    text = json.dumps(
-        [platform, name, packages], sort_keys=True, separators=(",", ":")
-    )
+    text = json.dumps([platform, name, packages], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -103,16 +103,17 @@ def store(opts, minion, answer):
     with tables.reading(opts) as connection:
         platform = tables.platform(connection, minion)
         for one in answer if isinstance(answer, list) else [None]:
-            packages = one.get("packages") if isinstance(one, dict) else None
-            if not _are_packages(packages) or one.get("digest") != offer.digest(
+            one = one if isinstance(one, dict) else {}
+            digest, packages = one.get("digest"), one.get("packages")
+            if not _are_packages(packages) or digest != offer.digest(
                 platform, one.get("name"), packages
             ):
                 raise InvalidInput(
                     f"{minion} did not send what its repositories have; see what"
                     f" {lacking.FUNCTION} says there."
                 )
-            found[one["digest"]] = one
-        for digest, one in found.items():
+            found[digest] = packages
+        for digest, packages in found.items():
             tables.ask(
                 connection,
                 "WITH made AS (INSERT INTO package_states.repository (digest, name, platform)"
@@ -124,7 +125,7 @@ def store(opts, minion, answer):
                 digest,
                 platform,
                 digest,
-                json.dumps(one["packages"]),
+                json.dumps(packages),
             )
     return sorted(found)
 

@@ -187,9 +187,7 @@ def security(found, newer):
         package, the newest first; None if that is not known
     """
     if newer is None:
-        return (
-            "Whether it lacks security updates is not known: none of its repositories tells."
-        )
+        return "Whether it lacks security updates is not known: none of its repositories tells."
     if not newer:
         return "It lacks no security update."
     by_key = {row.package: row for row in found}
@@ -199,4 +197,6 @@ def security(found, newer):
         why = f" (it is to be {row.verdict}, from {row.source})" if row else ""
         parts.append(f"{key} {there[0]}{why}")
     noun = "package lacks a security update" if len(parts) == 1 else None
-    return f"{len(parts)} {noun or 'packages lack security updates'}: {', '.join(parts)}."
+    return (
+        f"{len(parts)} {noun or 'packages lack security updates'}: {', '.join(parts)}."
+    )

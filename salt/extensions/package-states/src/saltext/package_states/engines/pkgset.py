@@ -247,7 +247,9 @@ class Refresher:
             )
         except Exception as exc:  # pylint: disable=broad-except
             # the next minion that has the same is asked
-            log.warning("What the repositories of %s have is not stored: %s", minion, exc)
+            log.warning(
+                "What the repositories of %s have is not stored: %s", minion, exc
+            )
         self.lacking.answered(told)
 
     def fail(self, minion, why):

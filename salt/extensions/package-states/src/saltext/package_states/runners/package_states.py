@@ -876,7 +876,7 @@ def available(
     regex=False,
     page=1,
     size=100,
-):  # pylint: disable=too-many-arguments,too-many-positional-arguments
+):  # pylint: disable=too-many-arguments
     """
     Return which packages there are, with their versions, the newest first
 
