@@ -137,7 +137,9 @@ def test_no_caller_alone(team: Team) -> None:
         "publisher_acl through a minion": team.minion("approve", str(number), user=CLERK),
         "root through a minion": team.minion("approve", str(number)),
         "an orchestration": team.orchestrate("ann", "approve", request=number),
-        "an orchestration that waits for nothing": team.orchestrate("ann", "approve", request=number, asynchronous=True),
+        "an orchestration that waits for nothing": team.orchestrate(
+            "ann", "approve", request=number, asynchronous=True
+        ),
         "a set by the author": team.api("ann", "apply", text=text),
         "a set by who may not approve": team.api("writer", "apply", text=text),
         "root, a set": team.root("apply", f"text={json.dumps(text)}"),

@@ -8,7 +8,6 @@ be that of any file of the master.
 """
 
 import yaml
-
 from saltext.package_states.errors import InvalidInput
 
 # bytes, nodes and levels that a text may have
