@@ -15,7 +15,7 @@ _PER_RETURN = (
 )
 _PER_ANY = (
     "CPU time of {} in the load phase, divided by all distinct returns, those of find_job included, for master and "
-    "fleet alike: the price of one return, whoever wanted it"
+    "fleet alike: what one return of any kind costs"
 )
 
 
