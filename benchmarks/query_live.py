@@ -22,8 +22,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most, exactly
 from benchmarks.turns import interleave
-from evil_minions import Selection
-from evil_minions.samples.files import read_returns
+from evil_minions import Selection, read_returns
 from harness.bed import Bed, BedSettings
 from harness.paths import TREES
 from harness.processes.deadline import Deadline, until
