@@ -6,6 +6,8 @@ import csv
 import io
 import itertools
 import json
+import shutil
+import subprocess
 
 import pytest
 import saltext.query.formats as formats
@@ -103,6 +105,37 @@ def test_json_lines():
         "up": False,
         "_missing": {"name": "nodata", "grain./3b": "unavail", "size": "offline"},
     }
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@pytest.mark.parametrize(
+    "format_,program",
+    (
+        (formats.json_lines, '[.name, .["grain./3b"], .size, .up, ._missing]'),
+        (formats.json_whole, ".data[] | map(.[1]) + [null]"),
+    ),
+)
+def test_jq(format_, program):
+    """
+    A reader that is not Python's finds the same values.
+    """
+    text = "".join(line + "\n" for line in format_(response()))
+    done = subprocess.run(
+        ["jq", "--compact-output", program],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # not splitlines(): jq escapes no line ends of other scripts
+    found = [json.loads(line) for line in done.stdout.split("\n") if line]
+    assert [row[:4] for row in found] == [
+        *[[text, [text, {"a": text}], 4096, True] for text in HOSTILE],
+        [None, None, None, False],
+    ]
+    if format_ is formats.json_lines:
+        missing = {"name": "nodata", "grain./3b": "unavail", "size": "offline"}
+        assert [row[4] for row in found] == [*[None] * len(HOSTILE), missing]
 
 
 @pytest.mark.parametrize("separator", (";", ",", "|", "\t", "e"))

