@@ -42,7 +42,7 @@ LIMITS = {"connect_timeout": 2, "statement_timeout": 3, "lifetime": 30}
 HANGING_S = 60
 CUT_S, STOPPED_S = 20, 5
 # whatever a process has read and kept once, it has after a part of the run
-WARM, GROWN_KB = 0.3, 8000
+WARM, GROWN_KB = 0.3, 3000
 SESSIONS = f"SELECT count(*) FROM pg_stat_activity WHERE usename = '{USER}' AND backend_type = 'client backend'"  # noqa: S608 - own text
 BACKENDS = f"SELECT pid FROM pg_stat_activity WHERE usename = '{USER}'"  # noqa: S608 - own text
 
