@@ -198,6 +198,14 @@ def test_ten_thousand_rows_are_one_bell(database: scratch.Database) -> None:
     assert len(since(database, snapshot)[1]) == 10_000
 
 
+def test_triggers_are_gone_with_their_functions(database: scratch.Database) -> None:
+    """What the page says to turn them off leaves none, and changes of tables work on."""
+    names = ("changed", "check", "joined", "dissolved", "moved")
+    database.run(f"DROP FUNCTION {', '.join(f'suse_salt_pillar_{name}' for name in names)} CASCADE")
+    assert database.run("SELECT tgname FROM pg_trigger WHERE tgname LIKE 'suse_salt_pillar%'") == []
+    database.run("DELETE FROM suseSaltPillars; DELETE FROM rhnServerGroup; DELETE FROM rhnServer")
+
+
 def test_file_needs_the_table(template: scratch.Database) -> None:
     """Without pillars the file says what to run first."""
     empty = scratch.make(template.server, f"empty_{template.server.port}")
