@@ -20,7 +20,7 @@ from tests.live import salt_release
 from tests.live.apt_root import roots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.live.apt_root import AptRoot
@@ -152,7 +152,11 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     assert "inconsistent" in states("status", NAME)
     assert set(highstate()) == {"package_states sb-tool"}
     assert states("refresh", NAME)["consistent"] is True
-    assert states("status", NAME).endswith(f"{NAME} is consistent.")
+    assert f"\n{NAME} is consistent.\n" in states("status", NAME)
+    # the engine has asked for what the repositories have
+    until(lambda: states("channels"), Deadline(60), lambda: "nobody has told of the repositories")
+    (row,) = states("available", "sb-to*", f"minion={NAME}")["packages"]
+    assert row["versions"] == ["2.0", "2.0~rc1", "1.10", "1.2", "1.0"]
     # all that is there, as it is: the locks are new, no package changes
     before = apt_root.run("dpkg-query", "-W").stdout
     states("import_installed", NAME)
@@ -160,6 +164,28 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     assert set(changed) == {"package_states locks"}
     assert highstate() == {}
     assert apt_root.run("dpkg-query", "-W").stdout == before
+
+
+def _team(bed: Bed, states: Callable[..., Any], file: Path) -> None:
+    """Use stages, generations and the whole set; one person alone brings nothing to the last stage."""
+    assert states("stages", "dev,prod") == ["dev", "prod"]
+    assert states("stages") == ["dev", "prod"]
+    request = states("promote", "front", "prod", "comment=tested")["request"]
+    assert [row["request"] for row in states("requests")] == [request]
+    refused = bed.run("salt-run", ["package_states.approve", str(request)])
+    assert "another person" in refused.stdout + refused.stderr
+    assert refused.returncode == 1
+    assert states("reject", str(request))["rejected"]
+    assert [row["decision"] for row in states("promotion_history", "front")["requests"]] == ["rejected"]
+    assert states("show", "front")["stages"]["prod"] == 0
+    rows = states("generations", NAME)
+    assert rows[-1]["packages"]
+    assert states("restore", NAME, "generation=1", "dry_run=True")["dry_run"] is True
+    assert states("export", str(file))["states"] == 2
+    assert states("apply", str(file), "test=True")["states"] == {}
+    file.write_text(file.read_text().replace("dev", "lab"))
+    assert states("apply", str(file))["stages"]["new"] == ["lab", "prod"]
+    assert states("stages", "[]") == []
 
 
 def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
@@ -185,14 +211,16 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     assert states("verdicts", NAME)["current"] is True
     assert states("who", "sb-tool")["counts"]["want it"] == 1
     assert states("assignment_history", "front")[-1]["change"] == "assigned"
+    assert [one["minions"] for one in states("channels").values()] == [1]
     assert states("status", "table=False")["counts"]["minions"] == 1
     assert "1 minions" in states("status", "group=front")
     assert runner("pkgset.refresh", NAME)["stored"] == [NAME]
     assert runner("pkgset.packages", NAME)
+    _team(bed, states, file.with_suffix(".yaml"))
     states("unassign", "front", "group", "front")
     for function, place in (("install_plugin", True), ("remove_plugin", False)):
         _answer(bed, "salt", NAME, f"pkgset.{function}", "--static", "--timeout=60")
         assert (apt_root.path / "usr/bin/pkgset-notify").exists() is place
-    for function in ("inventory", "available"):
+    for function in ("inventory", "available", "offers"):
         more = ["sb-tool"] if function == "available" else []
         assert _answer(bed, "salt", NAME, f"package_state.{function}", *more, "--static", "--timeout=60")[NAME]

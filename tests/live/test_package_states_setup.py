@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.database.postgres import Postgres
 
 pytestmark = pytest.mark.live
-STEPS = ["001_tables", "002_from_saltbed", "003_membership", "004_status"]
+STEPS = ["001_tables", "002_from_saltbed", "003_membership", "004_status", "005_team", "006_available"]
 # the tables that a patched Salt had before there was an extension
 BEFORE = """
 CREATE TABLE susePackageState (
@@ -158,10 +158,34 @@ def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     made.run("INSERT INTO package_states.migration (number, name) VALUES (99, '099_later')")
     for function in ("list", "setup"):
         assert "install the newer version" in refused(function)
-    made.run("DELETE FROM package_states.migration WHERE number > 1")
-    made.run("DROP TABLE package_states.known_minion, package_states.assignment_change, package_states.minion_status")
-    assert "of an older version" in refused("create", name="x")
-    assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == STEPS[1:]
+
+
+@pytest.mark.parametrize("steps", range(1, len(STEPS)))
+def test_older_tables_are_upgraded(server: Postgres, salt: Salt, tmp_path: Path, steps: int) -> None:
+    """Of each earlier version, with what people had saved: it is told, upgraded, and nothing of it is lost."""
+    made = scratch.make(server, f"older_{steps}")
+    options = made.server.salt_options()
+    text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
+    made.alone("COMMIT;".join(text.split("COMMIT;")[:steps]) + "COMMIT;")
+    made.run(
+        "INSERT INTO package_states.state (name) VALUES ('front');"
+        "INSERT INTO package_states.revision (state_id, number, contents, author, comment, items) VALUES"
+        """ (1, 1, 1, 'ann for bob', 'why', '[{"package": "vim", "wanted": "latest"}]');"""
+        "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
+        " VALUES (1, 'organization', 'all', 7, 'ann')"
+    )
+    assert "of an older version" in str(answer(salt, tmp_path, options, "create", "keys", name="x")["error"])
+    assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == STEPS[steps:]
+
+    def do(function: str, **arguments: Any) -> Any:  # noqa: ANN401 - of any runner
+        return answer(salt, tmp_path, options, function, "keys", **arguments)["result"]
+
+    found = do("show", name="front")
+    assert (found["packages"], found["author"], found["comment"]) == ({"vim": "latest"}, "ann for bob", "why")
+    assert found["assigned"] == ["organization all (priority 7)"]
+    assert do("set", name="front", package="nano", wanted="latest")["revision"] == 2
+    assert do("stages", wanted="dev,prod") == ["dev", "prod"]
+    assert do("show", name="front")["stages"] == {"dev": 2, "prod": 0}
 
 
 def test_an_administrator_applies_the_script(server: Postgres, salt: Salt, tmp_path: Path) -> None:

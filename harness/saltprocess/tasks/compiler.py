@@ -79,9 +79,13 @@ class Side:
         """Let the master know grains of a minion."""
         salt.cache.factory(self.options({})).store("grains", minion, grains)
 
-    def run(self, changes: dict[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the result of a runner, or its error, and the exit code."""
+    def run(
+        self, changes: dict[str, Any], name: str, arguments: dict[str, Any], user: str | None = None
+    ) -> dict[str, Any]:
+        """Return the result of a runner, or its error, and the exit code; `user` is who Salt says has called it."""
         runner = salt.loader.runner(self.options(changes), context={})
+        # as Salt's client of runners does it
+        runner[name].__globals__["__user__"] = user
         try:
             result = runner[name](**arguments)
         except salt.exceptions.SaltException as error:

@@ -4,6 +4,7 @@ What the runner refuses before it asks PostgreSQL, and how it tells that
 
 import pytest
 import saltext.package_states.runners.package_states as package_states
+import saltext.package_states.transfer as transfer
 from saltext.package_states.errors import InvalidInput, PackageStateError
 
 pytest.importorskip("psycopg2")
@@ -56,7 +57,5 @@ def test_what_is_refused(configure_loader_modules, function, kwargs, message):
 @pytest.mark.parametrize("path", ("folder", "nope/file", "nul\0"))
 def test_export_to_what_cannot_be_written(tmp_path, path):
     (tmp_path / "folder").mkdir()
-    # pylint: disable=protected-access
     with pytest.raises(InvalidInput, match="can't be written: .*; give the path"):
-        with package_states._file(str(tmp_path / path), "w"):
-            pass
+        transfer.write(str(tmp_path / path), "")

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 import saltext.package_states.connection as connections
 import saltext.package_states.files as files
+import saltext.package_states.generations as generations
 import saltext.package_states.item as items
 import saltext.package_states.membership as membership
 import saltext.package_states.schema as schema
@@ -65,6 +66,7 @@ def tables(monkeypatch):
     for name in ("state", "newest", "check", "save", "reading", "writing", "assign"):
         monkeypatch.setattr(store, name, getattr(found, name))
     monkeypatch.setattr(standing, "drop", lambda *_: None)
+    monkeypatch.setattr(generations, "keep", lambda *_: None)
     monkeypatch.setattr(membership, "notice", lambda *_: found.moved)
     monkeypatch.setattr(store, "states", lambda _: list(found.states.values()))
 
@@ -75,8 +77,9 @@ def tables(monkeypatch):
             if ids is None or name in ids
         }
 
-    def begin(self, opts, connection):
+    def begin(self, opts, connection, before=None):
         self.connection = connection
+        self.stages = []
         self.assignments = found.assigned
         self.registry = SimpleNamespace(target=lambda kind, name: name)
         self.own = {one.name: one for one in found.states.values() if one.own}

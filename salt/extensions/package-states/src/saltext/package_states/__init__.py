@@ -26,15 +26,30 @@ which knows only those above it:
 - :mod:`saltext.package_states.connection` -- connections to PostgreSQL
 - :mod:`saltext.package_states.schema` -- the tables: made and upgraded
 - :mod:`saltext.package_states.store` -- what is in them
+- :mod:`saltext.package_states.stages` -- the stages, and what is in force in each
+- :mod:`saltext.package_states.requests` -- what waits for another person
+- :mod:`saltext.package_states.generations` -- what each minion should have had
+- :mod:`saltext.package_states.yamltext` -- YAML as plain data
+- :mod:`saltext.package_states.document` -- the whole set of a site as one text
 - :mod:`saltext.package_states.roster` -- who is and was a minion
 - :mod:`saltext.package_states.standing` -- which minions are as they should be
 - :mod:`saltext.package_states.registry` -- which minions and groups there are
 - :mod:`saltext.package_states.fleet` -- which states apply to which minions
 - :mod:`saltext.package_states.membership` -- who joined, left, or has another id
 - :mod:`saltext.package_states.service` -- save, assign, compile
+- :mod:`saltext.package_states.offer` -- what one repository has, under a digest
+- :mod:`saltext.package_states.lacking` -- who is asked for what repositories have
+- :mod:`saltext.package_states.offers` -- what repositories have, in the database
 - :mod:`saltext.package_states.refresh` -- the list that a minion sent
+- :mod:`saltext.package_states.answers` -- what minions answer
+- :mod:`saltext.package_states.edit` -- changes of entries
+- :mod:`saltext.package_states.upgrades` -- the newest versions that policies permit
+- :mod:`saltext.package_states.promotions` -- revisions that come into a stage
+- :mod:`saltext.package_states.sets` -- the whole set: read, and brought into the database
+- :mod:`saltext.package_states.views` -- what is in the tables, as plain data
 - :mod:`saltext.package_states.page` -- the status of a fleet, in pages
 - :mod:`saltext.package_states.owners` -- who has and wants a package
+- :mod:`saltext.package_states.available` -- which packages minions can get
 - :mod:`saltext.package_states.pkgset` -- who changed packages
 
 On the minions work :mod:`saltext.package_states.modules.package_state`,

@@ -20,7 +20,7 @@ import contextlib
 import os
 import time
 
-from saltext.package_states.errors import PackageStateError
+from saltext.package_states.errors import PackageStateError, Unapproved
 
 try:
     import psycopg2
@@ -139,6 +139,9 @@ class Connection:
             self._conn.close()
 
 
+# What the triggers of our tables refuse, in whole sentences
+REFUSED = "PS001"
+
 # What to do when no server answered
 AWAY = "see the option postgres in the configuration of the master, and that the server runs"
 
@@ -158,6 +161,8 @@ def told(what="see the option postgres, then try again"):
     try:
         yield
     except psycopg2.Error as exc:
+        if exc.pgcode == REFUSED:
+            raise Unapproved(exc.diag.message_primary) from None
         # the first line is the message, the others are the query
         text = str(exc).strip().partition("\n")[0]
         if not exc.pgcode:

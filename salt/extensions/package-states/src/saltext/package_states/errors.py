@@ -10,6 +10,7 @@ What can go wrong with package states.
         |-- Unsupported        what the package manager of a minion can't do
         |-- Protected          a package that must not be removed
         |-- Outdated           somebody else saved meanwhile
+        |-- Unapproved         what another person has to approve
         `-- NotThere           no such state, revision, minion or group
 
 Each message is one sentence, or one for each package, and says what to do next. The
@@ -52,6 +53,12 @@ class Protected(PackageStateError):
 class Outdated(PackageStateError):
     """
     Somebody else saved a revision meanwhile
+    """
+
+
+class Unapproved(PackageStateError):
+    """
+    Another person has to approve it
     """
 
 

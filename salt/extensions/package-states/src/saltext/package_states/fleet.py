@@ -7,9 +7,11 @@ are those that the minions sent last, out of the cache of the master.
 
 from typing import NamedTuple
 
+import saltext.package_states.item as item
 import saltext.package_states.platforms as platforms
 import saltext.package_states.registry as registry
 import saltext.package_states.resolver as resolver
+import saltext.package_states.stages as stages
 import saltext.package_states.store as store
 from saltext.package_states.errors import NotThere, PackageStateError, Unsupported
 from saltext.package_states.item import UNMANAGED
@@ -56,6 +58,10 @@ class Assignment(NamedTuple):
 
     priority
         Among states of one level, the higher one wins.
+
+    stage
+        The place of the stage that it follows, 0 for the first one, which has the newest
+        revisions.
     """
 
     state: int
@@ -64,6 +70,7 @@ class Assignment(NamedTuple):
     value: str
     target: str
     priority: int
+    stage: int = 0
 
 
 class Fleet:
@@ -75,15 +82,27 @@ class Fleet:
 
     connection
         See :func:`saltext.package_states.store.reading`.
+
+    before
+        The fleet of a moment ago, whose minions and grains are still the same.
     """
 
-    def __init__(self, opts, connection):
+    def __init__(self, opts, connection, before=None):
         self.connection = connection
-        self.registry = registry.get(opts, connection)
-        self._cache = salt.cache.factory(opts)
-        self._grains = {}
+        if before:
+            self.registry = before.registry
+            self._cache, self._grains = before._cache, before._grains
+        else:
+            self.registry = registry.get(opts, connection)
+            self._cache, self._grains = salt.cache.factory(opts), {}
+        self.stages = stages.listed(connection)
         self.assignments = [
-            Assignment(*row[:4], self._label(*row[2:4]), row[4])
+            Assignment(
+                *row[:4],
+                self._label(*row[2:4]),
+                row[4],
+                stages.place(self.stages, row[5]),
+            )
             for row in store.assignments(connection)
         ]
         self.own = {
@@ -168,11 +187,38 @@ class Fleet:
         mine = [entry for entry in self.assignments if entry.state == state.id]
         if not mine:
             return {}
-        return {
+        found = {
             name: minion
             for name, minion in self.minions().items()
             if any(self.applies(entry, minion) for entry in mine)
         }
+        if not self.stages:
+            return found
+        return {
+            name: minion
+            for name, minion in found.items()
+            if any(entry.state == state.id for entry in self.followed(minion))
+        }
+
+    def followed(self, minion):
+        """
+        Return the assignments to a minion that count, and one for its own state, a list
+
+        A minion belongs to the last of the stages that assignments to it follow. Those that
+        follow an earlier one do not count, and its own state is that of this stage.
+
+        :param Minion minion: the minion
+        """
+        found = [entry for entry in self.assignments if self.applies(entry, minion)]
+        stage = max((entry.stage for entry in found), default=0)
+        if stage:
+            found = [entry for entry in found if entry.stage == stage]
+        if minion.id in self.own:
+            own = self.own[minion.id]
+            found.append(
+                Assignment(own.id, minion.id, resolver.OWN, None, minion.id, 0, stage)
+            )
+        return found
 
     def sources(self, minions, revisions=None):
         """
@@ -182,23 +228,38 @@ class Fleet:
         :param dict revisions: revisions by the id of their state, to take instead of
             the newest
         """
-        found = {}
-        for name, minion in minions.items():
-            found[name] = [
-                entry for entry in self.assignments if self.applies(entry, minion)
-            ]
-            if name in self.own:
-                own = self.own[name]
-                found[name].append(
-                    Assignment(own.id, name, resolver.OWN, None, name, 0)
-                )
-        needed = {entry.state for entries in found.values() for entry in entries}
-        revisions = dict(revisions or {})
-        revisions.update(store.newest(self.connection, needed - set(revisions)))
+        found = {name: self.followed(minion) for name, minion in minions.items()}
+        entries = [entry for some in found.values() for entry in some]
+        taken = self._taken(entries, revisions)
         return {
-            name: [_source(entry, revisions[entry.state]) for entry in entries]
-            for name, entries in found.items()
+            name: [
+                _source(entry, *taken[entry.state, entry.stage])
+                for entry in some
+                if (entry.state, entry.stage) in taken
+            ]
+            for name, some in found.items()
         }
+
+    def _taken(self, entries, revisions=None):
+        """
+        Return what assignments bring, pairs of the digest of the contents and the items, by
+        state and stage
+        """
+        needed = {}
+        for entry in entries:
+            needed.setdefault(entry.stage, set()).add(entry.state)
+        found = {}
+        for stage, ids in needed.items():
+            if stage:
+                there = stages.in_force(self.connection, ids, self.stages[stage])
+            else:
+                there = {one: revisions[one] for one in ids & set(revisions or ())}
+                there.update(store.newest(self.connection, ids - set(there)))
+            for one, revision in there.items():
+                # what never came into a stage does not apply there
+                if revision.number or not stage:
+                    found[one, stage] = (item.digest(revision.items), revision.items)
+        return found
 
     def rivals(self, state, revisions):
         """
@@ -218,10 +279,13 @@ class Fleet:
             for one in mine
         ]
         groups = [group for group in groups if len(group) > 1]
-        needed = {entry.state for group in groups for entry in group} - set(revisions)
-        revisions = {**revisions, **store.newest(self.connection, needed)}
+        taken = self._taken((entry for group in groups for entry in group), revisions)
         return [
-            [_source(entry, revisions[entry.state]) for entry in group]
+            [
+                _source(entry, *taken[entry.state, entry.stage])
+                for entry in group
+                if (entry.state, entry.stage) in taken
+            ]
             for group in groups
         ]
 
@@ -234,9 +298,7 @@ class Fleet:
         :param sources: those that apply to it
         """
         trouble, verdicts = {}, []
-        for verdict in resolver.resolve(
-            sources, self._native(minion, sources), trouble
-        ):
+        for verdict in resolver.resolve(sources, self.native(minion, sources), trouble):
             problem = platforms.problem(minion.platform, verdict.item)
             if problem and verdict.item.wanted != UNMANAGED:
                 trouble[verdict.item.key] = Unsupported(problem)
@@ -244,9 +306,12 @@ class Fleet:
                 verdicts.append(verdict)
         return tuple(verdicts), trouble
 
-    def _native(self, minion, sources):
+    def native(self, minion, sources):
         """
-        Return the architecture of a minion if anything asks for it
+        Return the architecture of a minion if anything asks for it, or an empty string
+
+        :param Minion minion: the minion
+        :param sources: those that apply to it
         """
         if any(item.architecture for source in sources for item in source.items):
             return self.grains(minion.id).get("osarch", "")
@@ -261,7 +326,7 @@ class Fleet:
         :raises PackageStateError: names the minion and what is wrong
         """
         try:
-            found = resolver.resolve(sources, self._native(minion, sources))
+            found = resolver.resolve(sources, self.native(minion, sources))
             platforms.check(
                 minion.platform, (verdict.item for verdict in found), frozenset()
             )
@@ -270,12 +335,12 @@ class Fleet:
         return found
 
 
-def _source(entry, revision):
+def _source(entry, contents, items):
     return Source(
         entry.name,
-        revision.contents,
+        contents,
         entry.level,
         entry.target,
         entry.priority,
-        revision.items,
+        items,
     )

@@ -13,6 +13,8 @@ kept         what is there stays as it is: for orphans
 ===========  ==============================================================
 """
 
+import functools
+import hashlib
 import json
 from typing import NamedTuple
 
@@ -174,3 +176,22 @@ def dump(items):
     :param items: a tuple of items, in order
     """
     return json.dumps([item.to_dict() for item in items], separators=(",", ":"))
+
+
+def digest(items):
+    """
+    Return a short digest of items: on every master the same for the same items
+
+    :param items: a tuple of items, in order
+    """
+    return hashlib.sha256(dump(items).encode()).hexdigest()[:12]
+
+
+@functools.lru_cache(maxsize=65536)
+def line(item):
+    """
+    Return an item as one line of JSON, with its end
+
+    :param Item item: the item
+    """
+    return f"{json.dumps(item.to_dict(), separators=(',', ':'))}\n"

@@ -24,13 +24,13 @@ STATE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}\Z", re.ASCII)
 def _match(pattern, kind, value):
     if not isinstance(value, str) or not pattern.match(value):
         raise InvalidInput(
-            f"{_shown(value)} is no {kind}; use letters, digits and the marks that"
+            f"{shown(value)} is no {kind}; use letters, digits and the marks that"
             f" {kind}s may have."
         )
     return value
 
 
-def _shown(value):
+def shown(value):
     """
     Return what a message shows of a value that may be hostile
     """
@@ -103,11 +103,11 @@ def split(value):
     :raises InvalidInput: if one of them is not accepted
     """
     if not isinstance(value, str):
-        raise InvalidInput(f"{_shown(value)} is no package name; use a string.")
+        raise InvalidInput(f"{shown(value)} is no package name; use a string.")
     name, colon, arch = value.partition(":")
     if colon and not arch:
         raise InvalidInput(
-            f"{_shown(value)} has an empty architecture; leave the colon out."
+            f"{shown(value)} has an empty architecture; leave the colon out."
         )
     return package(name), architecture(arch)
 
@@ -126,4 +126,18 @@ def text(value, kind, most=1000):
         raise InvalidInput(
             f"The {kind} must be one line of at most {most} printable characters."
         )
+    return value
+
+
+def priority(value):
+    """
+    Return the priority of an assignment, or None
+
+    :param value: what somebody wrote
+    :raises InvalidInput: if it is no whole number
+    """
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31 - 1
+    ):
+        raise InvalidInput("The priority must be a whole number; the higher one wins.")
     return value

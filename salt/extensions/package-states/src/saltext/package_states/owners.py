@@ -3,12 +3,12 @@ Who has a package, and who wants it.
 """
 
 import saltext.package_states.difference as difference
+import saltext.package_states.names as names
+import saltext.package_states.page as pages
 import saltext.package_states.resolver as resolver
+import saltext.package_states.stages as stages
 import saltext.package_states.store as store
-from saltext.package_states.errors import InvalidInput
 from saltext.package_states.fleet import Fleet
-
-MOST = 10000
 
 
 def page(opts, key, number=1, size=100):
@@ -21,13 +21,8 @@ def page(opts, key, number=1, size=100):
     :param int size: how many minions a page has
     :raises InvalidInput: if the page or its size is none
     """
-    for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or not 0 < value <= most
-        ):
-            raise InvalidInput(f"The {kind} must be a whole number from 1 to {most}.")
+    names.split(key)
+    pages.numbers(number, size)
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
         there = _there(connection, key)
@@ -69,21 +64,18 @@ def _wanted(connection, fleet, key):
     Return what is wanted of a package, and by which state, by the id of the minion
     """
     states = {state.id: state for state in store.states(connection)}
-    newest = store.newest(connection, states)
-    named = {
-        one: revision._replace(
-            items=tuple(item for item in revision.items if item.key == key)
-        )
-        for one, revision in newest.items()
-    }
-    named = {one: revision for one, revision in named.items() if revision.items}
+    there = [store.newest(connection, states)]
+    there += [stages.in_force(connection, states, one) for one in fleet.stages[1:]]
     minions = {}
-    for one in named:
-        minions.update(fleet.affected(states[one]))
+    for one, where in states.items():
+        if any(item.key == key for some in there for item in some[one].items):
+            minions.update(fleet.affected(where))
     found = {}
-    # every other state says nothing of it, so it need not be read
-    empty = dict.fromkeys(newest, store.EMPTY)
-    for minion, sources in fleet.sources(minions, {**empty, **named}).items():
+    for minion, sources in fleet.sources(minions).items():
+        sources = [
+            source._replace(items=tuple(i for i in source.items if i.key == key))
+            for source in sources
+        ]
         verdicts = resolver.resolve(sources, conflicts=(conflicts := {}))
         for verdict in verdicts:
             found[minion] = {

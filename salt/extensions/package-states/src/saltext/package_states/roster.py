@@ -93,15 +93,15 @@ def rename(connection, old, new, author):
         "UPDATE package_states.assignment AS a SET target = %s WHERE kind = 'minion'"
         " AND target = %s AND NOT EXISTS (SELECT FROM package_states.assignment AS b"
         " WHERE b.state_id = a.state_id AND b.kind = 'minion' AND b.target = %s)"
-        " RETURNING state_id, priority",
+        " RETURNING state_id, priority, stage",
         new,
         old,
         new,
     )
-    for state_id, priority in rows:
+    for state_id, priority, stage in rows:
         where, why = store.State(state_id, "", False), f"{old} is {new} now"
         store.note(connection, where, "minion", old, None, author, why)
-        store.note(connection, where, "minion", new, priority, author, why)
+        store.note(connection, where, "minion", new, priority, author, why, stage)
     sent = store.ask(
         connection,
         "UPDATE package_states.package_list SET minion_id = %s WHERE minion_id = %s AND"
@@ -110,5 +110,11 @@ def rename(connection, old, new, author):
         new,
         old,
         new,
+    )
+    store.ask(
+        connection,
+        "UPDATE package_states.generation SET minion_id = %s WHERE minion_id = %s RETURNING id",
+        new,
+        old,
     )
     return bool(moved or rows or sent)

@@ -10,16 +10,24 @@ import os
 
 import saltext.package_states.difference as difference
 import saltext.package_states.files as files
+import saltext.package_states.generations as generations
 import saltext.package_states.item as item
 import saltext.package_states.membership as membership
 import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
+import saltext.package_states.requests as requests
 import saltext.package_states.resolver as resolver
 import saltext.package_states.sls as sls
+import saltext.package_states.stages as stages
 import saltext.package_states.standing as standing
 import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
 from saltext.package_states.fleet import Fleet
+
+#: the stage that an assignment follows already
+KEPT = ""
+# no name of a minion has it
+_NAME = "\0"
 
 
 class Service:
@@ -99,19 +107,31 @@ class Service:
                 )
             fleet = Fleet(self.opts, connection)
             # also with nothing to save: a file that could not be written is now
-            minions, found = self._checked(
+            minions, found, wanted = self._checked(
                 fleet, where, {where.id: revision}, old={where.id: current}
             )
             texts.update(found)
             if changes:
                 standing.drop(connection, minions)
+            why = _why(f"{name} revision {revision.number}", comment)
+            generations.keep(connection, wanted, author, why)
             result.update(revision=revision.number, minions=minions)
+            if fleet.stages:
+                result["stage"] = fleet.stages[0]
         if dry_run:
             return {**result, "dry_run": True}
         return {**result, "files": written}
 
     def assign(
-        self, name, kind, target, priority, author, away=False, comment=""
+        self,
+        name,
+        kind,
+        target,
+        priority,
+        author,
+        away=False,
+        comment="",
+        stage=KEPT,
     ):  # pylint: disable=too-many-arguments
         """
         Assign a state, or take an assignment away
@@ -124,6 +144,10 @@ class Service:
         :param str author: who does it
         :param bool away: take it away
         :param str comment: why
+        :param stage: the name of the stage that it follows, None for the first one,
+            :data:`KEPT` to leave it as it is, the first one at first
+        :return: who is concerned; or the number of a ``request``, if it concerns the last
+            stage
         :raises PackageStateError: says what is wrong; nothing is changed then
         """
         texts, written = {}, []
@@ -140,16 +164,43 @@ class Service:
             before = fleet.affected(where)
             if away:
                 value = _assigned(fleet, where, kind, target)
-                store.unassign(connection, where, kind, value, author, comment)
             else:
                 value = fleet.registry.target(kind, target)
-                if priority is None:
-                    priority = _priority(fleet, where, kind, value)
-                store.assign(connection, where, kind, value, priority, author, comment)
+            there = _there(fleet, where, kind, value)
+            if priority is None:
+                priority = there.priority if there else 0
+            if stage == KEPT:
+                place = there.stage if there else 0
+            else:
+                place = stages.place(fleet.stages, stage)
+            last, stage = len(fleet.stages) - 1, fleet.stages[place] if place else None
+            asked = requests.Request(
+                None,
+                where.id,
+                name,
+                requests.UNASSIGN if away else requests.ASSIGN,
+                None if away else stage,
+                None,
+                kind,
+                value,
+                None if away else priority,
+                author,
+                comment,
+            )
+            if last > 0 and last in (place, there.stage if there else 0):
+                if kind == resolver.GRAINS:
+                    raise InvalidInput(
+                        "Minions choose their grains, so no grain can be assigned to the last"
+                        " stage; use a group."
+                    )
+                number = requests.ask(connection, asked)
+                return {"state": name, "request": number, "waits for": "approval"}
+            self.assigned(connection, asked)
             old, fleet = fleet, Fleet(self.opts, connection)
-            minions, found = self._checked(fleet, where, {}, before, old=old)
+            minions, found, wanted = self._checked(fleet, where, {}, before, old=old)
             texts.update(found)
             standing.drop(connection, minions)
+            generations.keep(connection, wanted, author, _why(asked.label, comment))
         return {
             "state": name,
             kind: target,
@@ -157,10 +208,102 @@ class Service:
             "files": written,
         }
 
+    @staticmethod
+    def assigned(connection, asked):
+        """
+        Let an assignment be as a request asks for
+
+        :param connection: see :func:`saltext.package_states.store.writing`
+        :param Request asked: the request, see :mod:`saltext.package_states.requests`
+        """
+        where = store.State(asked.state, asked.name, False)
+        if asked.action == requests.UNASSIGN:
+            store.unassign(
+                connection, where, asked.kind, asked.target, asked.author, asked.comment
+            )
+        else:
+            store.assign(
+                connection,
+                where,
+                asked.kind,
+                asked.target,
+                asked.priority,
+                asked.author,
+                asked.comment,
+                asked.stage,
+            )
+
+    def alter(self, change, author, comment="", dry_run=False):
+        """
+        Do a change that may concern any minion, in one transaction
+
+        :param change: a function that takes a connection and the fleet before the change,
+            and returns plain data and the states whose own files change
+        :param str author: who does it
+        :param str comment: why
+        :param bool dry_run: do it, and roll it back
+        :return: the plain data, with the ``minions`` of which something else is wanted, the
+            ``files`` that changed, and the states whose entries are ``dropped``: they
+            applied to a minion before, and now no revision of them does
+        :raises PackageStateError: if a minion is in trouble that it was not in before
+        """
+        texts, written = {}, []
+
+        def write():
+            if not dry_run:
+                written.extend(self._write(texts))
+
+        with store.writing(self.opts, commit=not dry_run, after=write) as connection:
+            old = Fleet(self.opts, connection)
+            before = old.sources(old.minions())
+            told, states = change(connection, old)
+            new = Fleet(self.opts, connection, old)
+            minions = new.minions()
+            after = new.sources(minions)
+            touched = {
+                name: minion
+                for name, minion in minions.items()
+                if _contents(before.get(name, ())) != _contents(after[name])
+            }
+            for where in store.states(connection):
+                for sources in new.rivals(where, {}):
+                    resolver.resolve(sources)
+            found, problems, wanted = self._texts(new, touched)
+            self._refuse(old, touched, problems)
+            texts.update(found)
+            for where in states:
+                if not where.own and where.name not in minions:
+                    texts[where.name] = self._alone(new, where, {})
+            standing.drop(connection, touched)
+            generations.keep(connection, wanted, author, comment)
+        dropped = {
+            source
+            for name in touched
+            for source in _filled(before.get(name, ())) - _filled(after[name])
+        }
+        result = {**told, "minions": sorted(touched), "dropped": sorted(dropped)}
+        return {**result, "dry_run": True} if dry_run else {**result, "files": written}
+
+    def _refuse(self, before, minions, problems, revisions=None):
+        """
+        Raise what is wrong with minions and was not before
+        """
+        troubled = {name: minions[name] for name in problems}
+        _, known, _ = self._texts(before, troubled, revisions)
+        for name, found in problems.items():
+            new = {
+                key: text
+                for key, text in found.items()
+                if key not in known.get(name, {})
+            }
+            if new:
+                raise _error(name, new)
+
     def _checked(self, fleet, where, revisions, more=None, old=None):
         """
-        Return the ids of the minions to which a state applies, and the texts of the
-        files that depend on it, by name
+        Return the ids of the minions to which a state applies, the texts of the files that
+        depend on it, by name, and what is wanted of the minions, see
+        :func:`saltext.package_states.generations.keep`
 
         :param Fleet fleet: the minions
         :param State where: the state
@@ -172,49 +315,61 @@ class Service:
         for sources in fleet.rivals(where, revisions):
             resolver.resolve(sources)
         minions = {**fleet.affected(where), **(more or {})}
-        texts, problems = self._texts(fleet, minions, revisions)
+        texts, problems, wanted = self._texts(fleet, minions, revisions)
         if problems:
-            fleet_before = old if isinstance(old, Fleet) else fleet
-            before = old if isinstance(old, dict) else {}
-            troubled = {name: minions[name] for name in problems}
-            _, known = self._texts(fleet_before, troubled, before)
-            for name, found in problems.items():
-                new = {
-                    key: text
-                    for key, text in found.items()
-                    if key not in known.get(name, {})
-                }
-                if new:
-                    raise _error(name, new)
+            self._refuse(
+                old if isinstance(old, Fleet) else fleet,
+                minions,
+                problems,
+                old if isinstance(old, dict) else {},
+            )
         # a minion that was registered after the state was made may have its name: the
         # file is the minion's then, whether the state applies to it or not
         if not where.own and not fleet.minions([where.name]):
             texts[where.name] = self._alone(fleet, where, revisions)
-        return sorted(minions), texts
+        return sorted(minions), texts, wanted
 
     def _texts(self, fleet, minions, revisions=None):
         """
-        Return the texts of the files of minions, and what is wrong by id and package
+        Return the texts of the files of minions, what is wrong by id and package, and what
+        is wanted by id
         """
-        texts, problems = {}, {}
+        texts, problems, wanted, known = {}, {}, {}, {}
         for name, sources in fleet.sources(minions, revisions).items():
             try:
                 names.state(name)
             except PackageStateError as exc:
                 problems[name] = {"": exc}
                 continue
-            verdicts, trouble = fleet.possible(minions[name], sources)
-            texts[name] = sls.render(
-                name,
-                minions[name].platform,
-                sources,
-                resolver.managed(verdicts),
-                self.protected,
-                trouble={key: str(exc) for key, exc in trouble.items()},
-            )
+            minion = minions[name]
+            # most minions of a fleet have the same states
+            same = (minion.platform, fleet.native(minion, sources), *_contents(sources))
+            if same not in known:
+                known[same] = self._decided(fleet, minion, sources)
+            text, trouble, items = known[same]
+            texts[name] = text.replace(_NAME, name, 1)
+            wanted[name] = items
             if trouble:
                 problems[name] = trouble
-        return texts, problems
+        return texts, problems, wanted
+
+    def _decided(self, fleet, minion, sources):
+        """
+        Return the text of the file of a minion with another name, what is wrong, and what is
+        wanted
+        """
+        verdicts, trouble = fleet.possible(minion, sources)
+        verdicts = resolver.managed(verdicts)
+        text = sls.render(
+            _NAME,
+            minion.platform,
+            sources,
+            verdicts,
+            self.protected,
+            trouble={key: str(exc) for key, exc in trouble.items()},
+        )
+        items = tuple(verdict.item for verdict in verdicts)
+        return text, trouble, (generations.digest(items), items)
 
     def _alone(self, fleet, where, revisions):
         """
@@ -225,7 +380,12 @@ class Service:
             or store.newest(fleet.connection, [where.id])[where.id]
         )
         source = resolver.Source(
-            where.name, revision.contents, resolver.OWN, where.name, 0, revision.items
+            where.name,
+            item.digest(revision.items),
+            resolver.OWN,
+            where.name,
+            0,
+            revision.items,
         )
         verdicts = resolver.managed(resolver.resolve([source]))
         return sls.render(
@@ -282,8 +442,9 @@ class Service:
                 minions = fleet.minions()
             else:
                 minions = fleet.minions({*ids, *moved.renamed.values(), *moved.adopted})
-            found, problems = self._texts(fleet, minions)
+            found, problems, wanted = self._texts(fleet, minions)
             texts.update(found)
+            generations.keep(connection, wanted, membership.AUTHOR, "who there is")
             changed = [
                 name for name in found if found[name] != files.read(self.root, name)
             ]
@@ -332,7 +493,7 @@ class Service:
         """
         with store.reading(self.opts) as connection:
             fleet = Fleet(self.opts, connection)
-            found, _ = self._texts(fleet, {minion: fleet.minion(minion)})
+            found, _, _ = self._texts(fleet, {minion: fleet.minion(minion)})
         text = files.read(self.root, minion)
         if not text and sls.NOTHING in found.get(minion, ""):
             return "", ""
@@ -359,14 +520,35 @@ def _error(name, trouble):
     return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")
 
 
-def _priority(fleet, where, kind, value):
+def _contents(sources):
     """
-    Return the priority that an assignment has already, or 0
+    Return what tells sources apart: all but their items, of which they have a digest
+    """
+    return [source[:-1] for source in sources]
+
+
+def _filled(sources):
+    """
+    Return the names of the states that have entries, a set
+    """
+    return {source.state for source in sources if source.items}
+
+
+def _why(what, comment):
+    """
+    Return what was done and why, for the generations
+    """
+    return f"{what}: {comment}"[:1000] if comment else what
+
+
+def _there(fleet, where, kind, value):
+    """
+    Return the assignment that there is already, or None
     """
     for entry in fleet.assignments:
         if (entry.state, entry.level, entry.value) == (where.id, kind, value):
-            return entry.priority
-    return 0
+            return entry
+    return None
 
 
 def _assigned(fleet, where, kind, target):

@@ -72,7 +72,17 @@ class State(NamedTuple):
 
 
 EMPTY = Revision(0, 0, None, "", "", "", ())
-_REVISION = "number, contents, parent, author, comment, created::text, items"
+#: the columns of a revision
+REVISION = (
+    "number",
+    "contents",
+    "parent",
+    "author",
+    "comment",
+    "created::text",
+    "items",
+)
+_REVISION = ", ".join(REVISION)
 
 
 @contextlib.contextmanager
@@ -207,7 +217,10 @@ def create(connection, name, own):
     return State(*rows[0])
 
 
-def _revision(row):
+def as_revision(row):
+    """
+    Return the revision of a row with the columns :data:`REVISION`
+    """
     return Revision(*row[:6], item.ordered(item.from_dict(entry) for entry in row[6]))
 
 
@@ -224,7 +237,7 @@ def newest(connection, ids):
         " WHERE state_id = ANY(%s) ORDER BY state_id, number DESC",
         ids,
     )
-    found = {row[0]: _revision(row[1:]) for row in rows}
+    found = {row[0]: as_revision(row[1:]) for row in rows}
     return {number: found.get(number, EMPTY) for number in ids}
 
 
@@ -250,7 +263,19 @@ def revision(connection, where, number):
         raise NotThere(
             f"{where.name} has no such revision; see package_states.history {where.name}."
         )
-    return _revision(rows[0])
+    return as_revision(rows[0])
+
+
+def chosen(connection, where, number=None):
+    """
+    Return one revision of a state, the newest one without a number
+
+    :param State where: the state
+    :param number: as for :func:`revision`, or None
+    """
+    if number is None:
+        return newest(connection, [where.id])[where.id]
+    return revision(connection, where, number)
 
 
 def history(connection, where):
@@ -262,7 +287,7 @@ def history(connection, where):
         f"SELECT {_REVISION} FROM package_states.revision WHERE state_id = %s ORDER BY number",
         where.id,
     )
-    return [_revision(row) for row in rows]
+    return [as_revision(row) for row in rows]
 
 
 def check(connection, where, seen):
@@ -316,22 +341,41 @@ def save(connection, where, current, items, author, comment, parent=None):
         names.text(comment, "comment"),
         text,
     )
-    return _revision(rows[0])
+    return as_revision(rows[0])
+
+
+def contents(connection, where, items):
+    """
+    Return the number of the newest revision of a state with these entries, or None
+
+    :param State where: the state
+    :param tuple items: the entries, in order
+    """
+    rows = ask(
+        connection,
+        "SELECT max(number) FROM package_states.revision WHERE state_id = %s AND items = %s::jsonb",
+        where.id,
+        item.dump(items),
+    )
+    return rows[0][0]
 
 
 def assignments(connection):
     """
-    Return all assignments, rows of the id and name of a state, kind, target and priority
+    Return all assignments, rows of the id and name of a state, kind, target, priority and
+    the name of the stage that it follows, None for the first one
     """
     return ask(
         connection,
-        "SELECT a.state_id, s.name, a.kind, a.target, a.priority"
+        "SELECT a.state_id, s.name, a.kind, a.target, a.priority, a.stage"
         " FROM package_states.assignment AS a"
         " JOIN package_states.state AS s ON s.id = a.state_id ORDER BY a.id",
     )
 
 
-def assign(connection, where, kind, target, priority, author, comment=""):
+def assign(
+    connection, where, kind, target, priority, author, comment="", stage=None
+):  # pylint: disable=too-many-arguments
     """
     Assign a state, or change the priority of its assignment
 
@@ -341,53 +385,59 @@ def assign(connection, where, kind, target, priority, author, comment=""):
     :param int priority: among assignments of one kind, the higher one wins
     :param str author: who does it
     :param str comment: why
+    :param str stage: the name of the stage that it follows, None for the first one
     """
     ask(
         connection,
-        "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
-        " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (state_id, kind, target)"
-        " DO UPDATE SET priority = EXCLUDED.priority, author = EXCLUDED.author, created = now()"
-        " RETURNING id",
+        "INSERT INTO package_states.assignment (state_id, kind, target, priority, author, stage)"
+        " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (state_id, kind, target)"
+        " DO UPDATE SET priority = EXCLUDED.priority, author = EXCLUDED.author,"
+        " stage = EXCLUDED.stage, created = now() RETURNING id",
         where.id,
         kind,
         target,
         priority,
         names.text(author, "author", 256),
+        stage,
     )
-    note(connection, where, kind, target, priority, author, comment)
+    note(connection, where, kind, target, priority, author, comment, stage)
 
 
-def note(connection, where, kind, target, priority, author, comment):
+def note(
+    connection, where, kind, target, priority, author, comment, stage=None
+):  # pylint: disable=too-many-arguments
     """
     Write down what became of an assignment
 
     :param State where: the state
     :param priority: that of the assignment, None if it was taken away
+    :param str stage: the name of the stage that it follows, None for the first one
     """
     ask(
         connection,
         "INSERT INTO package_states.assignment_change"
-        " (state_id, kind, target, priority, author, comment)"
-        " VALUES (%s, %s, %s, %s, %s, %s) RETURNING id",
+        " (state_id, kind, target, priority, author, comment, stage)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s) RETURNING id",
         where.id,
         kind,
         target,
         priority,
         names.text(author, "author", 256),
         names.text(comment, "comment"),
+        stage,
     )
 
 
 def assignment_history(connection, where):
     """
     Return what became of the assignments of a state, the oldest first: rows of kind,
-    target, priority (None where it was taken away), author, comment and time
+    target, priority (None where it was taken away), author, comment, time and stage
 
     :param State where: the state
     """
     return ask(
         connection,
-        "SELECT kind, target, priority, author, comment, created::text"
+        "SELECT kind, target, priority, author, comment, created::text, stage"
         " FROM package_states.assignment_change WHERE state_id = %s ORDER BY id",
         where.id,
     )
@@ -423,14 +473,17 @@ def keep(connection, minion, inventory):
     """
     ask(
         connection,
-        "INSERT INTO package_states.package_list (minion_id, platform, digest, packages)"
-        " VALUES (%s, %s, %s, %s::jsonb) ON CONFLICT (minion_id) DO UPDATE SET"
+        "INSERT INTO package_states.package_list"
+        " (minion_id, platform, digest, packages, security)"
+        " VALUES (%s, %s, %s, %s::jsonb, %s::jsonb) ON CONFLICT (minion_id) DO UPDATE SET"
         " platform = EXCLUDED.platform, digest = EXCLUDED.digest,"
-        " packages = EXCLUDED.packages, refreshed = now() RETURNING minion_id",
+        " packages = EXCLUDED.packages, security = EXCLUDED.security, refreshed = now()"
+        " RETURNING minion_id",
         minion,
         inventory["platform"],
         inventory["digest"],
         json.dumps(inventory["packages"]),
+        json.dumps(inventory["security"]) if "security" in inventory else None,
     )
 
 

@@ -4,10 +4,13 @@ A package state as a file, to copy it to another master or to keep it elsewhere.
 The file is JSON, with one line for each entry, so that it can be compared.
 """
 
+import contextlib
 import json
 
 import saltext.package_states.item as item
 from saltext.package_states.errors import InvalidInput
+
+import salt.utils.files
 
 FORMAT = "salt package state 1"
 
@@ -43,3 +46,43 @@ def load(text):
     if not isinstance(data.get("packages"), list):
         raise InvalidInput("The file has no list of packages; add the key packages.")
     return item.ordered(item.from_dict(entry) for entry in data["packages"])
+
+
+def read(path):
+    """
+    Return what a file holds
+
+    :param str path: that of the file, on the master
+    :raises InvalidInput: if it can't be read
+    """
+    with _opened(path, "r") as handle:
+        return handle.read()
+
+
+def write(path, text):
+    """
+    Write a file
+
+    :param str path: that of the file, on the master
+    :param str text: what it should hold
+    :raises InvalidInput: if it can't be written
+    """
+    with _opened(path, "w") as handle:
+        handle.write(text)
+
+
+@contextlib.contextmanager
+def _opened(path, mode):
+    """
+    Open a file that somebody named
+    """
+    if not isinstance(path, str):
+        raise InvalidInput(f"{path!r} is no path; give that of a file of the master.")
+    try:
+        with salt.utils.files.fopen(path, mode) as handle:
+            yield handle
+    except (OSError, ValueError) as exc:
+        can = "read" if mode == "r" else "written"
+        raise InvalidInput(
+            f"{path!r} can't be {can}: {exc}; give the path of a file of the master."
+        ) from exc

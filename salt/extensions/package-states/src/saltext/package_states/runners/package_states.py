@@ -37,35 +37,29 @@ With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organi
 Uyuni's tables.
 """
 
-import contextlib
-import fnmatch
+import multiprocessing
 
-import saltext.package_states.condition as conditions
-import saltext.package_states.difference as difference
-import saltext.package_states.item as items
+import saltext.package_states.answers as answers
+import saltext.package_states.available as offered
+import saltext.package_states.edit as edit
 import saltext.package_states.names as names
-import saltext.package_states.owners
-import saltext.package_states.page
-import saltext.package_states.refresh
+import saltext.package_states.owners as owners
+import saltext.package_states.page as pages
+import saltext.package_states.promotions as promotions
 import saltext.package_states.schema as schema
-import saltext.package_states.status
-import saltext.package_states.store as store
+import saltext.package_states.service as services
+import saltext.package_states.sets as sets
 import saltext.package_states.transfer as transfer
-import saltext.package_states.version as versions
+import saltext.package_states.upgrades as upgrades
+import saltext.package_states.views as views
 from saltext.package_states.connection import HAS_PSYCOPG2
-from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
-from saltext.package_states.fleet import Fleet
-from saltext.package_states.service import Service
 
-import salt.client
-import salt.exceptions
-import salt.utils.files
 import salt.utils.user
 
-__func_alias__ = {"set_": "set", "list_": "list", "compile_": "compile"}
+# who calls from within the master and is not authenticated, as Salt calls them
+NOBODY = "UNKNOWN"
 
-# seconds that a minion has for an answer
-TIMEOUT = 60
+__func_alias__ = {"set_": "set", "list_": "list", "compile_": "compile"}
 
 
 def __virtual__():
@@ -74,18 +68,33 @@ def __virtual__():
     return True
 
 
+def _is_within():
+    """
+    Return whether this is a process of a daemon: whoever is not authenticated there, such as
+    an orchestration or a minion that peer_run lets call, is called by the user's name whose
+    process that is
+    """
+    return multiprocessing.parent_process() is not None
+
+
 def _author(other=None):
     """
     Return who calls: the user that Salt has authenticated, and whom they name besides
     """
-    user = globals().get("__user__")
-    if not user or user == "UNKNOWN":
-        user = salt.utils.user.get_specific_user()
+    user = globals().get("__user__") or salt.utils.user.get_specific_user()
+    if _is_within() and (
+        user in (NOBODY, "root", __opts__.get("user")) or user.startswith("sudo_")
+    ):
+        user = NOBODY
     return f"{user} for {other}" if other and other != user else user
 
 
 def _service():
-    return Service(__opts__)
+    return services.Service(__opts__)
+
+
+def _save(author, comment, revision, dry_run):
+    return edit.Save(_author(author), comment, revision, dry_run)
 
 
 def setup(uyuni=False, dry_run=False):
@@ -140,27 +149,7 @@ def list_():
 
         salt-run package_states.list
     """
-    with store.reading(__opts__) as connection:
-        states = store.states(connection)
-        newest = store.newest(connection, [state.id for state in states])
-        assigned = Fleet(__opts__, connection).assignments
-    return {
-        state.name: {
-            "own": state.own,
-            "revision": newest[state.id].number,
-            "packages": len(newest[state.id].items),
-            "assigned": _assigned(assigned, state),
-        }
-        for state in states
-    }
-
-
-def _assigned(assignments, state):
-    return [
-        f"{entry.level} {entry.target} (priority {entry.priority})"
-        for entry in assignments
-        if entry.state == state.id
-    ]
+    return views.states(__opts__)
 
 
 def set_(
@@ -208,13 +197,9 @@ def set_(
 
         salt-run package_states.set web nginx installed '>=1.22,<2.0' comment='as tested'
     """
-    return set_many(
-        name,
-        [{"package": package, "wanted": wanted, "version": version}],
-        author,
-        comment,
-        revision,
-        dry_run,
+    entries = [{"package": package, "wanted": wanted, "version": version}]
+    return edit.put(
+        _service(), name, entries, _save(author, comment, revision, dry_run)
     )
 
 
@@ -231,33 +216,9 @@ def set_many(name, packages, author=None, comment="", revision=None, dry_run=Fal
 
         salt-run package_states.set_many web '[{"package": "vim", "wanted": "latest"}]'
     """
-    if not isinstance(packages, list):
-        raise InvalidInput("Give a list of entries, each with package and wanted.")
-    entries = []
-    for entry in packages:
-        if isinstance(entry, dict):
-            entry = {
-                key: value for key, value in entry.items() if value not in (None, "")
-            }
-        entries.append(items.from_dict(entry))
-    items.ordered(entries)
-
-    def change(_, current, __):
-        return [*{**_keyed(current.items), **_keyed(entries)}.values()]
-
-    return _service().change(
-        name, change, _author(author), comment, revision, dry_run, _is_minion(name)
+    return edit.put(
+        _service(), name, packages, _save(author, comment, revision, dry_run)
     )
-
-
-def _keyed(entries):
-    return {entry.key: entry for entry in entries}
-
-
-def _is_minion(name):
-    names.state(name)
-    with store.reading(__opts__) as connection:
-        return name in Fleet(__opts__, connection).minions([name])
 
 
 def unset(name, package, author=None, comment="", revision=None, dry_run=False):
@@ -281,21 +242,14 @@ def unset(name, package, author=None, comment="", revision=None, dry_run=False):
 
         salt-run package_states.unset web nginx
     """
-
-    names.split(package)
-
-    def change(where, current, _):
-        left = _keyed(current.items)
-        if left.pop(package, None) is None:
-            raise NotThere(
-                f"{where.name} has no entry {package}; see package_states.show."
-            )
-        return [*left.values()]
-
-    return _service().change(name, change, _author(author), comment, revision, dry_run)
+    return edit.take(
+        _service(), name, package, _save(author, comment, revision, dry_run)
+    )
 
 
-def assign(name, kind, target, priority=None, author=None, comment=""):
+def assign(
+    name, kind, target, priority=None, author=None, comment="", stage=services.KEPT
+):  # pylint: disable=too-many-arguments
     """
     Let a state apply to an organization, a group, a grain match or a minion
 
@@ -321,20 +275,26 @@ def assign(name, kind, target, priority=None, author=None, comment=""):
     comment
         Why.
 
+    stage
+        The stage that it follows, see :func:`stages`, by default the one that it follows
+        already, or the first one. What concerns the last stage waits until another person
+        approves it.
+
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.assign web group Webservers priority=10
+        salt-run package_states.assign web group Webservers stage=test
     """
-    if priority is not None and (
-        isinstance(priority, bool)
-        or not isinstance(priority, int)
-        or abs(priority) > 2**31 - 1
-    ):
-        raise InvalidInput("The priority must be a whole number; the higher one wins.")
     return _service().assign(
-        name, kind, str(target), priority, _author(author), comment=comment
+        name,
+        kind,
+        str(target),
+        names.priority(priority),
+        _author(author),
+        comment=comment,
+        stage=stage,
     )
 
 
@@ -363,23 +323,10 @@ def assignment_history(name):
 
         salt-run package_states.assignment_history web
     """
-    with store.reading(__opts__) as connection:
-        found = store.assignment_history(connection, store.state(connection, name))
-    return [
-        {
-            "kind": kind,
-            "target": target,
-            "priority": priority,
-            "change": "unassigned" if priority is None else "assigned",
-            "author": author,
-            "comment": comment,
-            "created": created,
-        }
-        for kind, target, priority, author, comment, created in found
-    ]
+    return views.assignments(__opts__, name)
 
 
-def show(name, revision=None):
+def show(name, revision=None, stage=None):
     """
     Return the entries of a state, and to whom it is assigned
 
@@ -395,26 +342,7 @@ def show(name, revision=None):
 
         salt-run package_states.show web
     """
-    with store.reading(__opts__) as connection:
-        where = store.state(connection, name)
-        found = _found(connection, where, revision)
-        assigned = _assigned(Fleet(__opts__, connection).assignments, where)
-    return {
-        "state": name,
-        "own": where.own,
-        "revision": found.number,
-        "author": found.author,
-        "comment": found.comment,
-        "created": found.created,
-        "assigned": assigned,
-        "packages": {entry.key: difference.show(entry) for entry in found.items},
-    }
-
-
-def _found(connection, where, revision):
-    if revision is None:
-        return store.newest(connection, [where.id])[where.id]
-    return store.revision(connection, where, revision)
+    return views.state(__opts__, name, revision, stage)
 
 
 def diff(name, old, new=None):
@@ -433,12 +361,7 @@ def diff(name, old, new=None):
 
         salt-run package_states.diff web 3 5
     """
-    with store.reading(__opts__) as connection:
-        where = store.state(connection, name)
-        one, two = store.revision(connection, where, old), _found(
-            connection, where, new
-        )
-    return difference.between(one.items, two.items)
+    return views.changes(__opts__, name, old, new)
 
 
 def history(name):
@@ -451,23 +374,10 @@ def history(name):
 
         salt-run package_states.history web
     """
-    with store.reading(__opts__) as connection:
-        found = store.history(connection, store.state(connection, name))
-    return [
-        {
-            "revision": entry.number,
-            "contents": entry.contents,
-            "parent": entry.parent,
-            "author": entry.author,
-            "comment": entry.comment,
-            "created": entry.created,
-            "packages": len(entry.items),
-        }
-        for entry in found
-    ]
+    return views.history(__opts__, name)
 
 
-def rollback(name, revision, author=None, comment="", dry_run=False):
+def rollback(name, revision, author=None, comment="", dry_run=False, stage=None):
     """
     Save the entries of an old revision as a new one
 
@@ -482,25 +392,253 @@ def rollback(name, revision, author=None, comment="", dry_run=False):
     author, comment, dry_run
         As for :func:`set`.
 
+    stage
+        Bring it back in this stage alone, at once, if it was in force there before. No new
+        revision is saved then.
+
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.rollback web 3
+        salt-run package_states.rollback web 3 stage=prod
     """
+    if stage is not None:
+        save = _save(author, comment, None, dry_run)
+        return promotions.back(_service(), name, stage, revision, save)
+    return edit.back(_service(), name, revision, _save(author, comment, None, dry_run))
 
-    def change(where, _, connection):
-        return store.revision(connection, where, revision).items
 
-    return _service().change(
-        name,
-        change,
-        _author(author),
-        comment or f"rollback to revision {revision}",
-        None,
-        dry_run,
-        parent=int(revision) if str(revision).isdigit() else 0,
-    )
+def stages(wanted=None):
+    """
+    Return the stages of the site, or let it have others
+
+    A stage, such as ``test``, has a revision of each state. The first one always has the
+    newest; into the others, revisions are promoted one stage after the other, and into the
+    last one only as another person approves. A minion belongs to the last of the stages
+    that assignments to it follow: only those count, and its own state is that of this stage.
+
+    wanted
+        A list of the names in their order, such as ``dev,test,prod``; ``[]`` for none. A
+        stage that an assignment follows must stay.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.stages dev,test,prod
+        salt-run package_states.stages
+    """
+    if wanted is None:
+        return views.stages(__opts__)
+    return promotions.set_stages(_service(), wanted)
+
+
+def promote(name, stage, revision=None, author=None, comment="", dry_run=False):
+    """
+    Let a revision of a state come into a stage
+
+    Into the last stage it comes when another person approves the ``request`` that is
+    returned then, see :func:`approve`. Minions whose file changes are returned.
+
+    name
+        The state.
+
+    stage
+        The stage, see :func:`stages`.
+
+    revision
+        One that was in the stage before, by default the one that is in force there.
+
+    author, comment, dry_run
+        As for :func:`set`.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.promote web test
+        salt-run package_states.promote web prod comment='tested for a week'
+    """
+    save = _save(author, comment, None, dry_run)
+    return promotions.promote(_service(), name, stage, revision, save)
+
+
+def requests():
+    """
+    Return what waits for the approval of another person, with what would change
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.requests
+    """
+    return promotions.waiting(__opts__)
+
+
+def approve(request, comment="", dry_run=False):
+    """
+    Do what a request asks for
+
+    Whoever made it can't approve it, and of a revision none of the authors of what is new
+    in it: who that is, Salt has authenticated.
+
+    request
+        Its number, see :func:`requests`.
+
+    comment
+        Why.
+
+    dry_run
+        Do nothing, and return what would change.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.approve 7
+    """
+    return promotions.approve(_service(), request, _save(None, comment, None, dry_run))
+
+
+def reject(request, comment=""):
+    """
+    Decide that what a request asks for is not done
+
+    request
+        Its number, see :func:`requests`.
+
+    comment
+        Why.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.reject 7 comment='not in December'
+    """
+    return promotions.reject(_service(), request, _save(None, comment, None, False))
+
+
+def promotion_history(name):
+    """
+    Return what came into the stages of a state, what was asked for, and who decided
+
+    name
+        The state.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.promotion_history web
+    """
+    return promotions.history(__opts__, name)
+
+
+def generations(minion):
+    """
+    Return what was wanted on a minion from when on, the oldest first: who caused it, why,
+    and what changed
+
+    minion
+        The id of the minion.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.generations web1
+    """
+    return views.generations(__opts__, minion)
+
+
+def restore(
+    minion, generation=None, day=None, author=None, comment="", dry_run=False
+):  # pylint: disable=too-many-arguments
+    """
+    Let a minion have what was wanted on it at another time
+
+    Its own state says so from then on, as that wins over all others: entries of this
+    generation, and ``unmanaged`` for what others say besides. A rollback of its own state
+    ends it.
+
+    minion
+        The id of the minion.
+
+    generation
+        The number of one of its generations, see :func:`generations`.
+
+    day
+        Instead of that a time, such as ``2026-11-24``, of which it is the end, or
+        ``'2026-11-24 12:00'``.
+
+    author, comment, dry_run
+        As for :func:`set`.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.restore web1 generation=3
+        salt-run package_states.restore web1 day=2026-11-24
+    """
+    save = _save(author, comment, None, dry_run)
+    return edit.restore(_service(), minion, generation, day, save)
+
+
+def export(path=None):
+    """
+    Return all states, assignments and stages as YAML, which can live in git
+
+    path
+        A file on the master to write it to. Without it the text is returned.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.export /srv/git/packages.yaml
+    """
+    return sets.export(__opts__, path)
+
+
+def apply(
+    path=None, text=None, test=False, prune=False, author=None, comment=""
+):  # pylint: disable=too-many-arguments
+    """
+    Let all states, assignments and stages be what a YAML text says, see :func:`export`
+
+    All of it happens or nothing. What concerns the last stage waits for the approval of
+    another person, see ``requests`` in what is returned. What the text does not name stays.
+
+    path
+        The file with the text, on the master.
+
+    text
+        The text itself, instead of a file.
+
+    test
+        Save nothing, and return what would change.
+
+    prune
+        Also empty and unassign the states that the text does not have.
+
+    author, comment
+        As for :func:`set`.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.apply /srv/git/packages.yaml test=True
+        salt-run package_states.apply /srv/git/packages.yaml comment='as of 4f0c2a1'
+    """
+    if text is None:
+        text = transfer.read(path)
+    save = _save(author, comment, None, test)
+    return sets.apply(_service(), text, save, bool(prune))
 
 
 def import_installed(
@@ -530,50 +668,9 @@ def import_installed(
 
         salt-run package_states.import_installed web1
     """
-    with store.reading(__opts__) as connection:
-        fleet = Fleet(__opts__, connection)
-        found = fleet.minion(minion)
-        there = saltext.package_states.refresh.packages(connection, found)
-    entries = []
-    for key, package in sorted(there.items()):
-        if package.get("versions") and fnmatch.fnmatchcase(key, str(packages)):
-            wanted = items.KEPT if package.get("orphan") else items.INSTALLED
-            newest = versions.newest(found.platform, package["versions"])
-            entries.append(items.make(key, wanted, f"={newest}"))
-    if not entries:
-        raise NotThere(
-            f"{minion} has no packages like {packages}; run package_states.refresh {minion}."
-        )
-
-    def change(_, current, __):
-        return [*{**_keyed(current.items), **_keyed(entries)}.values()]
-
-    return _service().change(
-        name or minion,
-        change,
-        _author(author),
-        comment or f"what is installed on {minion}",
-        None,
-        dry_run,
-        True,
+    return edit.installed(
+        _service(), minion, name, packages, _save(author, comment, None, dry_run)
     )
-
-
-@contextlib.contextmanager
-def _file(path, mode="r"):
-    """
-    Open a file that somebody named
-    """
-    if not isinstance(path, str):
-        raise InvalidInput(f"{path!r} is no path; give that of a file of the master.")
-    try:
-        with salt.utils.files.fopen(path, mode) as handle:
-            yield handle
-    except (OSError, ValueError) as exc:
-        can = "read" if mode == "r" else "written"
-        raise InvalidInput(
-            f"{path!r} can't be {can}: {exc}; give the path of a file of the master."
-        ) from exc
 
 
 def export_file(name, path, revision=None):
@@ -595,16 +692,7 @@ def export_file(name, path, revision=None):
 
         salt-run package_states.export_file web /root/web.json
     """
-    with store.reading(__opts__) as connection:
-        found = _found(connection, store.state(connection, name), revision)
-    with _file(path, "w") as handle:
-        handle.write(transfer.dump(found.items))
-    return {
-        "state": name,
-        "revision": found.number,
-        "path": path,
-        "packages": len(found.items),
-    }
+    return views.export(__opts__, name, path, revision)
 
 
 def import_file(name, path, author=None, comment="", revision=None, dry_run=False):
@@ -626,18 +714,7 @@ def import_file(name, path, author=None, comment="", revision=None, dry_run=Fals
 
         salt-run package_states.import_file web /root/web.json
     """
-    with _file(path) as handle:
-        text = handle.read()
-    entries = transfer.load(text)
-    return _service().change(
-        name,
-        lambda *_: entries,
-        _author(author),
-        comment or "from a file",
-        revision,
-        dry_run,
-        True,
-    )
+    return edit.load(_service(), name, path, _save(author, comment, revision, dry_run))
 
 
 def upgrade(
@@ -676,126 +753,9 @@ def upgrade(
 
         salt-run package_states.upgrade web nginx
     """
-    if package:
-        names.split(package)
-    if version:
-        names.version(version)
-        if not package:
-            raise InvalidInput(
-                "A version is one of a package; name the package as well."
-            )
-    told, silent = ([], []) if version else _told(name, package)
-
-    def change(_, current, __):
-        entries = _keyed(current.items)
-        if package and package not in entries:
-            raise NotThere(
-                f"{name} has no entry {package}; see package_states.show {name}."
-            )
-        for key in [package] if package else entries:
-            if entries[key].wanted == items.INSTALLED:
-                entries[key] = _upgraded(entries[key], told, version)
-        return [*entries.values()]
-
-    found = _service().change(
-        name,
-        change,
-        _author(author),
-        comment or f"upgrade of {package or 'all'}",
-        revision,
-        dry_run,
+    return upgrades.upgrade(
+        _service(), name, package, version, _save(author, comment, revision, dry_run)
     )
-    return {**found, "silent": silent}
-
-
-def _told(name, package):
-    """
-    Return what the minions of a state say of the versions that there are, pairs of
-    platform and packages, and the ids of those that can't be asked
-
-    What a minion has sent has the packages that are there; it is asked for others.
-    """
-    with store.reading(__opts__) as connection:
-        where = store.state(connection, name)
-        newest = store.newest(connection, [where.id])[where.id]
-        keys = [
-            entry.key
-            for entry in newest.items
-            if entry.wanted == items.INSTALLED and package in (None, entry.key)
-        ]
-        fleet = Fleet(__opts__, connection)
-        minions = fleet.affected(where)
-        sent = {one: store.kept(connection, one) or {} for one in minions}
-    missing = {
-        one: [key for key in keys if key not in there]
-        for one, there in sent.items()
-        if not set(keys) <= there.keys()
-    }
-    answers = _available(missing, keys) if keys and missing else {}
-    for one, there in answers.items():
-        sent[one] = {
-            **{key: {"available": versions_} for key, versions_ in there.items()},
-            **sent[one],
-        }
-    silent = sorted(missing.keys() - answers.keys())
-    found = [(minions[one].platform, there) for one, there in sent.items() if there]
-    if not found:
-        raise NotThere(
-            "No minion of the state has told which versions there are; run package_states.refresh"
-            " for them, or give a version."
-        )
-    return found, silent
-
-
-def _available(minions, keys):
-    """
-    Return what minions answer when they are asked for versions, by id; a minion that
-    does not is left out
-    """
-    try:
-        with salt.client.get_local_client(mopts=__opts__) as client:
-            answers = client.cmd(
-                sorted(minions),
-                "package_state.available",
-                keys,
-                tgt_type="list",
-                timeout=TIMEOUT,
-            )
-    except salt.exceptions.SaltException:
-        return {}
-    return {one: answer for one, answer in answers.items() if isinstance(answer, dict)}
-
-
-def _upgraded(entry, told, version):
-    """
-    Return an entry that asks for the newest version, with the same policy
-    """
-    exact = len(entry.condition) == 1 and entry.condition[0][0] == "="
-    exact = exact and not conditions.is_glob(entry.condition[0][1])
-    bounds = () if exact else entry.condition
-    platform = told[0][0] if told else None
-    if version:
-        newest = version if conditions.meets(platform, version, bounds) else ""
-    else:
-        offers = [
-            set(there[entry.key]["available"])
-            for _, there in told
-            if entry.key in there
-        ]
-        common = set.intersection(*offers) if offers else set()
-        newest = versions.newest(
-            platform, (one for one in common if conditions.meets(platform, one, bounds))
-        )
-    current = entry.condition[0][1] if exact else entry.floor
-    if version and not newest:
-        raise InvalidInput(
-            f"{entry.key} {version} is not {entry.version}; change the entry."
-        )
-    if not newest or (current and versions.compare(platform, newest, current) <= 0):
-        return entry
-    if exact:
-        return items.make(entry.key, entry.wanted, f"={newest}")
-    return items.make(entry.key, entry.wanted, entry.version, newest)
 
 
 def compile_(minion=None):
@@ -831,26 +791,7 @@ def verdicts(minion):
 
         salt-run package_states.verdicts web1
     """
-    service = _service()
-    text, there = service.current(minion)
-    with store.reading(__opts__) as connection:
-        fleet = Fleet(__opts__, connection)
-        found = fleet.minion(minion)
-        rows, trouble = fleet.possible(found, fleet.sources({minion: found})[minion])
-    return {
-        "minion": minion,
-        "platform": found.platform,
-        "current": text == there,
-        "packages": {
-            row.item.key: {
-                "wanted": difference.show(row.item),
-                "source": row.source.label,
-                "overruled": list(row.overruled),
-            }
-            for row in rows
-        },
-        "errors": {key: str(exc) for key, exc in trouble.items()},
-    }
+    return views.verdicts(_service(), minion)
 
 
 def status(minion=None, table=True, group=None, only=None, page=1, size=100):
@@ -885,19 +826,9 @@ def status(minion=None, table=True, group=None, only=None, page=1, size=100):
         salt-run package_states.status group=Webservers only=drifting
     """
     if minion is None:
-        fleet = saltext.package_states.page.page(__opts__, group, only, page, size)
-        return saltext.package_states.page.table(fleet) if table else fleet
-    found = saltext.package_states.refresh.rows(__opts__, minion)
-    summary = saltext.package_states.status.summary(minion, found)
-    if not table:
-        return {**summary, "rows": [row._asdict() for row in found]}
-    drift = len(summary["drift"])
-    end = (
-        "consistent"
-        if summary["consistent"]
-        else f"inconsistent: {drift} of {len(found)} drifted"
-    )
-    return f"{saltext.package_states.status.table(found)}\n\n{minion} is {end}."
+        fleet = pages.page(__opts__, group, only, page, size)
+        return pages.table(fleet) if table else fleet
+    return views.status(__opts__, minion, table)
 
 
 def who(package, page=1, size=100):
@@ -918,8 +849,7 @@ def who(package, page=1, size=100):
 
         salt-run package_states.who nginx
     """
-    names.split(package)
-    return saltext.package_states.owners.page(__opts__, package, page, size)
+    return owners.page(__opts__, package, page, size)
 
 
 def refresh(minion):
@@ -935,10 +865,7 @@ def refresh(minion):
 
         salt-run package_states.refresh web1
     """
-    inventory = _ask(minion, "package_state.inventory")
-    saltext.package_states.refresh.store(__opts__, minion, inventory)
-    found = saltext.package_states.refresh.rows(__opts__, minion)
-    return saltext.package_states.status.summary(minion, found)
+    return answers.refresh(__opts__, minion)
 
 
 def dry_run(minion):
@@ -954,34 +881,64 @@ def dry_run(minion):
 
         salt-run package_states.dry_run web1
     """
-    service = _service()
-    _, verdicts = service.verdicts(minion)
-    rows = [[v.item.key, v.item.wanted, v.item.version, v.item.floor] for v in verdicts]
-    return _ask(minion, "package_state.plan", [rows, sorted(service.protected)])
+    return answers.plan(_service(), minion)
 
 
-def _ask(minion, function, arg=()):
-    with store.reading(__opts__) as connection:
-        Fleet(__opts__, connection).minion(minion)
-    try:
-        with salt.client.get_local_client(mopts=__opts__) as client:
-            answer = client.cmd(
-                minion,
-                function,
-                arg,
-                tgt_type="list",
-                timeout=TIMEOUT,
-                full_return=True,
-            )
-    except salt.exceptions.SaltException as exc:
-        raise PackageStateError(
-            f"{minion} can't be asked: {exc}; see that the master runs and that you may"
-            " use it."
-        ) from exc
-    data = answer.get(minion) or {}
-    if not isinstance(data, dict) or data.get("retcode", 1) or "ret" not in data:
-        raise PackageStateError(
-            f"{minion} did not answer {function}: {str(data.get('ret', 'no answer'))[-300:]};"
-            " see that it is up and has saltext-package-states."
-        )
-    return data["ret"]
+def available(
+    search="*",
+    minion=None,
+    group=None,
+    channel=None,
+    regex=False,
+    page=1,
+    size=100,
+):  # pylint: disable=too-many-arguments
+    """
+    Return which packages there are, with their versions, the newest first
+
+    ``versions`` are those that all of the minions can get, ``some`` those that only some
+    of them can. It is what the minions told when they were refreshed last.
+
+    search
+        A pattern of their names, such as ``nginx*``.
+
+    minion
+        What this minion can get. Without ``minion`` and ``group``, all minions count.
+
+    group
+        What the minions of this group can get.
+
+    channel
+        What this repository has only, see :func:`channels`.
+
+    regex
+        True if ``search`` is a regular expression of PostgreSQL.
+
+    page, size
+        Which page, and how many packages it has, at most 10,000.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.available 'nginx*' group=Webservers
+    """
+    return offered.page(
+        __opts__, search, minion, group, channel, regex, number=page, size=size
+    )
+
+
+def channels():
+    """
+    Return the repositories of the minions: how many packages and minions they have
+
+    ``contents`` says in how many states minions have a repository, and ``unknown`` of how
+    many of them nobody told yet what is in it.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.channels
+    """
+    return offered.channels(__opts__)
