@@ -1,10 +1,14 @@
 -- Pillar storage, improved: the rows of pillar_rfc.sql in the same order, refusing bad rows, fast at 100,000 minions.
 --
 -- Installs into an empty database, upgrades the RFC's table in place and keeps its rows, and is safe to run twice. Needs the tables of
--- uyuni.sql:
+-- Uyuni, or those of uyuni.sql:
 --     psql -f sql/uyuni.sql -f sql/pillar.sql
 -- What is different from the RFC: a row without a target is unique by category, a pillar is an object, the order of rows is complete
 -- (scope, priority of the group, id, category), groups may have a priority, a minion that is not known gets no row at all.
+--
+-- Uyuni has a table of its own for pillars, suseSaltPillar. Where it is there, it stays as Uyuni made it: its name, its type, its sequence,
+-- its rows. It gets an index, and suseSaltPillars is a view, by which everything that knows the name of the RFC reads and writes the same
+-- rows.
 
 \set ON_ERROR_STOP on
 
@@ -14,40 +18,66 @@ BEGIN
     RAISE EXCEPTION 'this database has no tables of Uyuni'
       USING HINT = 'Run sql/uyuni.sql first, or name the database of Uyuni.';
   END IF;
+  IF to_regclass('suseSaltPillar') IS NOT NULL
+      AND (SELECT relkind FROM pg_class WHERE oid = to_regclass('suseSaltPillars')) <> 'v' THEN
+    RAISE EXCEPTION 'this database has a table suseSaltPillars beside suseSaltPillar'
+      USING HINT = 'Move its rows to suseSaltPillar and drop it, then run pillar.sql again.';
+  END IF;
 END
 $$;
 
 BEGIN;
 
-CREATE TABLE IF NOT EXISTS suseSaltPillars
-(
-    id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    server_id NUMERIC
-              CONSTRAINT suse_salt_pillar_sid_fk
-              REFERENCES rhnServer (id)
-              ON DELETE CASCADE,
-    group_id NUMERIC
-             CONSTRAINT suse_salt_pillar_gid_fk
-             REFERENCES rhnServerGroup (id)
-             ON DELETE CASCADE,
-    org_id NUMERIC
-           CONSTRAINT suse_salt_pillar_oid_fk
-           REFERENCES web_customer (id)
-           ON DELETE CASCADE,
-    category VARCHAR NOT NULL,
-    pillar JSONB NOT NULL,
-    UNIQUE (server_id, category),
-    UNIQUE (group_id, category),
-    UNIQUE (org_id, category),
-    CONSTRAINT suse_salt_pillar_only_one_target CHECK (num_nonnulls(server_id, group_id, org_id) <= 1)
-);
+-- Over the table of Uyuni. The index is for the one scope for which Uyuni has none, whose rows the function finds by their level.
+DO $$
+BEGIN
+  IF to_regclass('suseSaltPillar') IS NULL THEN
+    RETURN;
+  END IF;
+  CREATE OR REPLACE VIEW suseSaltPillars AS
+    SELECT id, server_id, group_id, org_id, category, pillar,
+      CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END AS level
+    FROM suseSaltPillar;
+  ALTER VIEW suseSaltPillars ALTER COLUMN id SET DEFAULT nextval('suse_salt_pillar_id_seq');
+  CREATE INDEX IF NOT EXISTS suse_salt_pillar_global_idx ON suseSaltPillar (category) WHERE
+    CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END = 0;
+END
+$$;
 
--- The target form has a table of the same name. And rows that break the new rules are named before anything is changed, as PostgreSQL's
--- own message names the constraint only.
+-- A table of our own
 DO $$
 DECLARE
   bad TEXT;
 BEGIN
+  IF to_regclass('suseSaltPillar') IS NOT NULL THEN
+    RETURN;
+  END IF;
+
+  CREATE TABLE IF NOT EXISTS suseSaltPillars
+  (
+      id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+      server_id NUMERIC
+                CONSTRAINT suse_salt_pillar_sid_fk
+                REFERENCES rhnServer (id)
+                ON DELETE CASCADE,
+      group_id NUMERIC
+               CONSTRAINT suse_salt_pillar_gid_fk
+               REFERENCES rhnServerGroup (id)
+               ON DELETE CASCADE,
+      org_id NUMERIC
+             CONSTRAINT suse_salt_pillar_oid_fk
+             REFERENCES web_customer (id)
+             ON DELETE CASCADE,
+      category VARCHAR NOT NULL,
+      pillar JSONB NOT NULL,
+      UNIQUE (server_id, category),
+      UNIQUE (group_id, category),
+      UNIQUE (org_id, category),
+      CONSTRAINT suse_salt_pillar_only_one_target CHECK (num_nonnulls(server_id, group_id, org_id) <= 1)
+  );
+
+  -- The target form has a table of the same name. And rows that break the new rules are named before anything is changed, as PostgreSQL's
+  -- own message names the constraint only.
   IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'suseSaltPillars'::regclass AND attname = 'server_id') THEN
     RAISE EXCEPTION 'this database has the target form of suseSaltPillars: install pillar.sql into another database';
   END IF;
@@ -64,42 +94,36 @@ BEGIN
     RAISE EXCEPTION 'suseSaltPillars has more than one global row of these categories: %', bad
       USING HINT = 'Keep one of each, then run pillar.sql again.';
   END IF;
-END
-$$;
 
--- 0 everyone, 1 organisation, 2 group, 3 minion
-ALTER TABLE suseSaltPillars ADD COLUMN IF NOT EXISTS level SMALLINT NOT NULL GENERATED ALWAYS AS (
-    CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END
-) STORED;
+  -- 0 everyone, 1 organisation, 2 group, 3 minion
+  ALTER TABLE suseSaltPillars ADD COLUMN IF NOT EXISTS level SMALLINT NOT NULL GENERATED ALWAYS AS (
+      CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END
+  ) STORED;
 
-DO $$
-BEGIN
   IF NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'suseSaltPillars'::regclass AND conname = 'suse_salt_pillar_object') THEN
     ALTER TABLE suseSaltPillars ADD CONSTRAINT suse_salt_pillar_object CHECK (jsonb_typeof(pillar) = 'object');
   END IF;
+
+  -- A pillar of 2 KB and more is compressed, and a fetch undoes that for each row, which takes less with lz4. Rows that are there keep what
+  -- they have. A server before version 14 cannot parse this, one that was built without lz4 refuses it: either goes on with its default.
+  BEGIN
+    EXECUTE 'ALTER TABLE suseSaltPillars ALTER COLUMN pillar SET COMPRESSION lz4';
+  EXCEPTION WHEN syntax_error OR feature_not_supported THEN
+    RAISE NOTICE 'pillars are compressed as this server does by default: %', SQLERRM;
+  END;
+
+  -- One small index for each scope: a lookup never meets rows of another one, nor its many NULLs.
+  CREATE UNIQUE INDEX IF NOT EXISTS suse_salt_pillar_global_uq ON suseSaltPillars (category) WHERE level = 0;
+
+  CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_oid_idx ON suseSaltPillars (org_id) WHERE level = 1;
+
+  CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_gid_idx ON suseSaltPillars (group_id) WHERE level = 2;
+
+  CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_sid_idx ON suseSaltPillars (server_id) WHERE level = 3;
+
+  CREATE INDEX IF NOT EXISTS suse_salt_pillar_category ON suseSaltPillars (category);
 END
 $$;
-
--- A pillar of 2 KB and more is compressed, and a fetch undoes that for each row, which takes less with lz4. Rows that are there keep what
--- they have. A server before version 14 cannot parse this, one that was built without lz4 refuses it: either goes on with its default.
-DO $$
-BEGIN
-  EXECUTE 'ALTER TABLE suseSaltPillars ALTER COLUMN pillar SET COMPRESSION lz4';
-EXCEPTION WHEN syntax_error OR feature_not_supported THEN
-  RAISE NOTICE 'pillars are compressed as this server does by default: %', SQLERRM;
-END
-$$;
-
--- One small index for each scope: a lookup never meets rows of another one, nor its many NULLs.
-CREATE UNIQUE INDEX IF NOT EXISTS suse_salt_pillar_global_uq ON suseSaltPillars (category) WHERE level = 0;
-
-CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_oid_idx ON suseSaltPillars (org_id) WHERE level = 1;
-
-CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_gid_idx ON suseSaltPillars (group_id) WHERE level = 2;
-
-CREATE INDEX IF NOT EXISTS suse_salt_pillar_level_sid_idx ON suseSaltPillars (server_id) WHERE level = 3;
-
-CREATE INDEX IF NOT EXISTS suse_salt_pillar_category ON suseSaltPillars (category);
 
 -- Among the groups of one minion the one of the highest priority wins. A group without a row here has priority 0, and of equal ones the
 -- highest id wins, which is the RFC's order.

@@ -1,6 +1,6 @@
 -- Changes of pillars: who hears of them, and what there was before.
 --
--- Run it after pillar.sql or pillar_uyuni.sql, and pillar_role.sql after it. Needs PostgreSQL 13. Safe to run twice:
+-- Run it after pillar.sql, and pillar_role.sql after it. Needs PostgreSQL 13. Safe to run twice:
 --     psql -f sql/pillar_changes.sql
 -- Each change of a row is noted in suseSaltPillarHistory: when, by whom, from what, to what. A minion that gets another group, organisation
 -- or id, and a group that gets another priority, are noted in suseSaltPillarMoved. Either notifies the channel suse_salt_pillar. The notification is nothing but a bell: what has changed is asked for with suse_salt_pillar_changes, so that
@@ -14,7 +14,7 @@ DO $$
 BEGIN
   IF to_regclass('suseSaltPillars') IS NULL THEN
     RAISE EXCEPTION 'this database has no suseSaltPillars'
-      USING HINT = 'Run sql/pillar.sql first, or sql/pillar_uyuni.sql with Uyuni.';
+      USING HINT = 'Run sql/pillar.sql first.';
   END IF;
 END
 $$;

@@ -1,7 +1,7 @@
 -- The role of a master: it may call the functions of the pillar storage, and nothing else.
 --
--- Run it as a superuser after pillar.sql or pillar_uyuni.sql, and again after each of them, as they make the function anew. Safe to run
--- twice; the name of the role is that of the variable:
+-- Run it as a superuser after pillar.sql, and again each time after it, as that makes the function anew. Safe to run twice; the name of
+-- the role is that of the variable:
 --     psql -v role=salt -f sql/pillar_role.sql
 -- It sets no password: give the role one with \password, or let pg_hba.conf know it otherwise. The functions belong to a role that nobody
 -- can log in as and that may read the tables of pillars only, so not even a fault in a function gives more than these. What any role may do
@@ -18,7 +18,7 @@ DO $$
 BEGIN
   IF to_regprocedure('suse_minion_pillars(varchar)') IS NULL THEN
     RAISE EXCEPTION 'this database has no function suse_minion_pillars'
-      USING HINT = 'Run sql/pillar.sql first, or sql/pillar_uyuni.sql with Uyuni.';
+      USING HINT = 'Run sql/pillar.sql first.';
   END IF;
 END
 $$;

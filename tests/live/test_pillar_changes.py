@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+import tempfile
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
@@ -16,11 +18,12 @@ from saltext.uyuni_pillar import connection, driver
 from harness.bed import Bed, BedSettings
 from harness.database import scratch
 from harness.processes.deadline import Deadline, until
+from tests.live.cut_network import cut_network
 from tests.live.pillar_files import OWNERS, UYUNI, install, psql
+from tests.live.pillar_servers import missing, servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.live,
@@ -68,14 +71,14 @@ TOUCHED = {
 }
 
 
-@pytest.fixture(scope="module", params=["pillar.sql", "pillar_uyuni.sql"])
+@pytest.fixture(scope="module", params=["ours", "uyuni"])
 def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
     """Yield a database with pillars, over our table and over Uyuni's."""
     with scratch.served(tmp_path_factory.mktemp("server")) as server:
         made = scratch.make(server, "model")
         install(made, "uyuni.sql")
-        made.run(UYUNI if request.param == "pillar_uyuni.sql" else "SELECT 1")
-        install(made, request.param, "pillar_changes.sql", request.param, "pillar_changes.sql")
+        made.run(UYUNI if request.param == "uyuni" else "SELECT 1")
+        install(made, *["pillar.sql", "pillar_changes.sql"] * 2)
         made.run(OWNERS + ROWS)
         yield made
 
@@ -198,12 +201,49 @@ def test_ten_thousand_rows_are_one_bell(database: scratch.Database) -> None:
     assert len(since(database, snapshot)[1]) == 10_000
 
 
+def test_triggers_are_gone_with_their_functions(database: scratch.Database) -> None:
+    """What the page says to turn them off leaves none, and changes of tables work on."""
+    names = ("changed", "check", "joined", "dissolved", "moved")
+    database.run(f"DROP FUNCTION {', '.join(f'suse_salt_pillar_{name}' for name in names)} CASCADE")
+    assert database.run("SELECT tgname FROM pg_trigger WHERE tgname LIKE 'suse_salt_pillar%'") == []
+    database.run("DELETE FROM suseSaltPillars; DELETE FROM rhnServerGroup; DELETE FROM rhnServer")
+
+
 def test_file_needs_the_table(template: scratch.Database) -> None:
     """Without pillars the file says what to run first."""
     empty = scratch.make(template.server, f"empty_{template.server.port}")
     done = psql(empty, "pillar_changes.sql")
     assert done.returncode == 3
     assert "Run sql/pillar.sql first" in done.stderr
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.parametrize("kill", [False, True])
+def test_server_that_restarts_loses_no_change(kill: bool) -> None:  # noqa: FBT001 - of parametrize
+    """What changed before it went and after it came back is in the next answer, though nobody heard of it."""
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp", prefix="changes-") as name,
+        cut_network() as network,
+        servers(network, Path(name)) as found,
+    ):
+        made = scratch.make(found.postgres(database="postgres"), "changes")
+        install(made, "uyuni.sql", "pillar.sql", "pillar_changes.sql")
+        made.run(OWNERS + ROWS)
+        snapshot, _ = since(made)
+        listening = connection.Connection(**connection.get_params({"postgres": made.server.salt_options()}))
+        with closing(listening):
+            listening.execute("LISTEN suse_salt_pillar")
+            made.run("UPDATE suseSaltPillars SET pillar = '{\"own\": 2}' WHERE server_id = 1")
+            found.stop(found.primary, kill=kill)
+            found.start(found.primary)
+            made.run("UPDATE suseSaltPillars SET pillar = '{\"own\": 4}' WHERE server_id = 3")
+            # the end comes after what was on its way
+            with pytest.raises(psycopg2.OperationalError):
+                any(listening.heard(1) > 1 for _ in range(30))
+        snapshot, minions = since(made, snapshot)
+        assert minions == ["other", "web1"]
+        assert since(made, snapshot)[1] == []
 
 
 @pytest.mark.parametrize("name", ["psycopg2", "psycopg"])

@@ -9,6 +9,7 @@ import pytest
 
 from harness.database import forms, schema, scratch
 from harness.saltprocess.patched import Salt, patched
+from tests.live.pillar_files import UYUNI
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -281,3 +282,24 @@ def test_function_uses_indexes(server: Postgres) -> None:
     asked = ids[::100]
     assert made.run(scratch.CALL * len(asked) + scratch.SCANS, *asked) == [(0,)]
     assert made.run(f"TABLE suseSaltPillars; {scratch.SCANS}") == [(1,)]
+
+
+def test_function_uses_indexes_of_uyuni(server: Postgres) -> None:
+    """So it does over Uyuni's own table, whose view has the levels, and installing twice changes nothing."""
+    ids = [f"minion-{number:05d}" for number in range(2000)]
+    made = scratch.filled(server, "many_uyuni", "rfc", ids)
+    columns = "id, server_id, group_id, org_id, category, pillar"
+    made.run(f"CREATE TABLE kept AS SELECT {columns} FROM suseSaltPillars; DROP TABLE suseSaltPillars; {UYUNI}")  # noqa: S608 - own text
+    made.run(f"INSERT INTO suseSaltPillar ({columns}) TABLE kept; CREATE TABLE suseSaltPillars (id NUMERIC)")
+    with pytest.raises(psycopg2.errors.RaiseException, match="a table suseSaltPillars beside suseSaltPillar"):
+        forms.install(made.server.dsn, forms.FORMS["improved"])
+    made.run("DROP TABLE suseSaltPillars; ANALYZE suseSaltPillar")
+    for _ in range(2):
+        forms.install(made.server.dsn, forms.FORMS["improved"])
+    asked, scans = ids[::100], scratch.SCANS.replace("suseSaltPillars", "suseSaltPillar")
+    assert made.run(scratch.CALL * len(asked) + scans, *asked) == [(0,)]
+    assert made.run(f"TABLE suseSaltPillar; {scans}") == [(1,)]
+    many = scratch.filled(server, "many_ours", "improved", ids)
+    for minion in asked:
+        found = [one.run("SELECT suse_minion_pillars(%s)", minion) for one in (made, many)]
+        assert found[0] == found[1]

@@ -50,8 +50,7 @@ def database(server: Postgres, request: pytest.FixtureRequest) -> scratch.Databa
     forms.install(made.server.dsn, forms.Form("owners", ("uyuni.sql",), (), ()))
     if request.param == "uyuni":
         made.run(UYUNI)
-    name = "pillar_uyuni.sql" if request.param == "uyuni" else "pillar.sql"
-    forms.install(made.server.dsn, forms.Form(request.param, (name,), (), ()))
+    forms.install(made.server.dsn, forms.Form(request.param, ("pillar.sql",), (), ()))
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
     made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
     for number, minion in enumerate(IDS, 1):
@@ -264,4 +263,4 @@ def test_table_of_uyuni_alone_is_told(server: Postgres, salt: Salt, files: Files
     made.run(UYUNI)
     for name, arguments in (("import_files", files), ("export", {"folder": str(tmp_path / "out")})):
         answer = salt.answer(made.server, f"pillar_sql.{name}", **arguments)
-        assert "run sql/pillar_uyuni.sql in it" in answer["error"]
+        assert "run sql/pillar.sql in it" in answer["error"]

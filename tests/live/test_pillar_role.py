@@ -68,14 +68,14 @@ ATTEMPTS = {
 }
 
 
-@pytest.fixture(scope="module", params=["pillar.sql", "pillar_uyuni.sql"])
+@pytest.fixture(scope="module", params=["ours", "uyuni"])
 def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
     """Yield a database with pillars and the role `reader`, over our table and over Uyuni's."""
     with scratch.served(tmp_path_factory.mktemp("server")) as server:
         made = scratch.make(server, "role")
         install(made, "uyuni.sql")
-        made.run(UYUNI if request.param == "pillar_uyuni.sql" else "SELECT 1")
-        install(made, request.param, "pillar_changes.sql")
+        made.run(UYUNI if request.param == "uyuni" else "SELECT 1")
+        install(made, "pillar.sql", "pillar_changes.sql")
         made.run(OWNERS + ROWS)
         for _ in range(2):
             install(made, "pillar_role.sql", role="reader")

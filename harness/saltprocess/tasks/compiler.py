@@ -14,6 +14,7 @@ import salt.cache
 import salt.config
 import salt.loader
 import salt.pillar
+from salt import _logging as logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +97,9 @@ def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
     """Return what does one of: compile, digests, timed, whole, refreshed, grains, run, pid."""
     # as where these packages are not installed
     sys.modules.update(dict.fromkeys(settings.get("without", ())))
+    # until logging is set up, as in a master, Salt keeps the last ten thousand lines in memory
+    logs.shutdown_temp_handler()
+    logs.setup_console_handler(log_level="error")
     side = Side(Path(settings["folder"]))
 
     def act(action: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the action takes and gives

@@ -131,7 +131,7 @@ def check(connection):
     ):
         raise salt.exceptions.CommandExecutionError(
             "This database has Uyuni's own table suseSaltPillar: run"
-            " sql/pillar_uyuni.sql in it, then try again"
+            " sql/pillar.sql in it, then try again"
         )
 
 
