@@ -59,7 +59,8 @@ def test_another_apt_is_waited_for(bench: Bench, lock: str) -> None:
 BUILD = """set -e
 rm -rf /tmp/slow /tmp/begun
 mkdir -p /tmp/slow/DEBIAN
-printf '%s\\n' 'Package: sb-tool' 'Version: 1.0' 'Architecture: all' 'Maintainer: t' 'Description: t' > /tmp/slow/DEBIAN/control
+printf '%s\\n' 'Package: sb-tool' 'Version: 1.0' 'Architecture: all' 'Maintainer: t' 'Description: t' \\
+    > /tmp/slow/DEBIAN/control
 printf '#!/bin/sh\\ntouch /tmp/begun\\nsleep 60\\n' > /tmp/slow/DEBIAN/$1
 chmod 755 /tmp/slow/DEBIAN/$1
 dpkg-deb --root-owner-group -Znone --build /tmp/slow /tmp/slow.deb
@@ -69,7 +70,7 @@ dpkg-deb --root-owner-group -Znone --build /tmp/slow /tmp/slow.deb
 @pytest.mark.parametrize("script", ["preinst", "postinst"])
 @pytest.mark.parametrize("wanted", ["installed", "removed", "purged"])
 def test_a_package_that_was_half_installed(bench: Bench, script: str, wanted: str) -> None:
-    """What a killed run left in the middle is done or undone by the next one, whatever that one wants."""
+    """What a killed run left in the middle is done or undone by the next one, whatever that wants."""
     root = bench.root
     root.run("sh", "-c", BUILD, "sh", script)
     with root.spawn("dpkg", "-i", "/tmp/slow.deb", stdout=-3, stderr=-3):  # noqa: S108 - in the root
