@@ -49,7 +49,7 @@ class Team:
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else done.stdout
 
-    def api(self, user: str, function: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+    def api(self, user: str, function: str, /, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
         """Call over salt-api as a user."""
         if user not in self.tokens:
             self.tokens[user] = token_of(self.bed, user)
@@ -64,9 +64,10 @@ class Team:
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
         return done.stdout + done.stderr
 
-    def orchestrate(self, user: str, function: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+    def orchestrate(self, user: str, function: str, /, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
         """Call through an orchestration that a user starts."""
-        state = {"salt.runner": [{"name": f"package_states.{function}"}, *({k: v} for k, v in arguments.items())]}
+        rows = ({name: value} for name, value in arguments.items())
+        state = {"salt.runner": [{"name": f"package_states.{function}"}, *rows]}
         (self.files / "orch.sls").write_text(yaml.safe_dump({"x": state}))
         self.api(user, "list")
         body = [{"client": "runner", "fun": "state.orchestrate", "kwarg": {"mods": "orch"}}]
@@ -119,7 +120,7 @@ def team(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]
 
 
 def test_no_caller_alone(team: Team) -> None:
-    """Twelve callers try to approve what waits, or to go round it; the file stays as it is until bob approves."""
+    """Eight callers and more try to approve what waits, or to go round it: the file stays until bob approves."""
     (waiting,) = team.root("requests")
     number = waiting["request"]
     assert waiting["author"] == "ann"
@@ -136,6 +137,9 @@ def test_no_caller_alone(team: Team) -> None:
         "publisher_acl through a minion": team.minion("approve", str(number), user=CLERK),
         "root through a minion": team.minion("approve", str(number)),
         "an orchestration": team.orchestrate("ann", "approve", request=number),
+        "an orchestration that waits for nothing": team.orchestrate(
+            "ann", "approve", request=number, asynchronous=True
+        ),
         "a set by the author": team.api("ann", "apply", text=text),
         "a set by who may not approve": team.api("writer", "apply", text=text),
         "root, a set": team.root("apply", f"text={json.dumps(text)}"),
@@ -150,7 +154,8 @@ def test_no_caller_alone(team: Team) -> None:
     # refused by Salt itself
     for who in ("without the right to approve", "without any right"):
         assert "erson" not in str(tries[who])
-    for who in ("the author", "the author, another case", "the author by sudo", "an orchestration"):
+    persons = ("the author", "the author, another case", "the author by sudo", "a forged user", "an orchestration")
+    for who in (*persons, "publisher_acl through a minion", "root through a minion"):
         assert "erson" in str(tries[who]), tries[who]
     assert waiting in team.root("requests")
     # and then another person

@@ -20,7 +20,7 @@ from tests.live import salt_release
 from tests.live.apt_root import roots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.live.apt_root import AptRoot
@@ -166,6 +166,28 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     assert apt_root.run("dpkg-query", "-W").stdout == before
 
 
+def _team(bed: Bed, states: Callable[..., Any], file: Path) -> None:
+    """Use stages, generations and the whole set; one person alone brings nothing to the last stage."""
+    assert states("stages", "dev,prod") == ["dev", "prod"]
+    assert states("stages") == ["dev", "prod"]
+    request = states("promote", "front", "prod", "comment=tested")["request"]
+    assert [row["request"] for row in states("requests")] == [request]
+    refused = bed.run("salt-run", ["package_states.approve", str(request)])
+    assert "another person" in refused.stdout + refused.stderr
+    assert refused.returncode == 1
+    assert states("reject", str(request))["rejected"]
+    assert [row["decision"] for row in states("promotion_history", "front")["requests"]] == ["rejected"]
+    assert states("show", "front")["stages"]["prod"] == 0
+    rows = states("generations", NAME)
+    assert rows[-1]["packages"]
+    assert states("restore", NAME, "generation=1", "dry_run=True")["dry_run"] is True
+    assert states("export", str(file))["states"] == 2
+    assert states("apply", str(file), "test=True")["states"] == {}
+    file.write_text(file.read_text().replace("dev", "lab"))
+    assert states("apply", str(file))["stages"]["new"] == ["lab", "prod"]
+    assert states("stages", "[]") == []
+
+
 def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     """Call what the walk has not called, each once."""
 
@@ -194,6 +216,7 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     assert "1 minions" in states("status", "group=front")
     assert runner("pkgset.refresh", NAME)["stored"] == [NAME]
     assert runner("pkgset.packages", NAME)
+    _team(bed, states, file.with_suffix(".yaml"))
     states("unassign", "front", "group", "front")
     for function, place in (("install_plugin", True), ("remove_plugin", False)):
         _answer(bed, "salt", NAME, f"pkgset.{function}", "--static", "--timeout=60")

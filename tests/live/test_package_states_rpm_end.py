@@ -79,8 +79,8 @@ def test_first_steps(machine: RpmRoot, tmp_path: Path, manager: str) -> None:
             api=None,
         )
         with Bed(settings) as bed:
-            options = {"grains": GRAINS[manager], "beacons": {"pkgset": [{"interval": 2}]}}
-            minion = machine.start_minion(NAME, bed.master.request_port, **options)
+            beacons = {"pkgset": [{"interval": 2}]}
+            minion = machine.start_minion(NAME, bed.master.request_port, grains=GRAINS[manager], beacons=beacons)
             minion.wait_ready()
             try:
                 _walk(Commands(bed), machine, manager)

@@ -231,17 +231,22 @@ def test_no_statement_brings_a_revision_to_prod(states: States) -> None:
     states.do("promote", name="front", stage="test")
     states.by("bob").do("approve", request=states.do("promote", name="front", stage="prod")["request"])
     states.do("set", name="front", package="evil", wanted="latest")
-    asked = "INSERT INTO package_states.request (state_id, action, stage, revision, author) VALUES"
+    promote = "INSERT INTO package_states.promotion (state_id, stage, revision, author) VALUES (1, '{}', 2, 'x')"
+    approve = (
+        "INSERT INTO package_states.request (state_id, action, stage, revision, author)"
+        " VALUES (1, 'promote', 'prod', 2, '{}');"
+        "INSERT INTO package_states.decision (request_id, approved, author)"
+        " SELECT max(id), TRUE, 'ann' FROM package_states.request"
+    )
+    prod = promote.format("prod")
     statements = (
-        "INSERT INTO package_states.promotion (state_id, stage, revision, author) VALUES (1, 'prod', 2, 'x')",
-        "INSERT INTO package_states.promotion (state_id, stage, revision, author) VALUES (1, 'dev', 2, 'x')",
+        prod,
+        promote.format("dev"),
         "UPDATE package_states.promotion SET revision = 2",
         "DELETE FROM package_states.promotion",
         "TRUNCATE package_states.promotion, package_states.decision, package_states.request",
-        f"{asked} (1, 'promote', 'prod', 2, 'ann'); INSERT INTO package_states.decision (request_id, approved, author)"
-        " SELECT max(id), TRUE, 'ann' FROM package_states.request",
-        f"{asked} (1, 'promote', 'prod', 2, 'bob'); INSERT INTO package_states.decision (request_id, approved, author)"
-        " SELECT max(id), TRUE, 'ann' FROM package_states.request",
+        approve.format("ann"),
+        approve.format("bob"),
         "UPDATE package_states.assignment SET stage = NULL WHERE stage = 'prod'",
         "UPDATE package_states.assignment SET state_id = 2 WHERE stage = 'prod'",
         "DELETE FROM package_states.assignment WHERE stage = 'prod'",
@@ -250,8 +255,7 @@ def test_no_statement_brings_a_revision_to_prod(states: States) -> None:
         "DELETE FROM package_states.stage WHERE name = 'prod'",
         "UPDATE package_states.stage SET name = 'other' WHERE name = 'prod'",
         "TRUNCATE package_states.stage",
-        "SET session_replication_role = replica;"
-        " INSERT INTO package_states.promotion (state_id, stage, revision, author) VALUES (1, 'prod', 2, 'x')",
+        f"SET session_replication_role = replica; {prod}",
     )
     for statement in statements:
         with pytest.raises(psycopg2.Error):
@@ -380,7 +384,7 @@ def test_a_set_goes_out_and_into_an_empty_master(
         states.by("bob").do("approve", request=one["request"])
     assert _packages(states, "web") == {"foo": "installed =1.0", "own": "kept =2"}
     assert _packages(states, "db") == {"foo": "installed =1.10"}
-    # again: nothing is different
+    # the same text once more changes nothing
     again = states.do("apply", text=SET)
     assert (again["states"], again["requests"], again["minions"]) == ({}, [], [])
     text = states.do("export")

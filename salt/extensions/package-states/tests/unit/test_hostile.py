@@ -7,6 +7,7 @@ import json
 
 import pytest
 import saltext.package_states.condition as condition
+import saltext.package_states.document as documents
 import saltext.package_states.item as items
 import saltext.package_states.managers.lockfile as lockfile
 import saltext.package_states.managers.pins as pins
@@ -141,3 +142,45 @@ def test_conditions():
         except InvalidInput:
             continue
         assert condition.parse(condition.show(parts)) == parts
+
+
+def _documents():
+    """
+    Yield each hostile text at each place of a set
+    """
+    for text in HOSTILE:
+        quoted = json.dumps(text, ensure_ascii=False)
+        for place in (
+            "{%s: {}}",
+            "{a: {packages: {%s: latest}}}",
+            "{a: {packages: {foo: %s}}}",
+            '{a: {packages: {foo: "installed =" %s}}}',
+            "{a: {stages: {%s: {}}}}",
+            "{a: {assigned: [{%s: x}]}}",
+            "{a: {assigned: [{group: %s}]}}",
+            "{a: {assigned: [{group: x, stage: %s}]}}",
+            "{a: {assigned: [{group: x, priority: %s}]}}",
+        ):
+            yield f"package_states: 1\nstates: {place % quoted}"
+            yield f"package_states: 1\nstates: {place % text}"
+
+
+def test_hostile_texts_are_refused_or_inert():
+    """
+    What is accepted has names that were accepted one by one, and is the same when it comes
+    back; nothing else happens
+    """
+    count = refused = 0
+    for text in _documents():
+        count += 1
+        try:
+            found = documents.load(text)
+        except InvalidInput as exc:
+            refused += 1
+            assert "\n" not in str(exc) and len(str(exc)) < 500
+            continue
+        assert documents.load(documents.dump(found)) == found
+        for entry in found.states.values():
+            for one in entry.packages or ():
+                assert items.make(one.key, one.wanted, one.version, one.floor) == one
+    assert count > 2500 and refused > 2500

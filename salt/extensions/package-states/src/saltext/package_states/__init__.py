@@ -26,6 +26,11 @@ which knows only those above it:
 - :mod:`saltext.package_states.connection` -- connections to PostgreSQL
 - :mod:`saltext.package_states.schema` -- the tables: made and upgraded
 - :mod:`saltext.package_states.store` -- what is in them
+- :mod:`saltext.package_states.stages` -- the stages, and what is in force in each
+- :mod:`saltext.package_states.requests` -- what waits for another person
+- :mod:`saltext.package_states.generations` -- what each minion should have had
+- :mod:`saltext.package_states.yamltext` -- YAML as plain data
+- :mod:`saltext.package_states.document` -- the whole set of a site as one text
 - :mod:`saltext.package_states.roster` -- who is and was a minion
 - :mod:`saltext.package_states.standing` -- which minions are as they should be
 - :mod:`saltext.package_states.registry` -- which minions and groups there are
@@ -39,6 +44,8 @@ which knows only those above it:
 - :mod:`saltext.package_states.answers` -- what minions answer
 - :mod:`saltext.package_states.edit` -- changes of entries
 - :mod:`saltext.package_states.upgrades` -- the newest versions that policies permit
+- :mod:`saltext.package_states.promotions` -- revisions that come into a stage
+- :mod:`saltext.package_states.sets` -- the whole set: read, and brought into the database
 - :mod:`saltext.package_states.views` -- what is in the tables, as plain data
 - :mod:`saltext.package_states.page` -- the status of a fleet, in pages
 - :mod:`saltext.package_states.owners` -- who has and wants a package

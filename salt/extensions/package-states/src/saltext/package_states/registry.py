@@ -161,14 +161,18 @@ class Keys(Registry):
         super().__init__(opts, connection)
         self._check = salt.utils.minions.CkMinions(opts).check_minions
         self._members = {}
+        self._all = None
 
     def minions(self, ids=None):
         """
         Return the ids of minions with an accepted key, see :meth:`Registry.minions`
         """
-        if ids is None:
-            return sorted(self._check(".*", "pcre")["minions"])
-        return sorted(self._check(list(ids), "list")["minions"])
+        if ids is not None and len(ids) == 1 and self._all is None:
+            return sorted(self._check(list(ids), "list")["minions"])
+        # Salt goes through the cache of all minions for each id that is not there
+        if self._all is None:
+            self._all = frozenset(self._check(".*", "pcre")["minions"])
+        return sorted(self._all if ids is None else self._all & set(ids))
 
     def belongs(self, minion, kind, target):
         """

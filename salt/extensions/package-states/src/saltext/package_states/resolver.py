@@ -31,8 +31,7 @@ class Source(NamedTuple):
         The name of the state.
 
     revision
-        The first revision of the state that had these contents: a state that was
-        rolled back has its old one again.
+        A digest of its entries: a state that was rolled back has its old one again.
 
     level
         One of :data:`LEVELS`.
@@ -48,7 +47,7 @@ class Source(NamedTuple):
     """
 
     state: str
-    revision: int
+    revision: str
     level: str
     target: str
     priority: int

@@ -37,6 +37,8 @@ With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organi
 Uyuni's tables.
 """
 
+import multiprocessing
+
 import saltext.package_states.answers as answers
 import saltext.package_states.available as offered
 import saltext.package_states.edit as edit
@@ -54,6 +56,9 @@ from saltext.package_states.connection import HAS_PSYCOPG2
 
 import salt.utils.user
 
+# who calls from within the master and is not authenticated, as Salt calls them
+NOBODY = "UNKNOWN"
+
 __func_alias__ = {"set_": "set", "list_": "list", "compile_": "compile"}
 
 
@@ -63,13 +68,24 @@ def __virtual__():
     return True
 
 
+def _is_within():
+    """
+    Return whether this is a process of a daemon: whoever is not authenticated there, such as
+    an orchestration or a minion that peer_run lets call, is called by the user's name whose
+    process that is
+    """
+    return multiprocessing.parent_process() is not None
+
+
 def _author(other=None):
     """
     Return who calls: the user that Salt has authenticated, and whom they name besides
     """
-    # who calls from within a master, such as an orchestration, is UNKNOWN to Salt, and
-    # that is written down: it is not the user of the master's process
     user = globals().get("__user__") or salt.utils.user.get_specific_user()
+    if _is_within() and (
+        user in (NOBODY, "root", __opts__.get("user")) or user.startswith("sudo_")
+    ):
+        user = NOBODY
     return f"{user} for {other}" if other and other != user else user
 
 
