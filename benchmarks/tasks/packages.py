@@ -28,6 +28,7 @@ GRAINS = {
     "dnf": {"os": "CentOS Stream", "os_family": "RedHat", "osrelease": "9", "osmajorrelease": 9, "osarch": "x86_64"},
     "zypper": {"os": "Leap", "os_family": "Suse", "osrelease": "15.6", "osmajorrelease": 15, "osarch": "x86_64"},
 }
+TRIES = 10
 SLS = Path("/srv/salt/wanted.sls")
 # refresh the lists, install, lock: what a person types for the same
 ALONE: dict[str, tuple[Sequence[str], ...]] = {
@@ -70,6 +71,10 @@ def _clean(manager: str) -> None:
     """Bring the root back to where none of the packages is there, nor a lock."""
     script = CLEAN[manager] if manager == "apt" else f"{CLEAN[manager]}; {RPM}"
     subprocess.run(["sh", "-c", script], capture_output=True, check=False)
+    # zypper fails if it reads rpm's database while that is still being written; whoever comes next finds a warm cache
+    for _ in range(TRIES if manager == "zypper" else 0):
+        if not subprocess.run(["zypper", "-q", "-n", "search", "pb-n10"], capture_output=True, check=False).returncode:
+            break
 
 
 def _alone(manager: str) -> None:

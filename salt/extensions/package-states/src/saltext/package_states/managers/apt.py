@@ -111,6 +111,7 @@ class Apt(Manager):
                 "status": status[1],
                 "version": version,
                 "broken": status[1] in _BEGUN or "R" in status[2:],
+                "torn": "R" in status[2:],
                 "essential": "yes" in (essential, protected),
             }
         return found
@@ -272,6 +273,9 @@ class Apt(Manager):
         if any(step.key in self._record() for step in steps):
             # what others hold is left alone, see the plan
             words.append("--allow-change-held-packages")
+        if any(self._torn(step) for step in steps):
+            # apt takes a version for installed of which dpkg was killed in the unpacking
+            words.append("--reinstall")
         words.append("install")
         for step in steps:
             words.append(
@@ -280,6 +284,12 @@ class Apt(Manager):
                 else f"{step.key}-"
             )
         return words
+
+    def _torn(self, step):
+        """
+        Return whether dpkg wants a package to be installed again before all else
+        """
+        return self._known()["dpkg"].get(step.key, {}).get("torn", False)
 
     def commit(self, steps, items):
         """
@@ -290,7 +300,14 @@ class Apt(Manager):
         """
         said = ""
         real = [step for step in steps if step.version]
+        torn = [
+            step.key for step in real if step.action != INSTALL and self._torn(step)
+        ]
         with saltext.package_states.pkgset.own_change(self.opts, STATUS):
+            if torn:
+                self.act(
+                    "dpkg", "--force-remove-reinstreq", "--remove", *torn, env=_QUIET
+                )
             if real:
                 with self._locked(real, items) as options:
                     answer = self.act(
@@ -323,6 +340,26 @@ class Apt(Manager):
                 self.act(
                     "apt-get", "-q", "-y", *_CONFFILES, "--fix-broken", "install",
                     env=_QUIET,
+                )  # fmt: skip
+            self._mend()
+
+    def _mend(self):
+        """
+        Install again what dpkg was killed in the unpacking of, also what came along
+        """
+        dpkg = self._known()["dpkg"]
+        torn = [key for key, there in dpkg.items() if there["torn"]]
+        self.fetch(torn)
+        words = [
+            f"{key}={dpkg[key]['version']}"
+            for key in torn
+            if dpkg[key]["version"] in self.facts(key).available
+        ]
+        if words:
+            with pins.instead(PREFERENCES, ()) as options:
+                self.act(
+                    "apt-get", "-q", "-y", *_CONFFILES, *options, "--reinstall",
+                    "--allow-downgrades", "install", *words, env=_QUIET,
                 )  # fmt: skip
 
     def _record(self):
