@@ -289,6 +289,11 @@ def test_stages_of_a_site(states: States) -> None:
     assert states.do("stages", wanted=["one", "two"]) == ["one", "two"]
     assert states.do("stages", wanted=["zero", "one", "half", "two"]) == ["zero", "one", "half", "two"]
     assert states.do("stages") == ["zero", "one", "half", "two"]
+    states.by("bob").do("stages", wanted="zero,one,half,two", comment="as it is")
+    assert [(row["stages"], row["author"]) for row in states.do("stage_history")] == [
+        (["one", "two"], "ann"),
+        (["zero", "one", "half", "two"], "ann"),
+    ]
     assert states.do("stages", wanted=["half", "zero", "two"]) == ["half", "zero", "two"]
     for wrong in ("prod", ["a", "a"], ["a", "{{ x }}"], 5, {"a": 1}, ["a", None], ["x" * 65, "b"], ["a"] * 30):
         assert "error" in states.answer("stages", wanted=wrong), wrong

@@ -69,6 +69,25 @@ def stages(opts):
         return staged.listed(connection)
 
 
+def stage_history(opts):
+    """
+    Return which stages there were from when on, the oldest first
+
+    :param dict opts: the options of the master
+    """
+    with store.reading(opts) as connection:
+        rows = staged.changes(connection)
+    return [
+        {
+            "stages": names.split(",") if names else [],
+            "author": author,
+            "comment": comment,
+            "created": created,
+        }
+        for names, author, comment, created in rows
+    ]
+
+
 def state(opts, name, revision=None, stage=None):
     """
     Return the entries of a state, and to whom it is assigned
