@@ -1,4 +1,4 @@
-"""The same tree against itself: how often a report calls something different where nothing is.
+"""The same tree against itself: how often a report finds a difference where there is none.
 
 One load run of `stock,stock` with as many repeats as there are rounds gives pairs that took turns. Each pair is judged
 as a report of one run would judge it, then groups of pairs as a report of repeats would, and all repeats at once. The
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most
-from harness import campaign, figures
+from harness import figures
+from harness.commands import campaign
 from harness.progress import Progress
 from harness.report import cpu, theme
 from harness.results import comparison, differences, machine

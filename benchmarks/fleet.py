@@ -1,7 +1,7 @@
 """What simulated minions cost: memory each, CPU for each return, and how fast a master takes them in.
 
-There is nothing of stock to divide by here: the figures are the fleet's own, measured beside a master that works. What
-the master's heartbeats cost anyway is measured first, and is no part of what a return costs.
+There is no comparison with stock Salt: the figures are the fleet's own, measured beside a working master. The cost of
+the master's heartbeats is measured first, and subtracted from the cost of a return.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from statistics import median
+from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
 from harness.report import theme
@@ -40,42 +40,63 @@ class Run:
     connections: int
 
 
-def write(folder: Path, title: str, found: Mapping[str, Run], threads: Mapping[str, Run], minions: int) -> Path:
-    """Write the page and return its path; `found` is by access method, `threads` by tree and workers."""
+@dataclass(frozen=True)
+class Case:
+    """What a run was of: the access method, the tree and the worker threads."""
+
+    method: str
+    tree: str
+    workers: int
+
+    @property
+    def name(self) -> str:
+        """Return it in words."""
+        return f"{self.method}, {'ours' if self.tree == 'patched' else 'stock'}, {self.workers} workers"
+
+
+def write(folder: Path, title: str, found: Mapping[Case, Run], minions: int) -> Path:
+    """Write the page and return its path."""
     rows = [
         (
-            name,
-            f"{median(turn.items_s for turn in run.rounds):.2f}",
-            f"{median(turn.ping_s for turn in run.rounds):.2f}",
-            f"{median(turn.cpu_ms for turn in run.rounds):.1f}",
+            case.name,
+            _spread([turn.items_s for turn in run.rounds], 2),
+            _spread([turn.ping_s for turn in run.rounds], 2),
+            _spread([turn.cpu_ms for turn in run.rounds], 1),
             str(run.connections),
             str(sum(turn.short for turn in run.rounds)),
         )
-        for name, run in found.items()
+        for case, run in found.items()
     ]
-    workers = []
-    for name, run in threads.items():
-        count = int(name.split()[1])
-        workers.append((name, str(run.connections), str(RFC[count][0]), str(RFC[count][1])))
+    workers = [
+        (case.name, str(run.connections), *map(str, RFC[case.workers]))
+        for case, run in found.items()
+        if case.method == "function"
+    ]
     rounds = max(len(run.rounds) for run in found.values())
-    items = {name: [turn.items_s for turn in run.rounds] for name, run in found.items()}
-    cpu = {name: [turn.cpu_ms for turn in run.rounds] for name, run in found.items()}
+    items = {case.name: [turn.items_s for turn in run.rounds] for case, run in found.items()}
+    cpu = {case.name: [turn.cpu_ms for turn in run.rounds] for case, run in found.items()}
     heads = ("access", "pillar.items, s", "test.ping, s", "worker CPU, ms a compile", "connections", "short pillars")
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>
 <style>{theme.css()}{STYLE}</style><h1>{escape(title)}</h1>
-<p>{minions} simulated minions and a real one, {rounds} rounds, medians. The RFC gives its times as a picture only,
-so there is nothing to put beside them.</p>
+<p>{minions} simulated minions and a real one, {rounds} rounds, each with its mean and standard deviation. The RFC gives
+its times as a picture only, so there is nothing to put beside them.</p>
 {_table(heads, rows)}
 <h2>Time of pillar.items</h2>{_dots("items", "seconds", items)}
 <h2>CPU of the master's workers</h2>{_dots("cpu", "ms for each compile", cpu)}
 <h2>Worker threads and connections</h2>
-{_table(("tree", "connections, ours", "connections, RFC", "backends, RFC"), workers)}
+{_table(("case", "connections, here", "connections, RFC", "backends, RFC"), workers)}
 <p>The most at once. The RFC saw stock Salt with another version of everything.</p></html>
 """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "pillar-fleet.html"
+    path = folder / "pillar-experiment.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    """Write a mean and a standard deviation, where there is one."""
+    deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{fmean(values):.{digits}f}{deviation}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,7 +1,7 @@
 """How well a fleet keeps the time of a recording: a real minion's highstates, replayed at slowdown 1.
 
-There is nothing of stock to divide by: the ratios are replayed against recorded, 1 is perfect. The fleet runs without
-jitter, so that it draws from the recorded runs alone.
+There is no comparison with stock Salt: the ratios are replayed times divided by recorded ones, 1 is perfect. The fleet
+runs without jitter, so that its times come from the recorded runs alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What it costs a master to take in new minions: from their first request until each of them has its pillar.
+"""What it costs a master to accept new minions: from their first request until each of them has its pillar.
 
 Every round has a master of its own, whose keys directory is empty. The minions of `evil_minions` come all at once, as
 on the day when a fleet is switched on. Either the master accepts every key by itself, or they wait until somebody

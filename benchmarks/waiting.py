@@ -1,8 +1,8 @@
 """What waiting costs: CPU of a process on the event bus for each event that is for somebody else.
 
-Each command that waits for answers hears the answers of all others. Measured are a process that waits for one tag while
-events come faster than it reads, and a command between whose looks at the bus some of them are fired; what it costs to
-begin and to end is taken off. Both trees get the same events, each in a process of its own, in turns.
+Each command that waits for answers receives the answers of all others. Two cases are measured: a process that waits for
+one tag while events come faster than it reads, and a command that finds some events at each look at the bus. The cost
+of beginning and ending is subtracted. Both trees get the same events, each in a process of its own, in turns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Simulated Salt minions for a real master: the command `python -m evil_minions`, and what other programs may use.
 
-What is in `__all__` is for others; all else may change. A name is imported when somebody asks for it: who only reads
+The names in `__all__` are public; all else may change. They are imported at their first use: a program that only reads
 samples does not wait for Salt.
 """
 

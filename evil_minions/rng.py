@@ -1,8 +1,8 @@
 """Random numbers that can be repeated.
 
-What a minion draws depends on the seed, on its number and on what it draws for, never on when. Two runs with the same
-seed are alike, however fast the master was. One generator serves all minions of a worker, and is set to the right
-stream before each draw: a generator for each minion would take half of the memory that a minion takes.
+A random number depends on the seed, on the minion's number and on its purpose, never on the time. Two runs with the
+same seed are alike, however fast the master was. One generator serves all minions of a worker, and is set to the right
+stream before each use: a generator for each minion would take half of the memory that a minion takes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def stream(seed: int, *words: str | int) -> int:
 class SeededRandom(random.Random):
     """A generator that can be set to any stream at the cost of an addition.
 
-    Draw at once after `at`: the next minion sets it to another stream.
+    Use it immediately after `at`: the next minion sets it to another stream.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""`python -m harness`: load runs, their results and reports, and a bed to play with.
+"""`python -m harness`: load runs, their results and reports, and a bed to try things in.
 
 Exit codes: 0 all is well; 1 a threshold of the scenario was missed, a figure got worse than allowed, or a result does
 not agree with its samples; 2 wrong use or settings; 3 the bed or the run failed; 130 interrupted; 141 nobody reads the
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 try:
     from evil_minions import pipe
-    from harness.commandline import parser
+    from harness.commands.parser import parser
     from harness.errors import HarnessError
 except ModuleNotFoundError as error:
     if str(error.name).startswith("harness"):

@@ -15,6 +15,10 @@ Pillar = Literal["sql", "none"]
 PILLARS: Final[tuple[Pillar, ...]] = get_args(Pillar)
 """Where pillars come from: the bed's PostgreSQL, or nowhere."""
 
+Source = Literal["auto", "dsn", "docker", "local", "wheel", "none"]
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
+"""Where PostgreSQL comes from: "auto" tries the others in their order, "none" is a bed without it."""
+
 
 def minion_ids(count: int) -> list[str]:
     """Return the ids of the first `count` simulated minions."""

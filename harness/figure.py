@@ -12,8 +12,8 @@ class Figure:
     """One field of a tree's result.
 
     `better` is `lower`, `higher` or `` where neither is. `unit` is printed after the value; `x` marks a ratio of
-    counts, and `%` a share, which is stored as a number from 0 to 1. A value below `floor` is no good one, however low
-    is better: something did not happen that should have.
+    counts, and `%` a share, which is stored as a number from 0 to 1. A value below `floor` is bad even where lower is
+    better: something that should have happened did not.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The figures of a result: names, units and definitions, in one place.
 
-A figure without its definition is an opinion. The report prints these texts beside the figures, `python -m harness
-result --help` lists them, and the thresholds of a scenario may name these fields and no others.
+The report prints these definitions beside the figures, `python -m harness result --help` lists them, and the thresholds
+of a scenario may name these fields and no others.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def before() -> None:
 
 @contextlib.contextmanager
 def during() -> Iterator[None]:
-    """Have the first signal raise KeyboardInterrupt; later ones don't disturb the stopping, which they can't hasten.
+    """Have the first signal raise KeyboardInterrupt; later ones are ignored, as they can't make stopping any faster.
 
     After a command that began with `before`, when its exit code is decided, signals are ignored.
     """

@@ -38,7 +38,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that the release does not have: a topic goes without its change of it, of which a copy is kept."""
+    """A file that the release does not have: the topic goes without its changes of it, of which a copy is kept."""
 
     topic: str
     file: str

@@ -151,12 +151,17 @@ def _add_checks(add: Add) -> None:
     one.add_argument("--fix", action="store_true", help="let black and isort rewrite the files")
     one.add_argument("--quick", action="store_true", help="no pylint for upstream's files with few lines of ours")
 
-    one = add("suite", "run upstream's own tests", "suite touched -- -k sql_base")
-    one.add_argument("name", choices=("touched", "wider"), help="what our topics touch, or the wider set")
+    one = add("suite", "run upstream's own tests", "suite salt/tests/pytests/unit/pillar/test_sql_base.py -- -x")
+    one.add_argument(
+        "names",
+        nargs="+",
+        metavar="NAME",
+        help="touched (what our topics touch), wider (the wider set), or files and folders below salt/tests/pytests",
+    )
     one.add_argument("--tree", choices=("patched", "stock"), default="patched", help="which Salt (default: patched)")
     one.add_argument("--workers", type=int, default=2, metavar="N", help="parallel workers, 0 for none (default: 2)")
     one.add_argument("--without-own", action="store_true", help="leave out the test files that our topics bring")
-    one.usage = "python -m patches suite [options] {touched,wider} [-- OPTION_OF_PYTEST ...]"
+    one.usage = "python -m patches suite [options] {touched,wider,FILE ...} [-- OPTION_OF_PYTEST ...]"
 
 
 def _add_table(command: argparse.ArgumentParser) -> None:

@@ -37,7 +37,7 @@ class Exported:
 def export(
     repository: Repository, topics: Sequence[str], output: Path, *, code: bool = False, release: str | None = None
 ) -> Exported:
-    """Write topics, all without any, after what they require, to a folder; the caller holds the lock.
+    """Write topics (all if none is named), after what they require, to a folder; the caller holds the lock.
 
     :param code: leave out tests, docs and changelog: what is left goes onto an installed Salt.
     :param release: another release than the base, for which a series is kept.

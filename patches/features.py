@@ -93,6 +93,12 @@ FEATURES = (
         test="tests/live/test_pillar_releases.py::test_pillar_on_a_patched_release[{release}]",
     ),
     Feature(
+        "Returns cost the job cache less, and none is lost there",
+        "docs/contributing.md",
+        topics=("job-cache-return",),
+        test="tests/live/test_pillar_releases.py::test_quick_on_a_patched_release[{release}]",
+    ),
+    Feature(
         "All modules are loaded, also those named as one that failed",
         "docs/module-interface.md",
         topics=("load-all",),

@@ -40,7 +40,7 @@ NAME = re.compile(r"\bsalt(?:\.[A-Za-z_]\w*)+")
 
 @dataclass(frozen=True)
 class Fit:
-    """One topic on one release: `there` is the share of the lines that it stands on or changes which the release has.
+    """One topic on one release: `there` is how much of the lines in and around its changes the release has too.
 
     `conflicts` are files of code in which git can't take it over, of whichever topic in `stopped`, it or one that it
     requires. `left_out` are files that the release does not have, and conflicts in docs and in upstream's tests: the
@@ -76,7 +76,7 @@ class Fit:
 
 
 def fits(repository: Repository, releases: Sequence[str], topics: Sequence[str], output: Path) -> tuple[Fit, ...]:
-    """Try topics, all without any, on releases; write what applies to a folder for each; the caller holds the lock.
+    """Try topics (all if none is named) on releases; write what applies to a folder each; the caller holds the lock.
 
     :raises UsageError: when there is no such topic, or when the tree is not what the patches say.
     :raises FetchError: when a release can't be downloaded.

@@ -34,7 +34,7 @@ def locked(
 ) -> Iterator[None]:
     """Hold a lock, by default the tree's; the kernel lets go of it when the process ends, however it ends.
 
-    A git command that we started holds it as well: one that outlives us, killed as we may be, is still at work.
+    A git command that we started holds it as well: if we are killed, it may outlive us and still be at work.
 
     :param name: the lock's file, below `build/`; another one than the tree's for what leaves the tree alone.
     :param patience: seconds to wait for another command to end.

@@ -1,4 +1,4 @@
-"""What must be so before topics are handed out or moved: a tree that is what the patches say, with nothing unsaved."""
+"""The condition for exporting or moving topics: the tree is what the patches make, with nothing unsaved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics a new one stands on: those whose lines it changes, without which git can't apply it to the base."""
+"""Which topics a new one requires: those whose lines it changes, without which git can't apply it to the base."""
 
 from __future__ import annotations
 

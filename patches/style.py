@@ -154,7 +154,7 @@ def _ours(layout: Layout, name: str) -> int:
 
 
 def _less_theirs(linter: str, command: list[str], layout: Layout, names: tuple[str, ...]) -> Verdict:
-    """Run a linter, and drop what it says of the same files of the stock tree: that is not ours to mend."""
+    """Run a linter, and drop what it says of the same files of the stock tree: that is not ours to fix."""
     run = subprocess.run([*command, *names], cwd=layout.salt, capture_output=True, text=True, check=False)
     messages = _messages(run.stdout, layout.salt)
     spoken_of = {message.partition(":")[0] for message in messages}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 TESTS = PurePosixPath("tests/pytests")
+SETS = ("touched", "wider")
 # our plugin that skips the rest of a file after its first failure
 ONCE = "first_failure"
 # exit codes of pytest: a conftest.py that can't be imported leaves no test to count, and another code than these
@@ -50,22 +51,26 @@ class Counts:
         return f"{said}; the first error: {self.error}" if self.error else said
 
 
-def run(repository: Repository, name: str, *, stock: bool, workers: int, extra: Sequence[str], own: bool = True) -> int:
-    """Run a named set of upstream's tests and let pytest report; give pytest's exit code.
+def run(
+    repository: Repository, names: Sequence[str], *, stock: bool, workers: int, extra: Sequence[str], own: bool = True
+) -> int:
+    """Run some of upstream's tests and let pytest report; give pytest's exit code.
 
+    :param names: sets (`touched`, `wider`), or files and folders of tests by their paths in the tree of Salt, or in
+        the working copy.
     :param own: run the test files that our topics bring as well; `check --tests` has run them otherwise.
-    :raises UsageError: when the set or the tree is not there.
+    :raises UsageError: when a set, a file or the tree is not there.
     """
     layout = repository.layout
     tree = layout.stock if stock else layout.salt
-    paths = listed(layout, f"{name}.txt")
-    if name == "touched":
-        paths = (*paths, *touched(repository, tree))
+    if not tree.exists():
+        raise UsageError(f"There is no tree {tree}: run 'nox -s apply' first.")
+    paths = tuple(path for name in names for path in named(repository, tree, name))
     # pytest collects a file that it is given by name, whatever it is told to ignore
     ours = set() if own else {path for path in read_series(layout).files if is_test(path)}
     present = [path for path in dict.fromkeys(paths) if path not in ours and (tree / path).exists()]
     if not present:
-        raise UsageError(f"None of the tests listed for '{name}' is in {tree}: run 'nox -s apply' first.")
+        raise UsageError(f"None of the tests of {' '.join(names)} is in {tree}: run 'nox -s apply' first.")
     deselected = [f"--deselect={line.partition('#')[0].strip()}" for line in listed(layout, "known.txt")]
     options = ["-n", str(workers), *deselected, *(f"--ignore={path}" for path in sorted(ours))]
     with _room() as room:
@@ -136,6 +141,20 @@ def _reason(wrong: ET.Element) -> str:
     """
     lines = [line[2:].strip() for line in (wrong.text or "").splitlines() if line.startswith("E ")]
     return lines[0] if lines else (wrong.get("message") or "no message").splitlines()[0]
+
+
+def named(repository: Repository, tree: Path, name: str) -> tuple[str, ...]:
+    """Give the paths, in a tree of Salt, of the tests that a name of `run` means.
+
+    :raises UsageError: when it means none.
+    """
+    if name in SETS:
+        paths = listed(repository.layout, f"{name}.txt")
+        return (*paths, *touched(repository, tree)) if name == "touched" else paths
+    path = PurePosixPath(name.removeprefix("salt/") if name.startswith("salt/tests/") else name)
+    if ".." in path.parts or not path.is_relative_to(TESTS) or not (tree / path).exists():
+        raise UsageError(f"There is no {name}: give {', '.join(SETS)}, or files and folders below salt/{TESTS}.")
+    return (str(path),)
 
 
 def listed(layout: Layout, name: str) -> tuple[str, ...]:

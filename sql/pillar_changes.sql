@@ -2,8 +2,8 @@
 --
 -- Run it after pillar.sql or pillar_uyuni.sql, and pillar_role.sql after it. Needs PostgreSQL 13. Safe to run twice:
 --     psql -f sql/pillar_changes.sql
--- Each change of a row is noted in suseSaltPillarHistory: when, by whom, from what, to what. Each statement that changes rows notifies the
--- channel suse_salt_pillar. The notification is nothing but a bell: what has changed is asked for with suse_salt_pillar_changes, so that
+-- Each change of a row is noted in suseSaltPillarHistory: when, by whom, from what, to what. A minion that gets another group, organisation
+-- or id, and a group that gets another priority, are noted in suseSaltPillarMoved. Either notifies the channel suse_salt_pillar. The notification is nothing but a bell: what has changed is asked for with suse_salt_pillar_changes, so that
 -- one that is lost loses nothing.
 --     SELECT * FROM suseSaltPillarHistory WHERE server_id = 1 ORDER BY id;         -- see
 --     SELECT suse_salt_pillar_restore(17);                                         -- go back to what was before the change 17
@@ -56,6 +56,34 @@ CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_transaction_idx ON suseSaltP
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_owner_idx ON suseSaltPillarHistory (server_id, group_id, org_id, category);
 
+-- Minions, and all of a group, whose pillars have changed though no row of a pillar has: by another group, another organisation, another id,
+-- another priority.
+CREATE TABLE IF NOT EXISTS suseSaltPillarMoved
+(
+    id BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    changed TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    server_id NUMERIC,
+    group_id NUMERIC,
+    CHECK (num_nonnulls(server_id, group_id) = 1)
+);
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_moved_time_idx ON suseSaltPillarMoved (changed);
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_moved_transaction_idx ON suseSaltPillarMoved (transaction);
+
+-- The bell, once for each transaction whatever is changed in it. What is too old goes a bit at a time.
+CREATE OR REPLACE FUNCTION suse_salt_pillar_ring() RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+BEGIN
+  PERFORM pg_notify('suse_salt_pillar', '');
+  DELETE FROM suseSaltPillarHistory WHERE id IN (
+    SELECT id FROM suseSaltPillarHistory WHERE changed < now() - suse_salt_pillar_keep() ORDER BY changed LIMIT 1000);
+  DELETE FROM suseSaltPillarMoved WHERE id IN (
+    SELECT id FROM suseSaltPillarMoved WHERE changed < now() - suse_salt_pillar_keep() ORDER BY changed LIMIT 1000);
+END
+$$;
+
 -- A statement and not each row: ten thousand rows that change at once are one INSERT here. It runs as its owner, as whoever writes pillars
 -- need not write their history.
 CREATE OR REPLACE FUNCTION suse_salt_pillar_changed() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
@@ -85,10 +113,52 @@ BEGIN
   END IF;
   GET DIAGNOSTICS noted = ROW_COUNT;
   IF noted > 0 THEN
-    PERFORM pg_notify('suse_salt_pillar', '');
-    DELETE FROM suseSaltPillarHistory WHERE id IN (
-      SELECT id FROM suseSaltPillarHistory WHERE changed < now() - suse_salt_pillar_keep() ORDER BY changed LIMIT 1000);
+    PERFORM suse_salt_pillar_ring();
   END IF;
+  RETURN NULL;
+END
+$$;
+
+-- Uyuni has groups for much else than pillars: only those count that have one, or had one when this transaction began
+CREATE OR REPLACE FUNCTION suse_salt_pillar_joined() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+BEGIN
+  INSERT INTO suseSaltPillarMoved (server_id)
+    SELECT DISTINCT side.server_id
+      FROM (VALUES (OLD.server_id, OLD.server_group_id), (NEW.server_id, NEW.server_group_id)) AS side (server_id, group_id)
+      WHERE side.server_id IS NOT NULL
+        AND (EXISTS (SELECT FROM suseSaltPillars AS p WHERE p.group_id = side.group_id)
+          OR EXISTS (SELECT FROM suseSaltPillarHistory AS h
+                     WHERE h.transaction = pg_current_xact_id() AND h.group_id = side.group_id));
+  IF FOUND THEN
+    PERFORM suse_salt_pillar_ring();
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+-- A group that goes takes its members and pillars with it, in an order of the server's own
+CREATE OR REPLACE FUNCTION suse_salt_pillar_dissolved() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+BEGIN
+  INSERT INTO suseSaltPillarMoved (server_id)
+    SELECT g.server_id FROM rhnServerGroupMembers AS g
+      WHERE g.server_group_id = OLD.id AND EXISTS (SELECT FROM suseSaltPillars AS p WHERE p.group_id = OLD.id);
+  IF FOUND THEN
+    PERFORM suse_salt_pillar_ring();
+  END IF;
+  RETURN OLD;
+END
+$$;
+
+-- The columns with the minion and with the group are those that the trigger names
+CREATE OR REPLACE FUNCTION suse_salt_pillar_moved() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+BEGIN
+  INSERT INTO suseSaltPillarMoved (server_id, group_id)
+    SELECT DISTINCT (side.moved ->> TG_ARGV[0])::NUMERIC, (side.moved ->> TG_ARGV[1])::NUMERIC
+      FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS side (moved) WHERE side.moved <> 'null';
+  PERFORM suse_salt_pillar_ring();
   RETURN NULL;
 END
 $$;
@@ -121,6 +191,9 @@ BEGIN
     WITH changed AS (
       SELECT DISTINCT h.server_id, h.group_id, h.org_id FROM suseSaltPillarHistory AS h
         WHERE h.transaction >= pg_snapshot_xmin(seen) AND NOT pg_visible_in_snapshot(h.transaction, seen)
+      UNION
+      SELECT m.server_id, m.group_id, NULL FROM suseSaltPillarMoved AS m
+        WHERE m.transaction >= pg_snapshot_xmin(seen) AND NOT pg_visible_in_snapshot(m.transaction, seen)
     ), everyone AS (
       SELECT NOT is_known OR EXISTS (SELECT FROM changed AS c WHERE num_nonnulls(c.server_id, c.group_id, c.org_id) = 0) AS is_meant
     )
@@ -173,7 +246,8 @@ DECLARE
 BEGIN
   SELECT CASE relkind WHEN 'v' THEN to_regclass('suseSaltPillar') ELSE oid::regclass END, relnamespace::regnamespace::TEXT
     INTO target, home FROM pg_class WHERE oid = 'suseSaltPillars'::regclass;
-  FOREACH name IN ARRAY ARRAY['suse_salt_pillar_changed()', 'suse_salt_pillar_check()'] LOOP
+  FOREACH name IN ARRAY ARRAY['suse_salt_pillar_changed()', 'suse_salt_pillar_check()', 'suse_salt_pillar_joined()',
+                              'suse_salt_pillar_dissolved()', 'suse_salt_pillar_moved()', 'suse_salt_pillar_ring()'] LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', name, home);
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name);
   END LOOP;
@@ -192,5 +266,25 @@ BEGIN
     ' FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_check()', target);
 END
 $$;
+
+DROP TRIGGER IF EXISTS suse_salt_pillar_joined ON rhnServerGroupMembers;
+CREATE TRIGGER suse_salt_pillar_joined AFTER INSERT OR UPDATE OR DELETE ON rhnServerGroupMembers
+  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_joined();
+
+DROP TRIGGER IF EXISTS suse_salt_pillar_dissolved ON rhnServerGroup;
+CREATE TRIGGER suse_salt_pillar_dissolved BEFORE DELETE ON rhnServerGroup
+  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_dissolved();
+
+DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON rhnServer;
+CREATE TRIGGER suse_salt_pillar_moved AFTER UPDATE OF org_id ON rhnServer
+  FOR EACH ROW WHEN (OLD.org_id <> NEW.org_id) EXECUTE FUNCTION suse_salt_pillar_moved('id', '');
+
+DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON suseMinionInfo;
+CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT OR UPDATE OF server_id, minion_id ON suseMinionInfo
+  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_moved('server_id', '');
+
+DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON suseSaltPillarPriority;
+CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT OR UPDATE OR DELETE ON suseSaltPillarPriority
+  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_moved('', 'group_id');
 
 COMMIT;

@@ -49,7 +49,7 @@ SELECT format('REVOKE ALL ON ALL TABLES IN SCHEMA %I FROM %I', nspname, :'role')
 
 SELECT format('GRANT SELECT ON %s TO salt_pillar_owner', found)
   FROM unnest(ARRAY['suseSaltPillars', 'suseSaltPillar', 'suseSaltPillarPriority', 'suseMinionInfo', 'rhnServer',
-                    'rhnServerGroupMembers', 'suseSaltPillarHistory']) AS name, to_regclass(name) AS found
+                    'rhnServerGroupMembers', 'suseSaltPillarHistory', 'suseSaltPillarMoved']) AS name, to_regclass(name) AS found
   WHERE found IS NOT NULL \gexec
 
 -- Each function runs as its owner, and finds its tables where they are, whatever the caller's search_path is

@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.verify import manifest
+from harness.samples import manifest
 
 if TYPE_CHECKING:
     from pathlib import Path

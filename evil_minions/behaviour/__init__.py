@@ -1,4 +1,4 @@
-"""Behaviours: what minions do otherwise than a healthy one does, as data in small files.
+"""Behaviours: how minions differ from healthy ones, as data in small files.
 
 Nothing here knows of a network or a clock: a behaviour is read from its file, and decides. Minions carry it out.
 """

@@ -26,7 +26,7 @@ class Subject(Protocol):
         """Its number in the fleet."""
 
     def is_meant(self, target: Target) -> bool:
-        """Return whether a target means it."""
+        """Return whether a target matches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Behaviour:
     def concerns(self, rule: Rule, subject: Subject, seed: int) -> bool:
         """Return whether a rule is for a minion: by its share and by its target."""
         if rule.share < 1.0:
-            # the word is a part of the stream: with another one the same seed would choose other minions
+            # the word selects the random stream: with another one the same seed would choose other minions
             begin = stream(seed, "stage", self.name, rule.name)
             if SeededRandom().at(subject.number, begin).random() >= rule.share:
                 return False

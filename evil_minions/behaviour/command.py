@@ -1,10 +1,9 @@
-"""The command `behaviours`: list the presets, describe one, check a file."""
+"""The command `behaviours`: list the presets, describe one, check one."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.behaviour import library, trial
@@ -18,7 +17,7 @@ example (python is build/venv/bin/python, which `nox -s apply` makes):
   python -m evil_minions behaviours slow-tail
   python -m evil_minions behaviours --check my.toml
 
-exit codes: 0 as asked, 1 an example of the file doesn't hold, 2 no such behaviour, or a file that makes no sense
+exit codes: 0 as asked, 1 an example of the file doesn't hold, 2 no such behaviour, or one that makes no sense
 """
 
 
@@ -26,13 +25,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the command to a parser."""
     command = commands.add_parser(
         "behaviours",
-        help="list behaviours, describe one, check a file",
-        description="List behaviours, describe one, check a file.",
+        help="list behaviours, describe one, check one",
+        description="List behaviours, describe one, check one.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("name", nargs="?", help="a preset, or a TOML file")
-    command.add_argument("--check", type=Path, metavar="FILE", help="check a file and run its examples")
+    command.add_argument("--check", metavar="NAME", help="check a preset or a TOML file, and run its examples")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
@@ -64,7 +63,7 @@ def describe(behaviour: Behaviour) -> str:
 def run(options: argparse.Namespace) -> int:
     """Carry the command out; return its exit code."""
     if options.check is not None:
-        behaviour = library.load(options.check.absolute())
+        behaviour = library.load(options.check)
         problems = trial.failures(behaviour)
         if options.json:
             print(json.dumps({**as_dict(behaviour), "problems": problems}))

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from evil_minions.behaviour.behaviour import Behaviour
     from evil_minions.behaviour.rule import Rule
 
-# what is drawn about a job to find its rule; minions draw their own things at other places
+# offset, in the random stream of a job, of the choice of its rule; `evil_minions.minion.jobs` has further offsets
 _CHOICE: Final = 16
 
 
 class Directed(Subject, Protocol):
-    """A minion that may have a behaviour; `index` is its place in its worker."""
+    """A minion that may have a behaviour; `index` is its position among the minions of its worker."""
 
     index: int
 

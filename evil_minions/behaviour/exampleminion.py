@@ -107,7 +107,7 @@ class ExampleMinion(Offline):
         self._fleet = fleet
 
     def is_meant(self, target: Target) -> bool:
-        """Return whether a target means it."""
+        """Return whether a target matches it."""
         return bool(self._fleet.targets.select(target)[self._index])
 
     @property

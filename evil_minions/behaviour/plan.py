@@ -1,6 +1,6 @@
 """A plan: what a behaviour has decided for one job of one minion.
 
-A plan is a value. Who runs the job asks it when to begin, what to return and what comes next, and needs no director.
+A plan is a value. It says when the job begins, what it returns and what comes next, so running it needs no director.
 """
 
 from __future__ import annotations

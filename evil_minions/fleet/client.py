@@ -133,7 +133,7 @@ class Control(Client):
         return int(self.ask(do=do, **more, **selection.to_dict())["minions"])
 
     def match(self, expression: str | list[str], kind: str = "glob", delimiter: str = ":") -> list[str]:
-        """Return the ids of the minions that a target means; `kind` is a `tgt_type` of Salt."""
+        """Return the ids of the minions that a target matches; `kind` is a `tgt_type` of Salt."""
         return list(self.ask(do="match", tgt=expression, tgt_type=kind, delimiter=delimiter)["ids"])
 
     def unknown(self, functions: list[str]) -> dict[str, str]:

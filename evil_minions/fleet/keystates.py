@@ -1,7 +1,7 @@
 """Key states: minions whose keys wait, are rejected or are denied by the master.
 
 The master decides about keys. With `auto_accept: False` it reads `autosign_file` and `autoreject_file`, which are
-written into the fleet's folder. A denied key is that of a machine which was set up anew under an id that the master
+written into the fleet's folder. A denied key is that of a machine which was reinstalled under an id that the master
 knows already: such a minion signs in, loses its key, and comes back with another one.
 Source: AuthFuncs in salt/master.py and AutoKey in salt/daemons/masterapi.py of Salt 3008.5.
 """

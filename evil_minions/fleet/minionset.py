@@ -99,11 +99,11 @@ class MinionSet:
         return [minion for minion in self.minions if minion.phase != Phase.GONE]
 
     def ids(self, target: Target) -> list[str]:
-        """Return the ids of the minions that a target means."""
+        """Return the ids of the minions that a target matches."""
         return [minion.id for minion in self._meant(target)]
 
     def _meant(self, target: Target) -> list[Minion]:
-        """Return the minions that a target means."""
+        """Return the minions that a target matches."""
         chosen = self.shared.inventory.targets.select(target)
         return [minion for minion in self.here() if chosen[minion.index]]
 

@@ -31,7 +31,7 @@ _SUBSCRIBE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
 # of a worker's minions; publish port and request port let a thousand of the whole fleet wait, see `backlog` in zmq
 _UNCONNECTED: Final = 100
-# a minion, and the life that is to be brought up: one that has ended since is left
+# a minion, and the number of the life that is to be brought up: if that has ended meanwhile, nothing is done
 Turn = tuple["Minion", int]
 
 

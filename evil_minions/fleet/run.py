@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from evil_minions import defaults
 from evil_minions.assignments import Assignment, assignment_of
 from evil_minions.errors import UsageError
-from evil_minions.fleet import keystates
+from evil_minions.fleet import checked, keystates
 from evil_minions.fleet.commands import line, name_of
 from evil_minions.fleet.settings import DROP, KEEP, FleetSettings, Looks, Master, Replies, Shares, Size, Start
 from evil_minions.fleet.supervisor import Supervisor
@@ -109,6 +109,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--connects-from", metavar="ADDRESS", help="address the master sees, for the grains: makes minions present"
     )
     run.add_argument("--until-ready", type=float, metavar="SECONDS", help="end with 3 if not all are ready by then")
+    run.add_argument("--check", action="store_true", help="check all options and their files, and start nothing")
+    run.add_argument(
+        "--asks",
+        action="append",
+        default=[],
+        metavar="FUNCTION",
+        help="with --check: a function that the minions have to know; may be given several times",
+    )
+    run.add_argument(
+        "--later",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --check: a behaviour that they get while they run; may be given several times",
+    )
     run.add_argument("--json", action="store_true", help="print the state as JSON lines")
     run.set_defaults(run=lambda options: asyncio.run(run_fleet(options)))
 
@@ -146,9 +161,14 @@ def _absolute(path: Path | None) -> Path | None:
     return path.absolute() if path else None
 
 
-async def run_fleet(options: argparse.Namespace) -> None:
-    """Run a fleet until it is stopped."""
-    settings = FleetSettings(
+def settings_of(options: argparse.Namespace) -> FleetSettings:
+    """Return the settings that the options stand for.
+
+    Raises:
+        UsageError: for an option that can't be read.
+
+    """
+    return FleetSettings(
         master=Master(options.master, resolve(options.master), options.request_port, options.transport),
         size=Size(options.minions, options.first, options.per_process, options.id_format),
         folder=options.folder.absolute(),
@@ -169,6 +189,14 @@ async def run_fleet(options: argparse.Namespace) -> None:
             tuple(Region.parse(text) for text in options.network),
         ),
     )
+
+
+async def run_fleet(options: argparse.Namespace) -> None:
+    """Run a fleet until it is stopped, or only check its options."""
+    settings = settings_of(options)
+    if options.check:
+        checked.check(settings, options.asks, options.later)
+        return
     report, every = reporter(as_json=options.json)
     async with Supervisor(settings) as supervisor:
         await supervisor.run(report, every, options.until_ready)

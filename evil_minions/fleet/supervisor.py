@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from evil_minions.behaviour import library
 from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, UsageError
-from evil_minions.fleet import client, control, keystates
+from evil_minions.fleet import checked, client, control, keystates
 from evil_minions.fleet.selection import Selection
 from evil_minions.fleet.status import Status, combine
 from evil_minions.fleet.workerlink import WorkerLink
-from evil_minions.inventory.population import load_population
 from evil_minions.inventory.target import KINDS
 from evil_minions.network.path import KEYS, NetworkPath
 from evil_minions.protocol import keys
@@ -57,11 +56,7 @@ class Supervisor:
             UsageError: if they can't be used.
 
         """
-        settings.check()
-        for each in settings.shares.behaviours:
-            library.load(each.name)
-        if settings.looks.population:
-            load_population(settings.looks.population)
+        checked.check(settings)
         self.settings = settings
         self.stopping = asyncio.Event()
         self._workers: list[WorkerLink] = []

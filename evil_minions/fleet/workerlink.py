@@ -82,12 +82,12 @@ class WorkerLink:
             try:
                 self._writer.write(json.dumps(request).encode() + b"\n")
                 await self._writer.drain()
-                # an order may take as long as it takes
+                # orders have no time limit
                 limit = seconds if request.get("do") == "status" else None
                 line = await asyncio.wait_for(self._reader.readline(), limit)
                 return dict(json.loads(line))
             except TimeoutError as error:
-                # its answer may come yet, and would be taken for that to the next question
+                # its late answer would be mistaken for that to the next request
                 self._silent = True
                 raise ControlError(f"{self.told()} has not answered for {seconds:g} s: end the fleet.") from error
             except (OSError, ValueError) as error:

@@ -66,7 +66,7 @@ class Call:
 
     @property
     def rng(self) -> random.Random:
-        """This job's random numbers, the same in each run with the same seed; draw at once, and ask only once."""
+        """The job's random numbers, the same in each run with the same seed; get them once, and use them at once."""
         return self.host.job_rng(self.pid)
 
     def others(self) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ class Described(Protocol):
         """Random numbers that belong to no job."""
 
     def job_rng(self, pid: int) -> random.Random:
-        """Return the random numbers of the job with this process id; draw at once."""
+        """Return the random numbers of the job with this process id; shared, so use them at once."""
 
     def grains(self) -> dict[str, Any]:
         """Return the grains."""
@@ -52,7 +52,7 @@ class Asking(Protocol):
     """What a minion asks and tells its master."""
 
     async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Have the master compile the pillar anew; what is kept for targets stays as it is."""
+        """Have the master compile the pillar again; the one that is kept for targets stays as it is."""
 
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
         """Start to fetch the pillar that is kept, in the background."""

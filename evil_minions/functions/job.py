@@ -62,7 +62,7 @@ def start_delay(load: Load, rng: random.Random, answers: Recorded | None = None)
 
 
 def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> Any:  # noqa: ANN401 - a value or a coroutine
-    """Call one function; what comes back is an Result, or a coroutine that returns one."""
+    """Call one function; return a Result, or a coroutine that returns one."""
     function = find(host.replay, name, args)
     if function is None:
         return _missing(name)
@@ -85,7 +85,7 @@ def _missing(name: str) -> Result:
     text = f"'{name}' is not available."
     function: Any = name
     try:
-        # in a job of several functions Salt calls the name itself, and reports what comes of that
+        # in a job of several functions Salt calls the function's name, a string, and reports the TypeError
         function()
     except TypeError as error:
         return Result(text, _GENERIC_ERROR, "nested", error)

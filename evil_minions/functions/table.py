@@ -20,11 +20,14 @@ def _table() -> dict[str, Function]:
 
     """
     table: dict[str, Function] = {}
+    homes: dict[str, str] = {}
     for found in pkgutil.iter_modules(modules.__path__, f"{modules.__name__}."):
         functions = importlib.import_module(found.name).FUNCTIONS
-        if twice := table.keys() & functions.keys():
-            raise ValueError(f"{found.name} has functions that another module has: {', '.join(sorted(twice))}.")
+        if twice := sorted(table.keys() & functions.keys()):
+            both = ", ".join(f"{name} (also in {homes[name]})" for name in twice)
+            raise ValueError(f"{found.name} has functions that another module has: take one away of {both}.")
         table.update(functions)
+        homes.update(dict.fromkeys(functions, found.name))
     return table
 
 

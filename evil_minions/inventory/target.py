@@ -1,4 +1,4 @@
-"""Which minions a target means, by Salt's own matchers.
+"""Which minions a target matches, by Salt's own matchers.
 
 A worker decides for all its minions at once, the first time it sees a target. Globs, lists and regular expressions on
 ids take short cuts; everything else goes through salt.matchers with the minion's own grains and pillar. No loader is
@@ -94,12 +94,12 @@ class Targets:
         self._cache: OrderedDict[str, tuple[tuple[int, int], bytes]] = OrderedDict()
 
     def grow(self, ids: Sequence[str]) -> None:
-        """Hear of more minions, which are in the sequence of ids already."""
+        """Take more minions into account, which are in the sequence of ids already."""
         for minion_id in ids:
             self._index[minion_id] = len(self._index)
 
     def select(self, target: Target) -> bytes:
-        """Return one byte for each minion: 1 where the target means it.
+        """Return one byte for each minion: 1 where the target matches it.
 
         Results are cached until a pillar or somebody's grains change.
         """

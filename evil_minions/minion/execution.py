@@ -25,7 +25,7 @@ class ExecutionHost(Host, Protocol):
         """Take the load of the return."""
 
     def silent(self, execution: Execution) -> None:
-        """Hear that the job has ended and has no return."""
+        """Handle the end of a job that has no return."""
 
 
 class Execution:

@@ -66,6 +66,6 @@ class JobLog:
         self._journal.tallies.changed(tally)
 
     def _hears(self, index: int) -> bool:
-        """Return whether a minion hears of publications and will run them."""
+        """Return whether a minion receives publications and will run them."""
         minion = self._minions[index]
         return minion.phase >= Phase.TUNED and minion.subscribed

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evil_minions.protocol.envelope import Load
     from evil_minions.rng import SeededRandom
 
-# what a minion draws about a job, each at an offset of its own in the job's stream; those from 16 on are a behaviour's
+# offsets of a minion's random choices in the random stream of a job; those from 16 on belong to its behaviour
 _START: Final = 0
 _RETRY: Final = 1
 _WORK: Final = 2
@@ -204,7 +204,7 @@ class JobRunner(Session):
         return self._queue.data() if self._queue is not None else []
 
     def job_rng(self, pid: int) -> SeededRandom:
-        """Return the random numbers of the job that runs with this process id; draw at once."""
+        """Return the random numbers of the job that runs with this process id; shared, so use them at once."""
         for execution in self._executions or ():
             if execution.pid == pid:
                 return self.rng_of(execution.publication, _WORK)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evil_minions.network.partition import Partition
     from evil_minions.samples.journal import Journal
 
-# what is drawn about a job or a round of a timer, for what comes next
+# offset, in the random stream of a job or of a timer's round, of the choices for what comes next
 _NEXT: Final = 19
 
 
@@ -44,7 +44,7 @@ class Living(Directed, Protocol):
         """Start to fetch the pillar, in the background."""
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in anew, then call `then` with whether that went well."""
+        """Sign in again, then call `then` with whether that went well."""
 
     def links(self) -> list[Link]:
         """Return the connections that there are."""

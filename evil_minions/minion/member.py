@@ -35,7 +35,7 @@ class Member:
 
     @property
     def rng(self) -> SeededRandom:
-        """The random numbers that belong to no job; draw at once."""
+        """The random numbers that belong to no job; shared by all minions of the worker, so use them at once."""
         self._draws += 1
         draws = self.shared.draws
         return draws.rng.at(self.number, draws.own + self._draws)
@@ -45,7 +45,7 @@ class Member:
         return self.rng.random()
 
     def rng_of(self, publication: Publication, what: int) -> SeededRandom:
-        """Return the random numbers for one decision about one job; draw at once."""
+        """Return the random numbers for one decision about one job; shared, so use them at once."""
         return self.shared.draws.rng.at(self.number, publication.stream + what)
 
     @property
@@ -80,5 +80,5 @@ class Member:
         self.shared.inventory.factory.change(self.id, changes, removed)
 
     def is_meant(self, target: Target) -> bool:
-        """Return whether a target means this minion."""
+        """Return whether a target matches this minion."""
         return bool(self.shared.inventory.targets.select(target)[self.index])

@@ -94,7 +94,7 @@ class Minion(JobRunner):
         self._alive(life)
         shared = self.shared
         if self.number in shared.keys.denied and self.key is self.first_key():
-            # set up anew: the master knows the id, but not the key that comes next
+            # like a reinstalled machine: the master knows the id, but not the key that comes next
             self.key = shared.keys.of(self.number + 1)
             shared.lifecycle.restart(self, 0.0, Phase.IDLE)
         self._alive(life)
@@ -191,7 +191,7 @@ class Minion(JobRunner):
             self._accept(publication)
 
     async def _reopen(self, frame: bytes) -> None:
-        """Sign in anew for the key of a publication that doesn't open, as after the master has changed it."""
+        """Sign in again for the key of a publication that doesn't open, as after the master has changed it."""
         life = self.life
         try:
             with suppress(ExchangeError):

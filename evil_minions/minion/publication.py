@@ -47,7 +47,7 @@ class Publication:
         """Keep the load, with what a minion adds before it starts a job."""
         self.load: Load = {**load, "resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
         self.serial = serial
-        # those of the tally
+        # copied from the job's tally
         self.stream = self.nth = 0
         self.jid: str = load["jid"]
         self.fun: str = load["fun"] if isinstance(load["fun"], str) else ";".join(load["fun"])

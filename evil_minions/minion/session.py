@@ -1,4 +1,4 @@
-"""A minion and its master: keys, signing in, and what the minion asks and tells of its own accord."""
+"""A minion and its master: keys, signing in, and the minion's own requests and events."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Session(Member):
         return envelope.introduction(self.id, self.key, self.aes)
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in anew, then call `then` with whether that went well."""
+        """Sign in again, then call `then` with whether that went well."""
 
         async def sign_in() -> None:
             try:
@@ -96,7 +96,7 @@ class Session(Member):
         self.shared.runtime.spawn(sign_in())
 
     async def authenticated(self) -> None:
-        """Wait for the one attempt to sign in anew that is under way, or begin it.
+        """Wait for the one attempt to sign in again that is under way, or begin it.
 
         Raises:
             ExchangeError: if the master doesn't let the minion in.

@@ -1,4 +1,4 @@
-"""What all minions of a worker share: a handful of values, each the business of one room.
+"""What all minions of a worker share: a value for each part of the package that they use.
 
 A minion holds one reference to all of them rather than one to each, as there are thousands of minions.
 """
@@ -45,7 +45,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The values, one for each thing that a minion needs; each class says itself what it does."""
+    """The shared values; the docstring of each class says what it is for."""
 
     runtime: Runtime
     ports: Ports
@@ -55,7 +55,7 @@ class Shared:
     publications: Publications
     answers: Answers
     director: Director
-    # of minions, which know this module
+    # Lifecycle[Minion], but Minion imports this module
     lifecycle: Lifecycle[Any]
     traffic: Traffic
     draws: Draws

@@ -26,7 +26,7 @@ class ChannelOwner(Sender, Protocol):
     """The minion behind a channel."""
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in anew, then call `then` with whether that went well."""
+        """Sign in again, then call `then` with whether that went well."""
 
 
 class RequestChannel(Link):
@@ -51,7 +51,7 @@ class RequestChannel(Link):
         raise NotImplementedError
 
     def on_timeout(self) -> None:
-        """Hear that the current try has timed out; the next one follows."""
+        """Handle the timeout of the current try; the next one follows."""
 
     def submit(self, request: Request) -> None:
         """Send `request` when those before it are done; on a closed channel it fails at once."""
@@ -165,7 +165,7 @@ class RequestChannel(Link):
         self._finish(answer)
 
     def _refused(self) -> None:
-        """Sign in anew once for each try, then send again; a second refusal costs the try."""
+        """Sign in again once for each try, then send again; a second refusal fails the try."""
         if self._reauthenticated:
             self._next_try()
             return

@@ -29,16 +29,16 @@ _WINDOW: Final = 6 * 1024 * 1024
 
 
 class Reader(Protocol):
-    """What hears of a connection."""
+    """What a connection calls when something happens."""
 
     def connection_made(self, connection: Connection) -> None:
-        """Hear that bytes may be written."""
+        """Handle an established connection: bytes may be written."""
 
     def received_bytes(self, count: int) -> None:
-        """Hear that so many bytes are in the buffer."""
+        """Handle so many bytes, which are in the buffer."""
 
     def connection_lost(self) -> None:
-        """Hear that the connection has gone, or never was; not after `Connection.abort`."""
+        """Handle the loss of the connection, or that there never was one; not called after `Connection.abort`."""
 
 
 class Connection:
@@ -86,7 +86,7 @@ class Connection:
             self._flow = Flow(self._loop, path, rng)
 
     def connect(self, address: tuple[str, int]) -> None:
-        """Begin to connect to an IP address and a port; the reader hears how it goes, perhaps before this returns."""
+        """Begin to connect to an IP address and a port; the reader is told the outcome, perhaps before this ends."""
         if self._flow is None:
             self._connect(address)
         else:
@@ -113,14 +113,14 @@ class Connection:
             self._hear(0, self.lose)
 
     def _hear(self, size: int, what: Callable[[], None]) -> None:
-        """Do what the peer has caused, at once or when it gets here."""
+        """Run the callback for what the peer did: at once, or after the delay of a simulated network."""
         if self._flow is None:
             what()
         else:
             self._flow.receive(size, what)
 
     def handle(self, events: int) -> None:
-        """Read and write as far as that goes; what has failed shows at that."""
+        """Read and write as much as possible; errors of the socket show when that fails."""
         if not self._events & EPOLLIN and not self._made:
             self._connected()
             return
@@ -195,7 +195,7 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError:
-            # whoever writes isn't prepared to lose the connection over it
+            # the caller of `write` does not expect to lose the connection during the call
             self._loop.call_soon(self._hear, 0, self.lose)
             return
         if sent < len(data):
@@ -267,7 +267,7 @@ class Connection:
         self._reader.connection_lost()
 
     def _want(self, events: int) -> None:
-        """Wait for these events; a socket without any must not be waited for, of whose end epoll tells anyway."""
+        """Wait for these events; without any the socket leaves the poller, as epoll would report its end anyway."""
         if self._socket is None or events == self._events:
             return
         descriptor = self._socket.fileno()

@@ -41,7 +41,7 @@ class Lane:
         self._wait()
 
     def hold(self) -> None:
-        """Deliver nothing until `release`: what is under way has no network any more."""
+        """Deliver nothing until `release`, as when the network below is gone."""
         self._held = True
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""A connection that comes back: one side of a minion's socket, whatever happens to the wire beneath.
+"""A connection that is opened again when it is lost: a minion's side of a socket, above wires that come and go.
 
 How long it stays away, and what is lost with it, is the transport's: see `evil_minions.network.transports`.
 """
@@ -53,10 +53,10 @@ class Link:
         raise NotImplementedError
 
     def on_linked(self) -> None:
-        """Hear that messages may be sent."""
+        """Handle a new connection: messages may be sent."""
 
     def on_unlinked(self, *, established: bool) -> None:
-        """Hear that the connection has gone, or could not be had."""
+        """Handle the loss of the connection, or a failed attempt to connect."""
 
     def open(self) -> None:
         """Start to connect, unless that is under way or done."""
@@ -114,11 +114,11 @@ class Link:
             self.on_linked()
 
     def wire_message(self, message: bytes) -> None:
-        """Hear one message."""
+        """Handle one message."""
         raise NotImplementedError
 
     def wire_lost(self, wire: Wire) -> None:
-        """Connect anew after a while."""
+        """Connect again after a while."""
         if wire is not self._wire:
             return
         self._wire = None

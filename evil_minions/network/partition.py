@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # seconds after the first packet of a connection at which Linux sends it again, and when it gives up (tcp_syn_retries 6)
 _TRIES: Final = (1.0, 3.0, 7.0, 15.0, 31.0, 63.0)
 _GIVES_UP: Final = 127.0
-# what the system keeps of a dead connection's output before it takes no more
+# bytes of output that the system buffers for a dead connection before it accepts no more
 _KEPT_BYTES: Final = 1024 * 1024
 
 

@@ -129,7 +129,7 @@ class NetworkPath:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A path for a share of the fleet, from 0 to 1, or for those whom a target means."""
+    """A path for a share of the fleet, from 0 to 1, or for those that a target matches."""
 
     path: NetworkPath
     share: float | None = None

@@ -1,7 +1,7 @@
 """Waits for many connections at once, beside the event loop.
 
-asyncio spends more on each event than a minion does on most of what it hears: keys, handles, contexts, a transport of
-1.5 KB. So connections have an epoll of their own here, and the loop waits for that as for one descriptor.
+asyncio spends more on each event than a minion does on handling it: keys, handles, contexts, a transport of 1.5 KB.
+So connections have an epoll of their own here, and the loop waits for that as for one descriptor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Polled(Protocol):
     """What is waited for."""
 
     def handle(self, events: int) -> None:
-        """Hear what has happened, in the bits of epoll."""
+        """Handle what has happened, given as the bits of epoll."""
 
     def lose(self) -> None:
         """End, as `handle` has failed."""

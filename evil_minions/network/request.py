@@ -1,6 +1,6 @@
 """Requests to the master: how each kind is packed, and how its answer is opened.
 
-A request is packed anew for every try, with a new nonce and time, as the real minion does.
+A request is packed again for every try, with a new nonce and time, as the real minion does.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class AuthRequest(Request):
     __slots__ = ()
 
     def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ANN401 - the master's answer
-        """Return the reply, or None for one that makes no sense: signing in can't mend signing in."""
+        """Return the reply, or None for one that makes no sense: an error would only lead to signing in again."""
         try:
             return super().unpack(sender, data)
         except CryptoError:

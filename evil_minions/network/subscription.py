@@ -21,16 +21,16 @@ class Subscriber(Protocol):
     """The minion behind a subscription."""
 
     def on_publication(self, frame: bytes) -> None:
-        """Hear one publication as it came."""
+        """Handle one publication, as it came."""
 
     def introduction(self) -> bytes:
         """Return the message that tells the publish port who listens, for transports that ask."""
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in anew, then call `then` with whether that went well."""
+        """Sign in again, then call `then` with whether that went well."""
 
     def on_return(self) -> None:
-        """Hear that the subscription has come back, and that its minion has signed in anew."""
+        """Handle the return of the subscription, after the minion has signed in again."""
 
 
 class Subscription(Link):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HANDSHAKE_SECONDS: Final = 30.0
 _BUFFER_SIZE: Final = 64 * 1024
-# what may wait to be read by a peer that asks for answers of the connection itself
+# most bytes of the protocol's own answers, such as pongs, that may wait for a peer that does not read them
 _MAX_UNREAD: Final = 64 * 1024
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
 
@@ -33,13 +33,13 @@ class WireOwner(Protocol):
     """What a wire tells its owner; never anything after `Wire.close`."""
 
     def wire_ready(self, wire: Wire) -> None:
-        """Hear that messages may be sent."""
+        """Handle the end of the handshake: messages may be sent."""
 
     def wire_message(self, message: bytes) -> None:
-        """Hear one message."""
+        """Handle one message."""
 
     def wire_lost(self, wire: Wire) -> None:
-        """Hear that the connection has gone, or never was."""
+        """Handle the loss of the connection, or that there never was one."""
 
 
 class Endpoint:
@@ -79,7 +79,7 @@ class Endpoint:
         return side
 
     def open(self, owner: WireOwner) -> Wire:
-        """Start to connect, and return the wire at once; the owner hears how it goes."""
+        """Start to connect, and return the wire at once; the owner is told of the outcome."""
         wire = self.kind(self, owner)
         self._connect(wire)
         return wire
@@ -108,7 +108,7 @@ class Carrier:
             self._connection.write(data)
 
     def answer(self, data: bytes) -> None:
-        """Write what the connection itself owes the peer, unless the peer asks and asks without reading the answers."""
+        """Write an answer of the protocol itself, such as a pong, unless the peer leaves too many unread."""
         if self._connection is not None and self._connection.unwritten() < _MAX_UNREAD:
             self._connection.write(data)
 
@@ -119,12 +119,12 @@ class Carrier:
             self._connection.reroute(endpoint.path, endpoint.rng)
 
     def pause(self) -> None:
-        """Hear nothing until `resume`: what arrives stays with the system."""
+        """Read nothing until `resume`: what arrives stays in the system's buffer."""
         if self._connection is not None:
             self._connection.pause_reading()
 
     def resume(self) -> bool:
-        """Hear again; return whether the connection is still there."""
+        """Read again; return whether the connection is still there."""
         if self._connection is not None:
             self._connection.resume_reading()
         return self._connection is not None

@@ -1,4 +1,4 @@
-"""The loads of what a minion sends of its own accord.
+"""The loads (contents of messages) that a minion sends without being asked.
 
 Source: salt/minion.py and salt/pillar/__init__.py of Salt 3008.5, and requests recorded from a minion.
 """

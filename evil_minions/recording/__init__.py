@@ -1,1 +1,1 @@
-"""A real minion as a fleet's model: recorded on its master, with secrets masked, and replayed by simulated minions."""
+"""A real minion's answers: recorded on its master, with secrets masked, and replayed by simulated minions."""

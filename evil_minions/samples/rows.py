@@ -21,14 +21,14 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class TallyRow:
-    """What has become of a job on the minions of one worker, up to `time`: of the rows of a `number` the last counts.
+    """What has become of a job on the minions of one worker, up to `time`; only the last row of a `number` counts.
 
-    A worker that had forgotten a job, after some thousand others, counts what comes of it later under another number.
+    A worker that had forgotten a job, after some thousand others, counts later events of it under another number.
 
-    `targeted` are the minions that the job is for and that have ever signed in, dead ones and such as are cut off
-    included: the master counts on these. `reached` are those that took it, at once or when they could. `returns` have
-    been handed to the connection; of these `acknowledged` and `given_up` are over. `ended` took the job and will never
-    have a return: the minion died, was told to stop the job, or keeps silent. What is left of `reached` is at work.
+    `targeted` are the minions that the job is for and that have ever signed in, also if they are dead or cut off now:
+    the master expects their returns. `reached` are those that took it, at once or later. `returns` have been handed to
+    the connection; of these `acknowledged` and `given_up` are over. `ended` took the job and will never have a return:
+    the minion died, was told to stop the job, or keeps silent. The rest of `reached` is at work.
     """
 
     time: float

@@ -19,8 +19,8 @@ class Tally:
     """The counts of one job, see `evil_minions.samples.rows.TallyRow`.
 
     `asked` holds one bit for each minion of the worker, the first one's is the lowest: whether the job was for it, and
-    the master knows it. `lot` and `nth` are what chance goes by for this job, see `evil_minions.rng`: it is the nth
-    one of its function.
+    the master knows it. `stream` is where the random numbers for this job begin, see `evil_minions.rng`; it is the
+    `nth` job with its function.
     """
 
     __slots__ = (

@@ -41,5 +41,5 @@ class Caches:
             self._sets = {each: each for each in self._of.values()}
 
     def forget(self, index: int) -> None:
-        """Take everything from a minion, as from a machine that is set up anew."""
+        """Take everything from a minion, as when its machine is reinstalled."""
         self._of.pop(index, None)

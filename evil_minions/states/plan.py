@@ -17,9 +17,9 @@ Held = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request: its load without what is a minion's own, the seconds of work before it, and its answer.
+    """One request: its load without the minion's own values, the seconds of work before it, and its answer.
 
-    Without a load it is a file that the minion may have: `held` says by what it knows, and is fetched if it hasn't.
+    Without a load it is a file, which `held` identifies; a minion that does not have it fetches it.
     """
 
     load: Mapping[str, Any]
@@ -34,12 +34,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StatePlan:
-    """The steps of a run, its return, and what was looked at on the way: a plan fits those who look alike.
+    """The steps of a run, its return, and all that the run looked at: the plan fits minions where that is the same.
 
-    `grains` and `pillar` are values of the top level, `shapes` the shapes of those grains and parts of the pillar that
-    only show in files, `targets` the top file's with whether they meant the minion,
-    `calls` functions with what they returned, `effects` what states leave behind and whether the minion had it before.
-    `leaves` is what it has afterwards.
+    `grains` and `pillar` are values of the top level, `shapes` the shapes (see `shape`) of those that files only print.
+    `targets` are those of the top file and whether they matched the minion, `calls` functions with what they returned,
+    `effects` what states leave behind and whether the minion had it before. `leaves` is what it has afterwards.
     """
 
     steps: tuple[Step, ...]
@@ -72,7 +71,7 @@ class StatePlan:
 
 
 def shape(value: Any) -> Any:  # noqa: ANN401 - any value
-    """Return what a template that only shows a value depends on: which names it has, and whether it is there."""
+    """Return what matters of a value that a template only prints: its keys, and whether it is there."""
     if isinstance(value, dict):
         return {name: shape(child) for name, child in value.items()}
     if isinstance(value, list):

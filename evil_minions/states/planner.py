@@ -1,4 +1,4 @@
-"""Runs states on minions: the first one of its kind has the run compiled, those who are alike follow its plan.
+"""Runs states on minions: for the first of several similar minions the run is compiled, the others follow its plan.
 
 A follower compares every answer with what the leader heard. When one differs (a file has changed on the master) it
 looks for a plan that goes on from there, or has the rest compiled itself: nothing that was asked is asked twice.

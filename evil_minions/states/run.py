@@ -38,7 +38,7 @@ class StateHost(Host, Protocol):
         """Give a connection of its own, and what asks over it."""
 
     def is_meant(self, target: Target) -> bool:
-        """Return whether a target means this minion."""
+        """Return whether a target matches this minion."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The batches that a master drives by itself: those of `salt --async --batch-size`.
 
-Between two parts of one no minion has anything to do, and a minion whose answer the master missed holds its place until
-Salt's timeouts are over: nobody but the master knows that more is to come.
+Between two parts of such a batch no minion has anything to do, and a minion whose answer the master missed keeps its
+place until Salt's timeouts are over: only the master knows that more will come.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _Held = TypeVar("_Held")
 def at_work(cache_dir: Path, job_cache: Path) -> list[str]:
     """Return the ids of the batches that have a part left or on its way, of a master with these folders.
 
-    Those that a client drives are the client's: when it was killed nobody goes on with them, and they stay in the
-    index. Source: salt.utils.batch_state (write_active_index, write_batch_state), which replaces each file whole.
+    Batches that a client drives are left out: if the client was killed they stay in the index, but never go on.
+    Source: salt.utils.batch_state (write_active_index, write_batch_state), which replaces each file whole.
     """
     listed: list[str] = _read(cache_dir / "batch_active.p", [])
     # by their content, as the name of a job's folder depends on the option hash_type

@@ -49,9 +49,9 @@ class Machine:
 
     @classmethod
     def here(cls, limit: Path = MEMORY_LIMIT, ports: Path = PORTS) -> Self:
-        """Return what this machine has, or this process's group of it."""
+        """Return what this machine has; of its memory no more than the control group of this process allows."""
         memory = psutil.virtual_memory().available
-        # there may be no limit, or no such group
+        # there may be no limit, or no control group
         with contextlib.suppress(OSError, ValueError):
             memory = min(memory, int(limit.read_text(encoding="ascii")))
         low, high = map(int, ports.read_text(encoding="ascii").split())

@@ -6,6 +6,7 @@ The bed knows them by their command, their control socket and their sample files
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -13,22 +14,24 @@ from typing import TYPE_CHECKING
 
 import evil_minions
 from evil_minions import ID_FORMAT
-from harness.errors import StartError
+from harness.errors import ScenarioError, StartError
+from harness.paths import ROOT
 from harness.processes.command import Command, Layer
 from harness.processes.deadline import PAUSE_S, Deadline, Patience, until
 from harness.processes.ports import HOST, listens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from evil_minions import Status
     from harness.processes.process import Process
     from harness.processes.processes import Processes
 
+CHECK_S = 60.0
 START_S = 60.0
 STOP_S = 20.0
-# beyond what a supervisor waits for a worker that is silent
+# longer than a supervisor waits for a silent worker
 ANSWER_S = 150.0
 LAST_WORDS_S = 5.0
 
@@ -120,6 +123,23 @@ class Fleet:
         """End the fleet; its samples are complete when this returns."""
         self.control.close()
         self.process.stop(STOP_S)
+
+
+def check(spec: FleetSpec, functions: Iterable[str], behaviours: Iterable[str]) -> None:
+    """Ask the fleet's command whether it could start; nothing is started.
+
+    `functions` are those that its minions have to know, `behaviours` those that they get while they run.
+
+    Raises ScenarioError with the command's own sentence if it could not.
+    """
+    wanted = [*(f"--asks={name}" for name in sorted(functions)), *(f"--later={name}" for name in sorted(behaviours))]
+    # the folder and the port are not looked at
+    arguments = spec.arguments(ROOT, 1)
+    command = [sys.executable, "-m", "evil_minions", *arguments, "--check", *wanted]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=CHECK_S)
+    if done.returncode:
+        said = done.stderr.strip().rpartition("\n")[2]
+        raise ScenarioError(f"The simulated minions can't do that: {said.removeprefix('evil_minions: ')}")
 
 
 def advance(status: Status) -> float:

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIRST_JOB = 20261121000000000000
-# of the jobs, the newest have minions and returns: as many as would be read by a query that reads too much
-JOBS_WITH_RETURNS, RETURNS = 200, 500
+# all jobs have minions; of the jobs the newest have returns, more than the usual page of 50 shows: each return is a
+# folder, and what is made has to go as well
+JOBS_WITH_RETURNS, RETURNS = 60, 500
 
 
 def fill(cache: Path, pki: Path, count: int) -> None:

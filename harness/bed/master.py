@@ -140,7 +140,7 @@ class Master:
 
 
 def pillar_options(database: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that fetch pillars by the function of the RFC, in the RFC's own words."""
+    """Return the options that fetch pillars by the SQL function of the RFC, called as the RFC calls it."""
     return {"postgres": dict(database), "ext_pillar": [{"postgres": [{"query": PILLAR_QUERY, "as_json": True}]}]}
 
 
@@ -182,7 +182,7 @@ def stop(process: Process) -> None:
     """Ask a master to stop, and end it if it has not after its time."""
     process.stopped = True
     process.signal(signal.SIGTERM)
-    # the warden is free meanwhile for whoever takes samples and looks after the others
+    # the warden is free meanwhile for requests about other processes
     try:
         process.wait(STOP_S)
     except ProcessError:

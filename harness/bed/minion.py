@@ -1,6 +1,6 @@
 """A real salt-minion in the bed, of the same tree as the master.
 
-The yardstick for the simulated ones. Like every part of a bed it keeps to its own folder and touches nothing of the
+Simulated minions are compared with it. Like every part of a bed it keeps to its own folder and touches nothing of the
 machine.
 """
 

@@ -12,18 +12,15 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from evil_minions import TRANSPORTS, Transport
 from harness.bed.tree import Tree
-from harness.choices import PILLARS, TRANSPORT, WITHOUT_API, Pillar, minion_ids
+from harness.choices import PILLARS, SOURCES, TRANSPORT, WITHOUT_API, Pillar, Source, minion_ids
 from harness.errors import DiskError, LimitError, SettingsError, disk_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-Source = Literal["auto", "dsn", "docker", "local", "wheel", "none"]
-SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 
 # A Unix socket's path has room for 107 bytes; Salt's longest name below the temporary folder takes about 60 of them.
 LONGEST_TEMPORARY = 40

@@ -12,7 +12,6 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
 
 from evil_minions import ID_FORMAT
-from harness import clocks
 from harness.bed import api, master
 from harness.bed.settings import temporary_parent
 from harness.containers import collect, engine, files, fleet, image, janitor, roles
@@ -20,10 +19,11 @@ from harness.containers.channel import Channel
 from harness.containers.clients import RemoteClients
 from harness.containers.fleet import Fleets, Share
 from harness.errors import DockerError, HarnessError, MasterError, StartError
+from harness.load import clocks
 from harness.processes.ports import FIRST, LAST
 from harness.processes.processes import Processes
-from harness.samplerows import ClockSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import ClockSample
 from harness.scenarios.clients import CLI, OVER_API
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from docker import DockerClient
 
-    from harness.clocks import Offset
     from harness.containers.settings import ContainerSettings
+    from harness.load.clocks import Offset
     from harness.load.job import Job
     from harness.load.runners import RunnerJob
 
@@ -172,7 +172,7 @@ class ContainerBackend:
         self._channels[name] = Channel(client, name, container)
 
     def _be(self, name: str, values: Mapping[str, Any], role: str = "") -> dict[str, Any]:
-        """Tell a container what to be, and return its facts once it is."""
+        """Give a container its role, and return its facts once it has started."""
         try:
             return self._channels[name].ask("be", {"role": role or name, **values}, START_S)
         except HarnessError as error:

@@ -39,7 +39,7 @@ class RemoteClients:
         return Deadline(seconds)
 
     def late(self, what: str, deadline: Deadline) -> str:
-        """Return what is to be said of clients that did not do `what` in time."""
+        """Return the error text for clients that did not do `what` in time."""
         return f"The clients did not {what} after {deadline.waited()}: see the logs of their container."
 
     def tail(self) -> str:

@@ -71,7 +71,7 @@ def abandoned(marks: Mapping[str, str]) -> bool:
 
 
 def forgotten(marks: Mapping[str, str], at_work: Container[str], now: float) -> bool:
-    """Say whether a run of elsewhere, or of before a restart, left this: it started long ago and has no container.
+    """Say whether a run of another machine or boot left this: it started long ago and has no container.
 
     `at_work` are the runs that have containers, whose life depends on their harness; `now` is in seconds since the
     epoch.
@@ -94,7 +94,7 @@ def sweep(client: DockerClient) -> list[str]:
 def remove(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) -> list[str]:
     """Remove all containers, networks and images of runs whose labels are `wanted`; return what could not be removed.
 
-    What goes by itself meanwhile counts as removed.
+    What disappears by itself meanwhile counts as removed.
     """
     from docker.errors import APIError, NotFound  # noqa: PLC0415 - slow to import, and most beds need none
 

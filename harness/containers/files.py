@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
-from harness import samplerows, samples
 from harness.errors import RunError
 from harness.load import plan as plans
-from harness.samplerows import ProcessSample
-from harness.samples import SampleFile
+from harness.samples import files as samples
+from harness.samples.files import SampleFile
+from harness.samples.rows import APART, ProcessSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,7 +78,7 @@ def merge_processes(folders: Iterable[tuple[Path, float]], output: Path) -> None
         if (folder / "processes.csv").exists():
             latest = {(round(row.time - ahead), row.pid): row for row in samples.read_processes(folder)}
             rows += [
-                ProcessSample(float(time), row.role, number * samplerows.APART + pid, row.cpu_s, row.rss_kb)
+                ProcessSample(float(time), row.role, number * APART + pid, row.cpu_s, row.rss_kb)
                 for (time, pid), row in latest.items()
             ]
     file = SampleFile(output, ProcessSample)

@@ -71,7 +71,7 @@ class Fleets:
         return Status.from_dict(total)
 
     def match(self, tgt: str, tgt_type: str) -> int:
-        """Return how many minions a target means."""
+        """Return how many minions a target matches."""
         request = {"do": "match", "tgt": tgt, "tgt_type": tgt_type, "delimiter": ":"}
         return sum(len(answer["ids"]) for answer in self._each(lambda _: request))
 

@@ -1,8 +1,8 @@
 """The program in each container of a bed: `python -m harness.containers.inside`.
 
-The first line on standard input says what to be (see `harness.containers.roles`), the others are requests; each is
-answered by a line on standard output, in its own time. The end of the input is the end of the container: nobody is
-there any more who could want it. Whatever else is printed goes to standard error, the container's log.
+The first line on standard input names the role (see `harness.containers.roles`), the others are requests; each is
+answered by a line on standard output, when it is done. The end of the input ends the container, as the harness has
+gone. Whatever else is printed goes to standard error, the container's log.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Answers:
 
 
 def serve(requests: BinaryIO, answers: Answers) -> int:
-    """Be what the first request says, answer the others, and return the exit code when there are no more."""
+    """Take the role that the first request names, answer the others, and return the exit code at their end."""
     line = requests.readline()
     if not line:
         return 0
@@ -48,7 +48,7 @@ def serve(requests: BinaryIO, answers: Answers) -> int:
     with ExitStack() as stack:
         try:
             facts, actions = roles.ROLES[first["role"]](first, stack)
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked for this has to hear it
+        except Exception as error:  # noqa: BLE001 - the harness gets any error as its answer
             answers.send(first["number"], {"error": str(error) or type(error).__name__})
             # keep the container until the harness has fetched the logs and closes the line
             requests.read()

@@ -16,7 +16,7 @@ from harness.errors import PostgresError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness.bed.settings import Source
+    from harness.choices import Source
     from harness.database.postgres import Place, Postgres
 
 LOG = logging.getLogger(__name__)

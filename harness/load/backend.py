@@ -24,7 +24,7 @@ class Fleet(Protocol):
         """Return their state; raise StartError if they have ended."""
 
     def match(self, tgt: str, tgt_type: str) -> int:
-        """Return how many minions a target means."""
+        """Return how many minions a target matches."""
 
     def unknown(self, functions: Sequence[str]) -> dict[str, str]:
         """Return the functions that no minion knows, each with the nearest known one, "" if there is none."""
@@ -58,7 +58,7 @@ class Clients(Protocol):
         """Return a deadline for what takes `seconds` on a quiet machine."""
 
     def late(self, what: str, deadline: Deadline) -> str:
-        """Return what is to be said of clients that did not do `what` in time."""
+        """Return the error text for clients that did not do `what` in time."""
 
     def tail(self) -> str:
         """Return the last lines that they printed."""

@@ -39,8 +39,8 @@ class Caller(Protocol):
 class ApiCaller:
     """Calls salt-api (rest_cherrypy) with the token of whoever asks.
 
-    Each call has a connection of its own: independent clients share none. Who is told that the log-in is over logs in
-    again and asks once more.
+    Each call has a connection of its own: independent clients share none. A user whose log-in has expired logs in again
+    and repeats the request.
     """
 
     def __init__(self, sessions: Sessions, over: Collection[str] = ()) -> None:
@@ -102,7 +102,7 @@ class CliCaller:
         argv = [*self._commands[clients.kind], *arguments(clients)]
         environment = self._environment
         if user := self._user(clients, number):
-            # so Salt calls whoever became root to type this: the master's `publisher_acl` says what that user may do
+            # by this variable Salt knows who became root with sudo: `publisher_acl` says what that user may do
             environment = {**environment, "SUDO_USER": user}
         try:
             done = subprocess.run(

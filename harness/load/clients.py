@@ -53,7 +53,7 @@ class Clients:
             code = self._of_all(self._coordinator, code)
         ended = [worker for worker in self._workers if code is None and worker.code() is not None]
         for worker in ended:
-            # one whose work is done ends well, perhaps a moment before the one that directs it
+            # a worker that is done ends with 0, perhaps a moment before the process that directs it
             if worker.code() or (self._alone and self._alone.passed()):
                 worker.check()
         if ended and self._alone is None:
@@ -76,7 +76,7 @@ class Clients:
         return self._process.patience(seconds)
 
     def late(self, what: str, deadline: Deadline) -> str:
-        """Return what is to be said of clients that did not do `what` in time."""
+        """Return the error text for clients that did not do `what` in time."""
         return self._process.late(f"The clients did not {what}", deadline)
 
     def zero(self) -> float | None:

@@ -1,7 +1,7 @@
 """Where workers of other hosts report, get their part of the load, and hand in their samples: `Coordinator`.
 
-Locust's own protocol connects the clients themselves: a worker of another host is one like any other to them. What it
-lacks there are the plan, which a local one has in its environment, and a disk in common for its samples.
+Locust's own protocol connects the clients themselves: to locust a worker of another host is like any other. Such a
+worker lacks the plan, which a local one has in its environment, and a shared disk for its samples.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from harness.load import runners
 from harness.load.runners import RunnerJob
-from harness.samplerows import AcceptedJob, KeptReturn, RunnerSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import AcceptedJob, KeptReturn, RunnerSample
 from harness.scenarios.asked import Asked
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class JobCache:
         import salt.minion  # noqa: PLC0415  # likewise
 
         options = salt.config.master_config(str(config_folder / "master"))
-        # the copy that this program works with: nothing to serve, nothing to log beside the master's own file
+        # the master itself writes to its log file
         options["log_file"] = "/dev/null"
         self._returners = salt.minion.MasterMinion(options, states=False, rend=False).returners
         self._name = options.get("ext_job_cache") or options["master_job_cache"]

@@ -40,7 +40,7 @@ class LocalFleet:
         return self._fleet.status()
 
     def match(self, tgt: str, tgt_type: str) -> int:
-        """Return how many minions a target means."""
+        """Return how many minions a target matches."""
         return len(self._fleet.control.match(tgt, tgt_type))
 
     def unknown(self, functions: Sequence[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the load generator is told: the scenario, where the bed is and what a complete answer holds.
+"""The input of the load generator: the scenario, where the bed is and what a complete answer holds.
 
 It travels in one environment variable, because it holds the password of the bed's API and files stay behind.
 """

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from harness.processes import machine
-from harness.samplerows import FleetSample, MachineSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import FleetSample, MachineSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class Recorder:
         """Sample `fleet` into a file in `folder`; `name` is that of the tree.
 
         `check` raises an error if something that the run can't do without has ended; it is called before each sample.
-        What this machine does is told only if the whole bed is `here`: of others nobody knows what they do besides.
+        This machine is sampled only if the whole bed is `here`: what other machines do besides is not known.
         """
         self._here = here
         self._check = check

@@ -10,16 +10,16 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from evil_minions import read_jobs
-from harness import samples
 from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load.local import LocalBackend
 from harness.load.recorder import Recorder
 from harness.load.settling import SAMPLE_S, Queue, accepted, runners, settle
 from harness.load.timeline import Player
 from harness.processes.deadline import Deadline, Patience
-from harness.samplerows import Timeline
+from harness.samples import files as samples
+from harness.samples import manifest
+from harness.samples.rows import Timeline
 from harness.scenarios.fleet import network_targets
-from harness.verify import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ def _recorder(job: Job, fleet: Fleet, backend: Backend, progress: Progress) -> R
 
 
 def _enter(job: Job, backend_of: Callable[[Job], Backend], stack: ExitStack) -> Backend:
-    """Start the backend; of a master that does not start the scenario's own options are the first suspects."""
+    """Start the backend; if the master does not start, the error names the scenario's own options first."""
     try:
         return stack.enter_context(backend_of(job))
     except MasterError as error:
@@ -139,7 +139,7 @@ def _expected(job: Job, fleet: Fleet) -> dict[str, int]:
             raise SettingsError(
                 f"The clients `{name}` target none of the {job.scenario.minions:,} minions: change `tgt` or `minions`."
             )
-    # whom a moment of the timeline brings is not there yet
+    # minions that the timeline adds later are not there yet
     grows = job.scenario.largest > job.scenario.minions
     for tgt, tgt_type in () if grows else network_targets(job.scenario.fleet):
         if not fleet.match(tgt, tgt_type):

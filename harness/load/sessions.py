@@ -1,4 +1,4 @@
-"""The log-ins of clients at salt-api: who asks, with which token, at which of its processes.
+"""The log-ins of clients at salt-api: users, their tokens, and the processes of salt-api that know these.
 
 A token is a session in the memory of one process of salt-api, so whoever has logged in stays with that process, as a
 balancer in front of several sees to. Users of a group take turns by the numbers of the requests; so do the processes.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import requests
 
 from harness.processes.deadline import Deadline
-from harness.samplerows import LoginSample
+from harness.samples.rows import LoginSample
 from harness.scenarios.users import REQUEST, START
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Sessions:
     def _session(self, user: str, url: str, why: str, old: Session | None = None) -> Session:
         """Return the user's session, a new one if there is none but `old`; only one log-in is under way at a time.
 
-        Whoever waits for one that fails has failed with it: as many attempts one after the other never ended.
+        If it fails, it has failed for all who wait for it: one attempt after the other for each would never end.
         """
         key = user, url
         with self._lock:

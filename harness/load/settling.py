@@ -1,4 +1,4 @@
-"""Settling: what is waited for when the last client has its answer.
+"""Settling: what a run waits for after the last client has its answer.
 
 A run is over when nothing of it is on its way any more: every job that the master accepted has been published, every
 minion that got one has had its return, and every return is acknowledged or given up. Minions that wait in silence are
@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from harness import samples
 from harness.load.runners import RunnerJob
 from harness.processes.deadline import Deadline
+from harness.samples import files as samples
 from harness.scenarios.clients import RUNNERS
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.load.backend import Backend, Fleet
     from harness.load.job import Job
     from harness.load.recorder import Recorder
-    from harness.samplerows import ClientSample, FleetSample
+    from harness.samples.rows import ClientSample, FleetSample
 
 SAMPLE_S = 1.0
 """Seconds between two samples of the fleet."""
@@ -82,7 +82,7 @@ def runners(job: Job, expected: Mapping[str, int]) -> list[RunnerJob]:
 
 
 def _requests(job: Job) -> list[ClientSample]:
-    """Return the requests so far; those of containers come later, and the job cache has to do until then."""
+    """Return the requests so far; those of containers are fetched later, until then the job cache has to be enough."""
     return list(samples.read_clients(job.samples)) if any(job.samples.glob("requests*.csv")) else []
 
 

@@ -1,7 +1,7 @@
 """Plays the timeline of a scenario while the clients are at work: `Player`.
 
-What is done to the fleet and what is done to the master go separate ways, each in order: a rotation of keys takes
-until the master's maintenance comes round, and must not delay the partition that is due meanwhile.
+Actions on the fleet and actions on the master run independently, each kind in order: a rotation of keys waits for the
+master's maintenance, and must not delay the partition that is due meanwhile.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from harness.samplerows import MomentSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import MomentSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

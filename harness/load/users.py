@@ -21,14 +21,14 @@ from gevent.queue import Empty, Queue
 from locust import User, events, runners, task
 from locust.runners import MasterRunner, WorkerRunner
 
-from harness import clocks
-from harness.clocks import Offset
+from harness.load import clocks
 from harness.load import plan as plans
 from harness.load.calls import ApiCaller, CliCaller
+from harness.load.clocks import Offset
 from harness.load.sessions import LoginError, Sessions
 from harness.processes import pressure
-from harness.samplerows import ClientSample, ClockSample, LoginSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import ClientSample, ClockSample, LoginSample
 from harness.scenarios import schedule
 from harness.scenarios.clients import API, CLI, OVER_API, RUNNER, RUNNERS, SALT_RUN
 
@@ -44,8 +44,8 @@ PLAN = plans.from_environment()
 SCENARIO = PLAN.scenario
 # seconds between the log-in and the start of the schedule, in which every worker gets ready, on a quiet machine
 LEAD_S = 1.0
-# locust gives up a worker that says nothing for three seconds, which a busy machine is enough for; one that has ended
-# is noticed by whoever started it
+# by default locust drops a worker after three silent seconds, which happens on a busy machine; a worker that has ended
+# is noticed by the process that started it
 runners.HEARTBEAT_LIVENESS = 300
 BEGIN, DONE, CLOCK = "saltbed_begin", "saltbed_done", "saltbed_clock"
 # how long a worker waits for one answer to what time it is

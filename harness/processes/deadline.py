@@ -2,7 +2,7 @@
 
 Everything in a bed starts in its own time, so nothing waits for a fixed while: a condition is asked again until it
 holds, and the error that ends a wait in vain says what was waited for. How long is long enough depends on what else the
-machine does (`Deadline`) and on whether whoever is waited for gets on with it (`Patience`).
+machine does (`Deadline`) and on whether the process that is waited for makes progress (`Patience`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAUSE_S = 0.05
 SLICE_S = 0.5
 # every deadline is multiplied by this, which a user may set
 PATIENCE = float(os.environ.get("SALTBED_PATIENCE", "1"))
-# no wait lasts longer than so many times its seconds, whatever the machine does
+# no wait lasts longer than so many times its seconds, however busy the machine is
 CEILING = 10.0
 # the share of a wait, at its end, in which there has to be no progress before it fails
 WINDOW = 1 / 6
@@ -34,7 +34,7 @@ LEAST_CORES = 0.025
 
 
 class Deadline:
-    """A point in time that a sequence of waits shares, the later the busier the machine is."""
+    """A point in time that several waits share; it is later on a busy machine."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Deadline:
 
 
 class Patience(Deadline):
-    """A deadline for somebody who is waited for longer as long as they make progress, up to ten times as long."""
+    """A deadline that is extended, up to ten times its length, as long as there is progress."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the kernel knows of processes: who descends from whom, who has ended, and who is told what.
+"""What the kernel knows of processes: who descends from whom, who has ended; and signals to them.
 
 Only the standard library is imported: the warden and the reaper of a bed stay small.
 """

@@ -1,7 +1,7 @@
 """What the machine itself does while a run takes place, and how its two clocks go: `sample`.
 
-The bed's own processes are in `processes.csv`. What the machine did beyond them is the work of others, which makes a
-run slower than the Salt under it is.
+The bed's own processes are in `processes.csv`. All other work of the machine is that of other programs, and makes a run
+slower than the Salt that it measures.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 
 import psutil
 
-from harness.samplerows import MachineSample
+from harness.samples.rows import MachineSample
 
 
 def sample(now: float) -> MachineSample:

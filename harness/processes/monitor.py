@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from harness.processes.warden import ROSTER
-from harness.samplerows import ProcessSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import ProcessSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Marks that tell one process apart from any other, so that what it left behind is recognised when it has ended.
 
-A process that is killed takes no note of its end; whoever comes later asks whether its mark still stands for anyone.
+A process that is killed can't note its end; so a later one asks whether the process of a mark still runs.
 A host's name does not say which machine that is: many are called `debian`. What does is the id of its boot, which the
 kernel draws at random, and that of the machine, which the system drew when it was installed. Numbers of processes
 belong to a namespace, so that is part of a mark as well: in a container, others' processes can't be seen.

@@ -21,7 +21,7 @@ SLOWEST = 0.1
 
 
 def pace(load: Path = LOAD, stalls: Path = STALLS, cores: int = 0) -> float:
-    """Return the share of a second, from 0.1 to 1, that a process gets now which wants all of it.
+    """Return the share of a second, from 0.1 to 1, that a process which wants all of it gets at present.
 
     `load` and `stalls` are the kernel's files, `cores` is the number of cores, by default those that this process may
     use.
@@ -45,7 +45,7 @@ def patient(seconds: float) -> float:
 
 
 class Clock:
-    """Seconds as a process counts them that gets only its share: the clock goes slower on a busy machine."""
+    """A clock that runs slower on a busy machine: it counts the seconds that a process gets."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, pace: Callable[[], float] = pace) -> None:
         """Start at zero. `clock` tells real seconds, `pace` what the machine gives of each now."""

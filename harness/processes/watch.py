@@ -1,7 +1,7 @@
-"""Watches over the processes that a bed can't do without: `Watch`.
+"""Watches the processes that a bed depends on: `Watch`.
 
-Nobody waits for a master, a database or a monitor to end, so nobody would notice. What is measured after such an end
-looks like a figure and is none, therefore somebody has to look, and often.
+Nobody waits for a master, a database or a monitor to end, so nobody would notice, and figures measured after such an
+end would be wrong without a sign of it. So the processes are checked often.
 """
 
 from __future__ import annotations

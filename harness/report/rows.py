@@ -66,7 +66,7 @@ def row(figure: Figure, trees: Mapping[str, Mapping[str, Any]], result: Mapping[
 
 
 def of_how_many(figure: Figure, values: Mapping[str, Any]) -> str:
-    """Return how many times a percentile is of, "" for any other figure: one of few says little."""
+    """Return how many values a percentile is made of, "" for any other figure: one of few values says little."""
     base, _, name = figure.name.rpartition(".")
     n = thresholds.lookup(values, f"{base}.n")
     return "" if name not in LEAST or n is None else f" (n = {n:,.0f})"

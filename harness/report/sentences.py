@@ -72,7 +72,7 @@ def remarks(trees: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
         left = ", ".join(f"{count:,} {kind}" for kind, count in values["left_out"].items() if count)
         if left:
             found.append((tree, f"Of before the load's start and left out of every figure: {left}."))
-        # results of before know of none
+        # results of older versions have none
         found += [(tree, f"{gap}; what needs it is not measured.") for gap in values.get("gaps", ())]
     return found
 

@@ -148,7 +148,7 @@ def sentence(trees: Mapping[str, Mapping[str, Any]], repeats: int = 1) -> str:
             said.append(f"{tree}: no request was sent")
             continue
         counts = f"{asked - result['client_errors']:,} of {asked:,}"
-        # a result of before has no longest wait
+        # results of older versions have no longest wait
         longest = result.get("longest_wait_s")
         wait = "" if longest is None else duration(longest)
         if said:
@@ -186,7 +186,7 @@ def _sentences(result: Mapping[str, Any]) -> list[str]:
     if (result["publications_per_job"] or 0) > 1:
         requested = result["jobs_requested"]
         said.append(f"{requested:,} requested jobs became {round(requested * result['publications_per_job']):,}.")
-    # a result of before has no log-ins
+    # results of older versions have no log-ins
     if logins := result.get("logins"):
         median = result["login_s"]["p50"]
         wait = "" if median is None else f", half of them within {duration(median)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evil_minions import ReturnRow
-    from harness.samplerows import ClientSample, KeptReturn, RunnerSample
+    from harness.samples.rows import ClientSample, KeptReturn, RunnerSample
 
 COMPLETE, INCOMPLETE, NONE = "complete", "incomplete", "none"
 ASYNC = "async"
@@ -24,7 +24,7 @@ ASYNC = "async"
 
 @dataclass(frozen=True)
 class Answer:
-    """The end of one request, see `harness.samplerows.ClientSample` for what it was.
+    """The end of one request, see `harness.samples.rows.ClientSample` for what it was.
 
     `due` and `over` are seconds since the epoch. `answered` counts the minions whose returns the client has, of
     `expected`. `error` is empty for a complete answer.

@@ -1,8 +1,8 @@
 """Two runs side by side: what became better, what worse, and whether the two can be compared at all.
 
-A ratio of two runs means something only if the same was asked of the same machine; what differs is said before any
-figure is shown. Two runs at two times were not in turn, so their times, CPU and memory count as one pair, however often
-each was repeated: the machine may have changed between them.
+A ratio of two runs means something only if both had the same load on the same machine; other differences are shown
+before any figure. The runs did not take turns, so their times, CPU and memory count as one pair, however often each was
+repeated: the machine may have changed between them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def comparable(self) -> bool:
-        """Return whether the same was asked of the same machine."""
+        """Return whether both had the same load on the same machine."""
         return not self.differences
 
     def worse(self, bound: float) -> tuple[Line, ...]:

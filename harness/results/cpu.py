@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.samplerows import ProcessSample
+    from harness.samples.rows import ProcessSample
 
 # what belongs to the bed, not to the master; every other role is a process of the master
 OTHERS = frozenset({"api", "postgres", "fleet", "locust", "minion", "cli", "warden", "harness", "monitor", "orphan"})

@@ -1,8 +1,8 @@
 """What trees of a run differ in by more than chance, and what can't be told.
 
-Two trees, or two runs, differ in a figure only if that is more than the same tree differs from itself on the same
-machine. Repeats say how much that is. Without them, what clients and minions got is compared by exact tests, and times,
-CPU, memory and rates by a margin that pairs of the same tree have not been seen to exceed on a busy machine.
+Two trees, or two runs, differ in a figure only if they differ by more than two runs of the same tree do on the same
+machine. Repeats show how much that is. Without them, exact tests compare what clients and minions got, and for times,
+CPU, memory and rates there is a margin that pairs of the same tree have not been seen to exceed on a busy machine.
 `harness.results.noise` has the arithmetic.
 """
 
@@ -27,8 +27,8 @@ Basis = Literal["ranges", "counts", "margin"]
 Rule = Callable[[Mapping[str, Any]], tuple[float, float]]
 # ratios that two runs of the same tree do not reach: for CPU and memory, and for times and rates
 WIDE = {"ms": 2.0, "KB": 2.0, "MB": 2.0, "s": 5.0, "/s": 5.0}
-# of all cores, what others may use: beyond that one pair of runs tells nothing, as what comes and goes in an hour can
-# fail most requests of one run and none of the next
+# the share of all cores that other programs may use. Above it one pair of runs says nothing: other work that comes and
+# goes can make most requests of one run fail and none of the next
 BUSY = 0.15
 # smaller ratios are not reported, however certain, nor differences below the resolution of samples and clocks
 SMALL = 1.05
@@ -237,7 +237,7 @@ def _per_job(field: str) -> Rule:
 
 
 def _of(field: str, whole: str) -> Rule:
-    """Return the rule of a count of so many."""
+    """Return the rule of a count, `field`, out of all events, `whole`."""
     return lambda result: (result[field], result[whole])
 
 
@@ -255,7 +255,7 @@ def _repeated(result: Mapping[str, Any]) -> tuple[float, float]:
     return abs(result["publications"] - result["jobs_requested"]), result["jobs_requested"]
 
 
-# what each count is of, in events that are independent of each other: shares of so many, and rates beside so many
+# how each count is tested, in events that are independent of each other: as a share of a whole, or as a rate
 SHARES: dict[str, Rule] = {
     "client_errors": _of("client_errors", "client_requests"),
     "login_errors": _of("login_errors", "logins"),

@@ -10,15 +10,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import evil_minions
-from harness import samples
 from harness.results.answers import answers
+from harness.samples import files as samples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
     from harness.results.answers import Answer
-    from harness.samplerows import (
+    from harness.samples.rows import (
         AcceptedJob,
         ClientSample,
         ClockSample,

@@ -9,7 +9,7 @@ from harness.results import answers, cpu, gaps, heard
 from harness.results.followed import follow
 from harness.results.percentiles import Percentiles, percentiles
 from harness.results.treeresult import FunctionResult, Lateness, TreeResult
-from harness.samplerows import APART
+from harness.samples.rows import APART
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evil_minions import JobRow, ReturnRow
     from harness.results.evidence import Evidence
     from harness.results.gaps import Gap
-    from harness.samplerows import ClientSample, Timeline
+    from harness.samples.rows import ClientSample, Timeline
     from harness.scenarios.scenario import Scenario
 
 

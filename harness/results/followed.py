@@ -88,7 +88,7 @@ def _asked(samples: Evidence, functions: Asked) -> tuple[dict[str, str], Mapping
     names = {row.jid: row.fun for row in samples.accepted if row.fun in functions}
     asked = Counter({row.jid: row.targeted for row in samples.accepted})
     for request in samples.clients:
-        # a runner's id is none of a job of minions; master and fleet know the functions of the jobs that it published
+        # a runner's id is not the id of a job on minions; master and fleet know the functions of jobs that it published
         for jid in () if request.kind in RUNNERS else request.jids.split():
             names.setdefault(jid, request.function)
             if not asked[jid]:

@@ -1,7 +1,7 @@
-"""Gaps in samples that are taken every second: what was not seen is not measured, and says so.
+"""Gaps in samples that are taken every second: figures that need the missing samples are not measured.
 
-CPU time is a counter, so what it was at two moments tells what was used between them, whatever was seen meanwhile:
-there has to be a sample near both. A peak is missed where nobody looks.
+CPU time is a counter, so its values at two moments tell what was used between them: there has to be a sample near both.
+A peak may be missed in any gap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.samplerows import Timeline
+    from harness.samples.rows import Timeline
 
 LONGEST_S = 5.0
 """The longest time without a sample that is none: five of them may be late on a busy machine."""

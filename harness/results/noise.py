@@ -1,9 +1,9 @@
-"""What may be called a difference: the arithmetic that keeps chance apart from what a tree does.
+"""What may be called a difference: the arithmetic that tells the effect of a tree from chance.
 
-Each run is one observation, however many requests it has: what slows a machine down slows all of them. Runs of the
-same tree could change places, so with n runs of one and m of the other all of one lie above all of the other by
-chance in 2 of the (n + m over n) orders. That alone is enough from five and five on (`rare`); below, a margin makes
-up for the runs that are missing, and a single pair has nothing else.
+Each run is one observation, however many requests it has: what slows a machine down slows all of them. All orders of
+runs of the same tree are equally likely, so of n and m such runs, all n lie above or below all m by chance in 2 of the
+(n + m choose n) orders. That is rare enough from five and five on (`rare`); with fewer runs a margin makes up for the
+missing ones, and for a single pair it decides alone.
 
 Counts of single events can be compared in one pair of runs too, by tests that know how such counts vary: Fisher's
 exact test of two shares, and the binomial test of two rates. Their events have to be independent of each other, so
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 # the share of figures that may be called different between two runs of the same tree
 LEVEL = 0.01
-# the same for counts: requests of one bad moment fail together, so much more is asked of a test that takes them for
-# independent ones
+# the same for counts: the tests assume independent requests, but those of one bad moment fail together, so the level
+# is much stricter
 COUNTS_LEVEL = 0.001
-# how many widths of the wider range two ranges have to be apart; of this, the same share is asked as of the margin
+# two ranges have to be apart by the wider one's spread, a ratio, to this power; with repeats by less, as for the margin
 SPREADS = 2
 
 

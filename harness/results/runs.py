@@ -148,7 +148,7 @@ def read(folder: Path) -> Run:
     try:
         values = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         values["trees"] = tuple(values["trees"])
-        # runs of before have no owner, no repeats and no transport
+        # runs of older versions have no owner, no repeats and no transport
         values = {"host": "", "owner": "", "repeats": 1, "transport": None, **values}
         return Run(**{column.name: values[column.name] for column in dataclasses.fields(Run)})
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -17,13 +17,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
-from harness import samplerows as kinds
-from harness import samples
 from harness.results import result, runs
-from harness.samplerows import Timeline
+from harness.samples import files as samples
+from harness.samples import manifest
+from harness.samples import rows as kinds
+from harness.samples.rows import Timeline
 from harness.scenarios import schedule
 from harness.scenarios.scenario import load
-from harness.verify import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -41,7 +41,7 @@ class TreeResult:
     """The figures of one tree; see `harness.figures.FIGURES` for the definition of each.
 
     `cpu_s` and `peak_memory_mb` are by role of process, `per_function` by function, `time` holds the lengths of the
-    phases. `left_out` counts the rows of samples of before the load, which no figure has in it; `clocks` holds what was
+    phases. `left_out` counts the rows from before the load, which no figure includes; `clocks` holds what was
     measured of the clocks of other machines, in seconds.
     `gaps` says what was not sampled for a while: figures that need it are None, or missing from a table.
     """

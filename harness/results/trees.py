@@ -57,7 +57,7 @@ def recorded(folder: Path) -> dict[str, dict[str, Any]]:
 def same(labels: Sequence[str], facts: Mapping[str, Mapping[str, Any]], scenario: Scenario) -> list[tuple[str, ...]]:
     """Return the labels of a run by what they stand for: the same files with the same options of the master.
 
-    Without facts, as of a run of before, names of ours tell it.
+    Without facts, as for a run of an older version, the trees' names decide.
     """
 
     def identity(label: str) -> tuple[str, str]:

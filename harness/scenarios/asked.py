@@ -1,7 +1,7 @@
-"""Which functions of minions' jobs are what clients asked for: `Asked`.
+"""Which functions clients asked for, among those of all jobs: `Asked`.
 
-Of most clients the scenario names the function. What the steps of an orchestration publish only the master knows: with
-such clients, everything is asked for but what master and waiting clients publish of their own accord.
+For most clients the scenario names the function. What the steps of an orchestration publish only the master knows: with
+such clients, all jobs count as asked for, except those that master and waiting clients publish by themselves.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def check(scenario: Scenario, ids: Sequence[str]) -> None:
 
 
 def matches(tgt: str, tgt_type: str, ids: Sequence[str]) -> bool:
-    """Return whether a target means any of `ids`; of a kind that only the fleet can tell, yes.
+    """Return whether a target matches any of `ids`; True for kinds that only the fleet can tell.
 
     Source: salt.matchers.glob_match and salt.matchers.list_match of Salt 3008.5.
     """

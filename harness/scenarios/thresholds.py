@@ -1,6 +1,6 @@
 """Thresholds: what a scenario asks of its results, and whether they meet it.
 
-A run that only draws curves leaves the verdict to whoever looks; with limits in the scenario the exit code says it, so
+A run that only draws curves leaves the verdict to the reader; with limits in the scenario the exit code says it, so
 that a continuous build can stop on it. A limit of a field that the result lacks counts as missed: a typing error must
 not pass.
 """

@@ -1,7 +1,7 @@
 """The table `[users]` of a scenario: groups of users who log in, each with permissions.
 
-A service with one log-in costs a master less than fifty people with one each: every log-in makes a token, every request
-looks one up and compares what is asked for with what its user may do.
+Fifty people with a log-in each cost a master more than a service with one log-in: every log-in makes a token, and every
+request looks one up and is checked against the permissions of its user.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Group:
     count: int
     # what each may do, as Salt's `external_auth` and `publisher_acl` take it
     permissions: tuple[object, ...]
-    # when they log in: "start" is once, when the load begins; "request" is anew for each request
+    # when they log in: "start" is once, when the load begins; "request" is again for each request
     login: str = START
 
     def user(self, number: int) -> str:

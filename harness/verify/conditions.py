@@ -22,7 +22,7 @@ STOLEN = 0.05
 # MB: below this the machine begins to write to its disks what it needs in memory
 LEAST_MB = 256
 SWAPPED_MB = 16
-# of one core, for the load's busiest span of so many seconds: a process of one thread can't do more
+# the share of one core, in the busiest span of so many seconds: a process with one thread can't do more
 FULL = 0.95
 SPAN_S = 5.0
 SINGLE = {"fleet": "a process of the fleet", "locust": "a process of the clients"}

@@ -1,4 +1,4 @@
-"""Every figure of a tree's result, worked out once more: from the rows, in SQL, by the words of `harness.figures`.
+"""Every figure of a tree's result, computed a second time: from the rows, in SQL, as `harness.figures` defines it.
 
 It shares no line with the code that made the result, so a slip would have to be made twice.
 """
@@ -26,7 +26,7 @@ _SINGLE = """
 SELECT (SELECT count(*) FROM requests WHERE function = :fun),
        (SELECT count(*) FROM followed JOIN reached USING (jid) WHERE fun = :fun)
 """
-# processes of the bed that are none of the master's
+# roles of the bed's processes that are not the master's
 BESIDE = frozenset({"api", "postgres", "fleet", "locust", "minion", "cli", "warden", "harness", "monitor", "orphan"})
 # results are rounded to three places, ratios to four
 ROUNDED = 0.00101

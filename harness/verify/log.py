@@ -1,4 +1,4 @@
-"""The logs against what the run did: what the master published, how often it ended, what it and the fleet said."""
+"""The logs, compared with what the run did: what the master published, how often it ended, which errors there were."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def prepare(store: Store, asked: Asked) -> None:
     for kind, function, expected, jids in store.rows(
         "SELECT kind, function, expected, jids FROM requests ORDER BY rowid"
     ):
-        # a runner's id is none of a job of minions; master and fleet know the functions of the jobs that it published
+        # a runner's id is not the id of a job on minions; master and fleet know the functions of jobs that it published
         for jid in () if kind in RUNNERS else jids.split():
             store.make("INSERT INTO told VALUES (:jid, :fun, :minions)", jid=jid, fun=function, minions=expected)
     # a worker writes a tally several times, with the same number; the last row counts

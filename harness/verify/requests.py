@@ -1,4 +1,4 @@
-"""Requests of clients against the schedule that they were sent by, and against locust's own statistics."""
+"""Requests of clients, compared with their schedule and with locust's own statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Returns: the fleet's rows against its counters, its tallies and the job cache."""
+"""Returns: the fleet's rows, compared with its counters, its tallies and the job cache."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The raw samples of one tree in a database of SQLite's own, which lies on disk where it does not fit into memory.
 
-Files are read as they are: a line that is cut, a column that is missing or a time that is no number does not end the
-reading, it is found. Tables have the names of `KINDS`, columns those of the samples, `file`, the number of the
+Files are read as they are: a truncated line, a missing column or a time that is no number does not end the reading,
+it becomes a finding. Tables have the names of `KINDS`, columns those of the samples, `file`, the number of the
 file that a row is from, and `worker`, the number in that file's name.
 """
 
@@ -14,8 +14,8 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
 from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
-from harness import samplerows as kinds
 from harness.errors import RunError
+from harness.samples import rows as kinds
 from harness.verify.finding import WRONG, Finding, some
 
 if TYPE_CHECKING:

@@ -65,14 +65,14 @@ def run_suite(repository: Repository, options: argparse.Namespace) -> CommandRes
     """Run upstream's tests; pytest prints its own report."""
     code = suite.run(
         repository,
-        options.name,
+        options.names,
         stock=options.tree == "stock",
         workers=options.workers,
         extra=options.extra,
         own=not options.without_own,
     )
     return CommandResult(
-        (f"upstream's tests ({options.name}, {options.tree}): {'passed' if code == 0 else 'failed'}",),
+        (f"upstream's tests ({' '.join(options.names)}, {options.tree}): {'passed' if code == 0 else 'failed'}",),
         {"code": code},
         1 if code else 0,
     )

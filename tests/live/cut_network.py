@@ -32,6 +32,10 @@ class CutNetwork:
         """Let the router drop everything from now on."""
         _run("ip", "netns", "exec", self.router, "sysctl", "-q", "-w", "net.ipv4.ip_forward=0")
 
+    def mend(self) -> None:
+        """Let the router forward again."""
+        _run("ip", "netns", "exec", self.router, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
+
 
 @contextmanager
 def cut_network() -> Iterator[CutNetwork]:

@@ -29,7 +29,10 @@ SET_UP = """
 CREATE ROLE plain;
 CREATE SEQUENCE numbers;
 CREATE TABLE written (a INTEGER);
+CREATE FUNCTION doing(statement TEXT) RETURNS JSONB LANGUAGE plpgsql AS $$
+BEGIN EXECUTE statement; RETURN '{"statement": true}'; END $$;
 """
+FUNCTIONS = 0.5
 ANSWER = "SELECT jsonb_build_object('statement', true)"
 
 
@@ -43,9 +46,14 @@ class Statements:
         self._number = 0
 
     def next(self) -> str:
-        """Return one that changes something, and then gives a pillar; some of them end the transaction first."""
+        """Return one that changes something, and then gives a pillar; some of them end the transaction first.
+
+        Half of them do it inside a function, where a query looks as harmless as any.
+        """
         self._number += 1
         statement = self._random.choice(self._kinds())
+        if self._random.random() < FUNCTIONS:
+            return f"SELECT doing($query${statement}$query$)"
         leave = self._random.choice(("", "", "", "", "COMMIT; ", "ROLLBACK; ", "COMMIT AND CHAIN; ", "SAVEPOINT a; "))
         back = self._random.choice(("", "", "", "; BEGIN", "; COMMIT", "; ROLLBACK"))
         return f"{leave}{statement}{back}; {ANSWER}"

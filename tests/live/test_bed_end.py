@@ -30,7 +30,7 @@ import json, logging, sys
 from pathlib import Path
 from harness.bed import bed
 from harness.bed.settings import TemporarySettings
-from harness import serve
+from harness.commands import serve
 
 def describe(found):
     ports = [found.master.request_port, found.master.publish_port, found.api.port, found.postgres.port]

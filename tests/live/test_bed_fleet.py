@@ -11,7 +11,7 @@ from evil_minions.samples.files import read_returns, read_starts
 from harness.bed import Bed, BedSettings
 from harness.errors import LimitError, StartError
 from harness.processes.deadline import Deadline, until
-from harness.samples import read_processes
+from harness.samples.files import read_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

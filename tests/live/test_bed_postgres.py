@@ -24,7 +24,7 @@ from harness.processes.processes import Processes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from harness.bed.settings import Source
+    from harness.choices import Source
     from harness.database.postgres import Postgres
 
 pytestmark = pytest.mark.live

@@ -12,13 +12,13 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from harness.samples import read_processes
+from harness.samples.files import read_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.samplerows import ProcessSample
+    from harness.samples.rows import ProcessSample
 
 pytestmark = pytest.mark.live
 REAL = "real"

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.long]
 
 # minions and rounds, where a few would not do
-SIZES = {"pillar-scale": (2000, 3), "pillar-fleet": (3, 1), "interfaces": (1, 1), "package-states": (5, 1)}
+SIZES = {
+    "pillar-scale": (2000, 3),
+    "pillar-experiment": (3, 1),
+    "interfaces": (1, 1),
+    "package-states": (5, 1),
+    "package-managers": (1, 1),
+}
 USUAL = (20, 3)
 
 

@@ -16,7 +16,6 @@ import psutil
 import psycopg2
 import pytest
 
-from harness import samples
 from harness.containers import engine
 from harness.containers import image as containers_image
 from harness.containers.image import BASE_VARIABLE
@@ -28,6 +27,7 @@ from harness.processes.deadline import Deadline, until
 from harness.processes.ports import Ports
 from harness.processes.processes import Processes
 from harness.results import result, runs
+from harness.samples import files as samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evil_minions.samples.files import read_tallies
-from harness import samples
 from harness.results import result, runs
+from harness.samples import files as samples
 
 if TYPE_CHECKING:
     from pathlib import Path

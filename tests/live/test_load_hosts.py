@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import samples
 from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
+from harness.samples import files as samples
 from harness.scenarios import scenario, schedule
 from tests.live.cut_network import cut_network
 from tests.live.load_runs import load

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import samples
 from harness.results import evidence, result, runs
+from harness.samples import files as samples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.results.evidence import Evidence
-    from harness.samplerows import ClientSample
+    from harness.samples.rows import ClientSample
 
 pytestmark = pytest.mark.live
 

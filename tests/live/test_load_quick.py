@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from harness import __main__ as cli
-from harness import samples
 from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
+from harness.samples import files as samples
 from harness.verify import figures, verification
 from harness.verify.finding import WRONG
 from tests.mutations import mutate

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import campaign
+from harness.commands import campaign
 from harness.load import run
 from harness.load.job import Job
 from harness.load.local import LocalBackend

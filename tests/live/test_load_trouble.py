@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import samples
 from harness.results import runs
+from harness.samples import files as samples
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -152,7 +152,11 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     assert "inconsistent" in states("status", NAME)
     assert set(highstate()) == {"package_states sb-tool"}
     assert states("refresh", NAME)["consistent"] is True
-    assert states("status", NAME).endswith(f"{NAME} is consistent.")
+    assert f"\n{NAME} is consistent.\n" in states("status", NAME)
+    # the engine has asked for what the repositories have
+    until(lambda: states("channels"), Deadline(60), lambda: "nobody has told of the repositories")
+    (row,) = states("available", "sb-to*", f"minion={NAME}")["packages"]
+    assert row["versions"] == ["2.0", "2.0~rc1", "1.10", "1.2", "1.0"]
     # all that is there, as it is: the locks are new, no package changes
     before = apt_root.run("dpkg-query", "-W").stdout
     states("import_installed", NAME)
@@ -207,6 +211,7 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     assert states("verdicts", NAME)["current"] is True
     assert states("who", "sb-tool")["counts"]["want it"] == 1
     assert states("assignment_history", "front")[-1]["change"] == "assigned"
+    assert [one["minions"] for one in states("channels").values()] == [1]
     assert states("status", "table=False")["counts"]["minions"] == 1
     assert "1 minions" in states("status", "group=front")
     assert runner("pkgset.refresh", NAME)["stored"] == [NAME]
@@ -216,6 +221,6 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     for function, place in (("install_plugin", True), ("remove_plugin", False)):
         _answer(bed, "salt", NAME, f"pkgset.{function}", "--static", "--timeout=60")
         assert (apt_root.path / "usr/bin/pkgset-notify").exists() is place
-    for function in ("inventory", "available"):
+    for function in ("inventory", "available", "offers"):
         more = ["sb-tool"] if function == "available" else []
         assert _answer(bed, "salt", NAME, f"package_state.{function}", *more, "--static", "--timeout=60")[NAME]

@@ -321,3 +321,97 @@ def test_a_second_state_releases_nothing_of_the_first(rpms: Rpms) -> None:
     there, mine = rpms.owners()
     assert there == mine
     assert len(there) == len(("sb-tool", "sb-epoch"))
+
+
+@pytest.mark.parametrize(
+    ("manager", "command", "reason"),
+    [
+        ("zypper", "printf '#!/bin/sh\\n' > {0}/transactional-update; chmod 755 {0}/*", "transactional system"),
+        ("dnf", "cp /usr/bin/dnf {0}/dnf5; ln -s dnf5 {0}/dnf", "dnf is version 5"),
+    ],
+)
+def test_what_can_not_be_managed_is_refused(machine: RpmRoot, manager: str, command: str, reason: str) -> None:
+    """Transactional systems and those with dnf 5 are told in one sentence, by each call, and nothing is changed."""
+    machine.begin()
+    place = "/usr/local/sbin"
+    machine.run("sh", "-c", command.format(place))
+    try:
+        with (
+            machine.caller_for(manager) as salt,
+            SaltProcess("patched", COMPILER, {}) as compiler,
+        ):
+            rpms = Rpms(machine, salt, compiler, manager)
+            found = rpms.apply(("sb-tool", "installed"))
+            for function in ("inventory", "plan"):
+                with pytest.raises(RuntimeError, match=reason):
+                    salt.cmd(f"package_state.{function}", *([[]] if function == "plan" else []))
+    finally:
+        machine.run("sh", "-c", f"rm {place}/transactional-update {place}/dnf*", check=False)
+    assert found.failed == ["locks", "sb-tool"]
+    assert reason in found.comment("locks")
+    assert "Traceback" not in found.comment("sb-tool")
+    assert machine.installed() == {}
+
+
+ADVISORIES = """<?xml version="1.0" encoding="UTF-8"?>
+<updates>
+<update from="security@saltbed.example" status="stable" type="security" version="1">
+<id>SB-1</id><title>t</title><issued date="2026-11-01 00:00:00"/><severity>Important</severity>
+<summary>s</summary><description>sb-n10 &lt; 9.0-1</description><references/>
+<pkglist><collection short="sb"><name>sb</name>
+<package name="sb-tool" version="1.10" release="1" epoch="0" arch="noarch" src="x"><filename>x</filename></package>
+<package name="sb-epoch" version="0.5" release="1" epoch="1" arch="noarch" src="x"><filename>x</filename></package>
+<package name="sb-app" version="1.0" release="1" epoch="0" arch="noarch" src="x"><filename>x</filename></package>
+</collection></pkglist></update>
+<update from="nobody@saltbed.example" status="stable" type="bugfix" version="1">
+<id>SB-2</id><title>t</title><issued date="2026-11-01 00:00:00"/><severity>Low</severity>
+<summary>s</summary><description>d</description><references/>
+<pkglist><collection short="sb"><name>sb</name>
+<package name="sb-lib" version="2.0" release="1" epoch="0" arch="noarch" src="x"><filename>x</filename></package>
+</collection></pkglist></update>
+</updates>
+"""
+
+
+def test_what_the_repositories_have(rpms: Rpms) -> None:
+    """A minion tells of each repository by a digest, and what is behind it when it is asked; another one is another."""
+    rpms.root.begin(sb_tool="1.2-1")
+    first = rpms.salt.cmd("package_state.inventory")["repositories"]
+    name = "sb" if rpms.manager == "dnf" else "The packages"
+    assert list(first.values()) == [name]
+    (offer,) = rpms.salt.cmd("package_state.offers", *first)
+    assert (offer["digest"], offer["name"]) == (*first, name)
+    assert offer["packages"]["sb-tool"] == ["2.0-1", "2.0~rc1-1", "1.10-1", "1.2-1", "1.0-1"]
+    assert offer["packages"]["sb-epoch"] == ["1:0.5-1", "0.9-1"]
+    # what is installed and locked is the minion's business
+    rpms.settle(("sb-tool", "installed", "=1.0"), ("sb-lib", "removed"))
+    assert rpms.salt.cmd("package_state.inventory")["repositories"] == first
+    rpms.root.publish("mv /srv/rpms/noarch/sb-tool-2.0-1.noarch.rpm /srv/")
+    try:
+        second = rpms.salt.cmd("package_state.inventory")["repositories"]
+    finally:
+        rpms.root.publish("mv /srv/sb-tool-2.0-1.noarch.rpm /srv/rpms/noarch")
+    assert list(second.values()) == [name]
+    assert second.keys() != first.keys()
+    assert rpms.salt.cmd("package_state.offers", *second) == []
+    rpms.settle()
+
+
+def test_a_freeze_does_not_hide_security_updates(rpms: Rpms) -> None:
+    """Newer versions of advisories are told, also of what is locked; others are not, nor what is mended."""
+    root = rpms.root
+    root.begin(sb_tool="1.0-1", sb_epoch="0.9-1", sb_lib="1.0-1", sb_app="1.0-1", sb_n10="1.0-1")
+    root.write("/srv/updateinfo.xml", ADVISORIES)
+    add = "createrepo_c -q /srv/rpms && modifyrepo_c --mdtype=updateinfo /srv/updateinfo.xml /srv/rpms/repodata"
+    refresh = "dnf -q clean expire-cache; zypper -q -n refresh --force; dnf -q makecache"
+    root.run("sh", "-c", f"set -e; {add}; {refresh}")
+    try:
+        rpms.settle(("sb-tool", "installed", "=1.0"), ("sb-epoch", "kept"), ("sb-unwanted", "removed"))
+        frozen = rpms.salt.cmd("package_state.inventory")["security"]
+        assert frozen == {"sb-tool": ["1.10-1"], "sb-epoch": ["1:0.5-1"]}
+        rpms.settle(("sb-tool", "installed", ">=1.10"))
+        assert rpms.salt.cmd("package_state.inventory")["security"] == {"sb-epoch": ["1:0.5-1"]}
+    finally:
+        root.publish("true")
+    assert rpms.salt.cmd("package_state.inventory")["security"] == {}
+    rpms.settle()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.database.postgres import Postgres
 
 pytestmark = pytest.mark.live
-STEPS = ["001_tables", "002_from_saltbed", "003_membership", "004_status", "005_team"]
+STEPS = ["001_tables", "002_from_saltbed", "003_membership", "004_status", "005_team", "006_available"]
 # the tables that a patched Salt had before there was an extension
 BEFORE = """
 CREATE TABLE susePackageState (

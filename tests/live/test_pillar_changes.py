@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from contextlib import closing
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg2
 import pytest
+from saltext.uyuni_pillar import connection, driver
 
 from harness.bed import Bed, BedSettings
 from harness.database import scratch
@@ -47,6 +49,22 @@ TOUCHED = {
     "DELETE FROM suseSaltPillars WHERE server_id = 99": [],
     # its pillars go with it, and nobody is left to be refreshed
     "DELETE FROM rhnServer WHERE id = 3": [],
+    # no row of a pillar changes, and pillars do
+    "INSERT INTO rhnServerGroupMembers (server_id, server_group_id) VALUES (3, 1)": ["other"],
+    "DELETE FROM rhnServerGroupMembers WHERE server_id = 2 AND server_group_id = 1": ["web2"],
+    "UPDATE rhnServerGroupMembers SET server_id = 3 WHERE server_id = 2 AND server_group_id = 1": ["other", "web2"],
+    "DELETE FROM rhnServerGroup WHERE id = 1": ["web1", "web2"],
+    # its pillar goes first
+    "DELETE FROM suseSaltPillars WHERE group_id = 1; DELETE FROM rhnServerGroupMembers WHERE server_id = 2": [
+        "web1",
+        "web2",
+    ],
+    "UPDATE rhnServer SET org_id = 2 WHERE id = 1": ["web1"],
+    "UPDATE suseMinionInfo SET minion_id = 'renamed' WHERE server_id = 1": ["renamed"],
+    "INSERT INTO suseSaltPillarPriority (group_id, priority) VALUES (1, 5)": ["web1", "web2"],
+    # and neither do these: the group 2 has no pillar
+    "DELETE FROM rhnServerGroupMembers WHERE server_group_id = 2": [],
+    "UPDATE rhnServer SET name = 'x', org_id = org_id": [],
 }
 
 
@@ -86,7 +104,7 @@ def test_change_touches_minions(database: scratch.Database, statement: str, mini
         cursor.execute("LISTEN suse_salt_pillar")
         database.run(statement)
         cursor.execute("SELECT 1")
-        is_noted = bool(minions) or "rhnServer" in statement
+        is_noted = bool(minions) or "rhnServer WHERE" in statement
         assert [one.channel for one in connection.notifies] == ["suse_salt_pillar"] * is_noted
     snapshot, found = since(database, snapshot)
     assert found == minions
@@ -186,6 +204,29 @@ def test_file_needs_the_table(template: scratch.Database) -> None:
     done = psql(empty, "pillar_changes.sql")
     assert done.returncode == 3
     assert "Run sql/pillar.sql first" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["psycopg2", "psycopg"])
+def test_connection_of_the_engine(database: scratch.Database, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """With either driver it hears the bell while it waits and while it asks, and tells the SQLSTATE of an error."""
+    monkeypatch.setattr(driver, "module", importlib.import_module(name))
+    server = database.server
+    with closing(connection.Connection(**connection.get_params({"postgres": server.salt_options()}))) as found:
+        found.execute("SELECT 1; LISTEN suse_salt_pillar")
+        assert not found.heard(0)
+        for number in range(3):
+            database.run("UPDATE suseSaltPillars SET pillar = %s WHERE server_id = 1", json.dumps({"own": number}))
+            if number:
+                found.execute("SELECT %s::text, 1", ["a"])
+                assert found.fetchall() == [("a", 1)]
+            assert found.heard(30)
+            assert not found.heard(0)
+        with pytest.raises(driver.module.Error) as caught:
+            found.execute("SELECT * FROM nosuch")
+        assert driver.code(caught.value) == "42P01"
+        database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%nosuch'")
+        with pytest.raises(driver.module.Error):
+            until(lambda: found.heard(1), Deadline(30), lambda: "nobody noticed")
 
 
 def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None:

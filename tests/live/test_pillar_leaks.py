@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 SEED, STATEMENTS = 20, 1000
+DRIVERS = ("psycopg2", "psycopg")
 # of a result of 50 MB; one whose connection is kept leaves 64 MB at least
 TASK = "harness.saltprocess.tasks.pillar"
 LEFT_KB = 20_000
@@ -60,10 +61,11 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Datab
         yield made
 
 
-@pytest.fixture(scope="module")
-def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
-    """Yield the patched Salt."""
-    with patched(tmp_path_factory.mktemp("salt")) as found:
+@pytest.fixture(scope="module", params=DRIVERS)
+def salt(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Salt]:
+    """Yield the patched Salt with each driver."""
+    others = [name for name in DRIVERS if name != request.param]
+    with patched(tmp_path_factory.mktemp("salt"), without=others) as found:
         yield found
 
 
@@ -162,7 +164,7 @@ def test_queries_of_a_compile_see_one_state(salt: Salt, database: scratch.Databa
 def test_revoked_right_breaks_nothing(salt: Salt, database: scratch.Database) -> None:
     """Without the right to call the function that frees locks, the session is reset all the same."""
     database.run("REVOKE EXECUTE ON FUNCTION pg_advisory_unlock_all() FROM PUBLIC")
-    database.run("CREATE ROLE limited LOGIN PASSWORD 'limited'")
+    database.run("DROP ROLE IF EXISTS limited; CREATE ROLE limited LOGIN PASSWORD 'limited'")
     account = {"user": "limited", "pass": "limited"}
     lock = "SELECT jsonb_build_object('lock', pg_advisory_lock(5)::text)"
     for _ in range(3):

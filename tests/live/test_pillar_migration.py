@@ -35,10 +35,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
-    """Yield the patched Salt."""
-    with patched(tmp_path_factory.mktemp("salt")) as found:
+@pytest.fixture(scope="module", params=["psycopg2", "psycopg"])
+def salt(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Salt]:
+    """Yield the patched Salt with each driver."""
+    without = ["psycopg2"] if request.param == "psycopg" else []
+    with patched(tmp_path_factory.mktemp("salt"), without=without) as found:
         yield found
 
 
@@ -258,7 +259,7 @@ def test_killed_import_leaves_nothing(database: scratch.Database, files: Files, 
 
 def test_table_of_uyuni_alone_is_told(server: Postgres, salt: Salt, files: Files, tmp_path: Path) -> None:
     """Without the view the runner says which file to run; it does not address a table that nobody fills."""
-    made = scratch.make(server, "alone")
+    made = scratch.make(server, f"alone_{abs(hash(tmp_path))}")
     forms.install(made.server.dsn, forms.Form("owners", ("uyuni.sql",), (), ()))
     made.run(UYUNI)
     for name, arguments in (("import_files", files), ("export", {"folder": str(tmp_path / "out")})):

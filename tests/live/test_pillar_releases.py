@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness import samples
 from harness.bed import Bed, BedSettings
 from harness.bed.master import PILLAR_QUERY
 from harness.database import scratch
 from harness.results import runs
+from harness.samples import files as samples
 from patches.features import RELEASES
 from tests.live.salt_release import release, with_extensions
 

@@ -58,7 +58,22 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
             "samples",
             "states",
         },
-    }
+    },
+    "harness": {
+        "processes": {"samples"},
+        "database": {"processes"},
+        "bed": {"database", "processes"},
+        "scenarios": set(),
+        "samples": {"scenarios"},
+        "load": {"bed", "processes", "samples", "scenarios"},
+        "containers": {"bed", "database", "load", "processes", "samples", "scenarios"},
+        "results": {"processes", "samples", "scenarios"},
+        "report": {"results", "scenarios"},
+        "verify": {"results", "samples", "scenarios"},
+        "pump": {"bed"},
+        "saltprocess": {"database"},
+        "commands": {"bed", "containers", "load", "report", "results", "samples", "scenarios", "verify"},
+    },
 }
 # what may import any room: the public names, the command line
 DOORS = {"__init__", "__main__"}
@@ -90,7 +105,7 @@ LIMITS = {
 ROWS_OF_FILES = {
     "harness.results.evidence.Evidence",
     "harness.results.treeresult.TreeResult",
-    "harness.samplerows.FleetSample",
+    "harness.samples.rows.FleetSample",
     "harness.scenarios.clients.Clients",
     "harness.scenarios.scenario.Scenario",
 }

@@ -1,6 +1,6 @@
 """The module `grains`: Salt's own functions on the grains of a simulated minion, which may be set and removed.
 
-What is set has the traffic of a real minion: pillar and resources anew. Source: salt/modules/grains.py of Salt 3008.5.
+Setting one has the traffic of a real minion: pillar and resources again. Source: salt/modules/grains.py of Salt 3008.5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The module `pillar`: items, which the master compiles anew for every call."""
+"""The module `pillar`: items, which the master compiles again for every call."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def refresh_resources() -> bool:
 
 
 def refresh_modules(**_kwargs: Any) -> bool:  # noqa: ANN401 - Salt's signature
-    """Load modules anew, of which the master hears nothing; likewise beacons, matchers and the cache."""
+    """Load modules again, without any request to the master; likewise beacons, matchers and the cache."""
     return True
 
 

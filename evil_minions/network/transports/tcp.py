@@ -143,7 +143,7 @@ class RequestChannel(channel.RequestChannel):
 
 
 class Subscription(subscription.Subscription):
-    """A connection that begins with an introduction, and after a break with signing in anew and all of a start."""
+    """A connection that begins with an introduction; after a break the minion signs in and starts again."""
 
     __slots__ = ("_known", "_retries")
 

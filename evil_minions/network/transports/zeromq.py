@@ -1,7 +1,7 @@
 """The transport zeromq: REQ and SUB sockets of ZMTP, and a connection that each timeout throws away.
 
 That a timeout throws the connection away is what turns an overloaded master into a collapsed one: the reply that was on
-its way is lost, and the same work comes again. So it is done here to the letter.
+its way is lost, and the same work comes again. So it is reproduced exactly here.
 Source: salt/transport/zeromq.py of Salt 3008.5; see `evil_minions.protocol.zmtp` for the protocol.
 """
 
@@ -163,7 +163,7 @@ class RequestChannel(channel.RequestChannel):
 
 
 class Subscription(subscription.Subscription):
-    """A SUB socket, which libzmq connects anew behind the minion's back: nothing is said at a return."""
+    """A SUB socket, which libzmq reconnects without telling the minion, so a minion sends nothing when it is back."""
 
     __slots__ = ()
 

@@ -50,6 +50,6 @@ class Line:
         return answer["answer"]
 
     def pause(self) -> float:
-        """Return the seconds of work since the last question, and begin to count anew."""
+        """Return the seconds of work since the last question, and begin to count from zero."""
         pause, self.work = self.work / 1000.0, 0.0
         return pause

@@ -127,7 +127,7 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
         return self.opts["pillar"]
 
     def module_refresh(self) -> None:
-        """Load nothing anew."""
+        """Load nothing again."""
 
     def _mod_init(self, low: dict[str, Any]) -> None:
         """Prepare nothing for a kind of states."""
@@ -137,7 +137,7 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
         return low
 
     def _run_check_creates(self, low: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - Salt's signature
-        """Find none of the files that a state creates: those of this machine are none of the minion's."""
+        """Find none of the files that a state creates: the files of this machine are not the minion's."""
         return {"comment": "Creates files not found", "result": False}
 
     def check_refresh(self, data: dict[str, Any], ret: dict[str, Any]) -> None:
@@ -227,7 +227,7 @@ class Run:
                         found[kind].append(path)
                         if kind == "states":
                             self.states.custom.add(Path(path).stem)
-        # grains of one's own would have the pillar compiled anew: they are the template's business here
+        # custom grains would have the pillar compiled again; here all grains come from the template
         return {**found, "grains": []}
 
 

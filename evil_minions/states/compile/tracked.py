@@ -37,7 +37,7 @@ class TrackedMapping(Mapping[str, Any]):
         return iter(self._values)
 
     def __len__(self) -> int:
-        """Return the number of names, as which everything counts as seen."""
+        """Return the number of names; counting them counts as having looked at all."""
         self.see_all()
         return len(self._values)
 

@@ -1,10 +1,12 @@
-"""Package states without a master or a database: the SLS of entries, and what a thousand minions cost."""
+"""Package states without a master: the SLS of entries, and what minions answer, put into a database."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from saltext.package_states import item, resolver, sls
+from saltext.package_states import item, offer, offers, refresh, resolver, sls
+from saltext.package_states.errors import PackageStateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +26,27 @@ def render(rows: list[Row], platform: str = "apt", name: str = "web", scope: str
     return text
 
 
+def contents(platform: str, name: str, packages: dict[str, list[str]]) -> dict[str, Any]:
+    """Return what a minion answers of one of its repositories."""
+    return {"digest": offer.digest(platform, name, packages), "name": name, "packages": packages}
+
+
+def told(action: Callable[..., Any], *args: object) -> dict[str, Any]:
+    """Return the `result` of what the master does with an answer, or the `error`."""
+    try:
+        return {"result": action(*args)}
+    except PackageStateError as error:
+        return {"error": str(error)}
+
+
 def prepare(_: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: render."""
-    actions = {"render": render}
+    """Return what does one of: render, contents, store, offers; the last two take a master's options and an answer."""
+    actions: dict[str, Callable[..., Any]] = {
+        "render": render,
+        "contents": contents,
+        "store": partial(told, refresh.store),
+        "offers": partial(told, offers.store),
+    }
 
     def act(action: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the action takes and gives
         """Do one action."""

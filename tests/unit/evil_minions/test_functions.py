@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.functions import modules
+from evil_minions.functions import modules, table
 from evil_minions.functions.modules import mine
 from evil_minions.functions.table import FUNCTIONS
 from evil_minions.functions.tree import STATES_FILE, load_states, make_states
@@ -196,3 +196,12 @@ def test_every_module_of_functions_is_found() -> None:
         found = importlib.import_module(f"{modules.__name__}.{name}").FUNCTIONS
         assert found
         assert found.items() <= FUNCTIONS.items()
+
+
+def test_a_function_that_two_modules_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that is defined twice is told with both of its modules: one of them is the newcomer's."""
+    (tmp_path / "aaa.py").write_text('FUNCTIONS = {"test.ping": None}\n')
+    monkeypatch.setattr(modules, "__path__", [*modules.__path__, str(tmp_path)])
+    with pytest.raises(ValueError, match=r"take one away of test\.ping \(also in .*\)") as told:
+        table._table()
+    assert all(f"{modules.__name__}.{name}" in str(told.value) for name in ("aaa", "test"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evil_minions.samples.rows import ReturnRow
 from harness.results import answers
-from harness.samplerows import ClientSample, KeptReturn, RunnerSample
+from harness.samples.rows import ClientSample, KeptReturn, RunnerSample
 
 JID, OTHER = "20260102030405000001", "20260102030405000002"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import campaign
+from harness.commands import campaign
 from harness.containers.settings import ContainerSettings
 from harness.errors import RunError, SettingsError
 from harness.load import run as load

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import clocks, samples
-from harness.clocks import Offset
-from harness.samplerows import ClockSample
-from harness.samples import SampleFile
+from harness.load import clocks
+from harness.load.clocks import Offset
+from harness.samples import files as samples
+from harness.samples.files import SampleFile
+from harness.samples.rows import ClockSample
 
 if TYPE_CHECKING:
     from pathlib import Path

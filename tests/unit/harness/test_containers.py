@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness import __main__ as cli
-from harness import samples
 from harness.containers import engine, files, fleet, image, inside, roles
 from harness.containers.fleet import Fleets, Share
 from harness.errors import RunError
 from harness.load import plan
 from harness.processes.owner import Place
-from harness.samplerows import ProcessSample
-from harness.samples import SampleFile
+from harness.samples import files as samples
+from harness.samples.files import SampleFile
+from harness.samples.rows import ProcessSample
 
 if TYPE_CHECKING:
     from contextlib import ExitStack

@@ -10,7 +10,7 @@ from evil_minions import JobRow, ReturnRow, TallyRow
 from harness.results import figures
 from harness.results.evidence import Evidence
 from harness.results.followed import Followed, follow
-from harness.samplerows import AcceptedJob, ClientSample, FleetSample, KeptReturn, Timeline
+from harness.samples.rows import AcceptedJob, ClientSample, FleetSample, KeptReturn, Timeline
 from harness.scenarios.clients import Arrival, Clients
 from harness.scenarios.scenario import Scenario
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import campaign, interrupt
+from harness import interrupt
 from harness.bed import Bed, BedSettings, settings
+from harness.commands import campaign
 from harness.errors import DiskError, RunError, SettingsError, StartError, disk_error
 from harness.load import run
 from harness.paths import ROOT

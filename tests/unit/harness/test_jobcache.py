@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.load import jobcache
-from harness.samplerows import AcceptedJob
+from harness.samples.rows import AcceptedJob
 
 JIDS = [f"2026112300000000000{number}" for number in range(3)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from harness import __main__ as cli
-from harness import campaign, serve
-from harness.commandline import parser
+from harness.commands import campaign, serve
+from harness.commands.parser import parser
 from harness.errors import HarnessError, SettingsError
 from harness.results import result as results
 from harness.scenarios import scenario
@@ -43,6 +44,41 @@ def test_wrong_scenario_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert cli.main(["load", "--scenario", str(path), "--folder", str(tmp_path / "runs")]) == 2
     expected = "mine.toml: `minoins` is no key here; the nearest one is `minions`.\n"
     assert capsys.readouterr().err == expected
+    assert not (tmp_path / "runs").exists()
+
+
+def test_scenario_is_described_with_its_fleet(capsys: pytest.CaptureFixture[str]) -> None:
+    """A scenario's description tells what the fleet is, and what happens to it."""
+    assert cli.main(["scenarios", "wan"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  the fleet: network rtt_ms=5 share=0.4" in lines
+    assert "  after 45 s: every fifth line gets worse" in lines
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("test.ping", "test.pnig", r"know the function test\.pnig: did you mean test\.ping\? .*unknown_functions"),
+        ("", '[fleet]\nbehaviours = "slowtail"\n', r"no behaviour slowtail: the nearest preset is slow-tail\.$"),
+        (
+            "",
+            '[[timeline]]\nat_s = 1\ndo = "behaviour"\nbehaviour = "slowtail"\n',
+            r"no behaviour slowtail: the nearest preset is slow-tail\.$",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["scenarios", "load"])
+def test_scenario_that_the_fleet_can_not_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, old: str, new: str, message: str
+) -> None:
+    """What simulated minions do not know is told before anything is started, with exit code 2."""
+    path = tmp_path / "mine.toml"
+    text = scenario.find("quick").read_text()
+    path.write_text(text.replace(old, new) if old else text + new)
+    words = ["scenarios", str(path)] if command == "scenarios" else ["load", "--scenario", str(path)]
+    words += ["--folder", str(tmp_path / "runs")] if command == "load" else []
+    assert cli.main(words) == 2
+    assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "runs").exists()
 
 

@@ -18,7 +18,7 @@ from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
 from harness.processes.monitor import Accounts, Reading, title_role, written
 from harness.processes.processes import Processes
-from harness.samples import read_processes
+from harness.samples.files import read_processes
 
 if TYPE_CHECKING:
     from pathlib import Path

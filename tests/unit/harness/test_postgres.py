@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.bed.settings import Source
+    from harness.choices import Source
 
 POSTGRES = Postgres("a test", "127.0.0.1", 5433, "me", "it's secret", "mine")
 

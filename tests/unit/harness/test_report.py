@@ -12,12 +12,13 @@ from typing import Any, cast
 
 import pytest
 
-from harness import figures, samplerows
+from harness import figures
 from harness.errors import SettingsError
 from harness.report import cpu, page, rows, sentences, theme, verdict
 from harness.results import answers, result
 from harness.results.comparison import Change
 from harness.results.differences import Pair
+from harness.samples.rows import ClientSample
 from tests.unit.harness import repeated_run
 
 RUN = Path(__file__).parent / "data" / "run"
@@ -331,7 +332,7 @@ def test_number(value: float | None, expected: str) -> None:
 
 def test_none_is_not_some() -> None:
     """A request that no minion answered is told apart from one that some answered."""
-    row = samplerows.ClientSample("a", "api", "f", "sync", 0, 0, 0, 1, "", 50, 0, "0 of 50 minions answered")
+    row = ClientSample("a", "api", "f", "sync", 0, 0, 0, 1, "", 50, 0, "0 of 50 minions answered")
     rows = [row, replace(row, error="10 of 50 minions answered"), replace(row, error="9 of 50 minions answered")]
     evidence = SimpleNamespace(answers=answers.answers(rows, [], []))
     expected = [("stock", "some of 50 minions answered", 2), ("stock", "0 of 50 minions answered", 1)]

@@ -11,7 +11,7 @@ import pytest
 from harness.errors import SettingsError
 from harness.results import cpu, result
 from harness.results.percentiles import Percentiles, percentiles
-from harness.samplerows import ProcessSample
+from harness.samples.rows import ProcessSample
 from harness.scenarios import thresholds
 from harness.scenarios.thresholds import Threshold, Verdict
 

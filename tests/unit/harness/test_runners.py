@@ -9,7 +9,7 @@ import pytest
 from harness.load import jobcache, runners
 from harness.load.answer import Answer
 from harness.load.runners import RunnerJob
-from harness.samplerows import RunnerSample
+from harness.samples.rows import RunnerSample
 from harness.scenarios.expected import Expected
 
 JID, OTHER = "20260102030405000001", "20260102030405000002"

@@ -17,7 +17,7 @@ from harness.scenarios.users import Group
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.samplerows import LoginSample
+    from harness.samples.rows import LoginSample
 
 NOW = Arrival("burst", burst=1)
 OURS = Clients("ours", "api", "test.ping", "*", NOW)

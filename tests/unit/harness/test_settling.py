@@ -11,8 +11,8 @@ import pytest
 from harness.load import settling
 from harness.load.job import Job
 from harness.load.runners import RunnerJob
-from harness.samplerows import AcceptedJob, ClientSample, FleetSample, RunnerSample
-from harness.samples import SampleFile
+from harness.samples.files import SampleFile
+from harness.samples.rows import AcceptedJob, ClientSample, FleetSample, RunnerSample
 from harness.scenarios import scenario
 from harness.scenarios.expected import Expected
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from evil_minions.samples.files import read_tallies
-from harness import samples
 from harness.errors import SettingsError
 from harness.load.timeline import Player
 from harness.report import page
 from harness.results import result
+from harness.samples import files as samples
 from harness.scenarios import fleet, scenario
 from harness.scenarios.timeline import Moment
 

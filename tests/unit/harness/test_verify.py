@@ -16,7 +16,8 @@ from harness.errors import SettingsError
 from harness.report import page
 from harness.results import result, synthetic
 from harness.results import runs as folders
-from harness.verify import figures, manifest, verification
+from harness.samples import manifest
+from harness.verify import figures, verification
 from harness.verify.finding import DOUBT, NOTE, WRONG
 from tests.mutations import mutate
 
@@ -124,6 +125,23 @@ def test_a_return_that_the_master_lost(run: Path) -> None:
     assert note.text.startswith("1 returns were acknowledged by the master and are not in its job cache: 1 of 2026")
     assert (found.agrees, found.trustworthy) == (True, True)
     assert result.load(run)["trees"]["stock"]["returns_lost"] == 1
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_a_job_that_came_after_the_end(run: Path, *, in_time: bool) -> None:
+    """A job after a run that did not settle is in no job cache that was read; after one that did it is a fault."""
+    samples = run / "stock" / "samples"
+    line = json.loads((samples / "timeline.json").read_text())
+    (samples / "timeline.json").write_text(json.dumps({**line, "settled_in_time": in_time}))
+    jobs = next((samples / "fleet").glob("jobs.*.csv"))
+
+    def with_another(lines: list[str]) -> list[str]:
+        row = lines[-1].rstrip("\r\n").split(",")
+        return [*lines, ",".join([str(line["settled"] + 1), "20990101000000000000", *row[2:]]) + "\n"]
+
+    change(jobs, with_another)
+    missing = [found for found in again(run).of(WRONG) if "job cache does not have: 20990101000000000000" in found.text]
+    assert bool(missing) == in_time
 
 
 def test_a_late_load_generator(run: Path) -> None:

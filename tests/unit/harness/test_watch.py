@@ -20,7 +20,7 @@ from harness.processes.deadline import Deadline, until
 from harness.processes.processes import Processes
 from harness.processes.watch import SILENT_S, Watch
 from harness.results import gaps, result
-from harness.samplerows import APART, Timeline
+from harness.samples.rows import APART, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

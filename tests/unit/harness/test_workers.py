@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from harness import samples
 from harness.errors import StartError
 from harness.load import clients, plan
 from harness.load.plan import ApiAccess, Plan, Share
 from harness.processes.ports import Ports
+from harness.samples import files as samples
 from harness.scenarios import scenario, schedule
 
 if TYPE_CHECKING:

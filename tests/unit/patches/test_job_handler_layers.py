@@ -60,6 +60,13 @@ def test_criteria_know_nothing_of_the_handler(path: Path) -> None:
     assert [name for name in _imports(path) if name.startswith(PACKAGE)] == []
 
 
+@pytest.mark.parametrize("name", [path.stem for path in sorted(CRITERIA.glob("*.py")) if not path.stem.startswith("_")])
+def test_each_criteria_module_is_on_the_page(root: Path, name: str) -> None:
+    """A user finds every module that is shipped, with its settings, in the table of the page."""
+    page = (root / "docs" / "job-handler.md").read_text()
+    assert f"\n| `{name}` | " in page, f"docs/job-handler.md: the table below `Criteria` has no row for {name}"
+
+
 def test_the_handler_knows_the_public_class_alone() -> None:
     """The job handler works with any criteria module."""
     wrong = [

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from patches import suite
+from patches.errors import UsageError
 from patches.layout import Layout
-
-if TYPE_CHECKING:
-    import pytest
 
 LAYOUT = Layout(Path(__file__).resolve().parents[3])
 # what Salt's conftest.py does with the temporary folder
@@ -108,8 +108,29 @@ def test_own_tests_are_left_out_where_they_are_named_and_where_they_are_found(
     monkeypatch.setattr(suite, "read_series", lambda _layout: SimpleNamespace(files=(paths[1], paths[3])))
     # the environment's Python and pytest's configuration are ours, the tree is not
     layout = SimpleNamespace(python=LAYOUT.python, root=LAYOUT.root, stock=tmp_path, salt=tmp_path)
-    repository: Any = SimpleNamespace(layout=layout)
+    repository: Any = SimpleNamespace(layout=layout, changed=lambda *_: ())
+    monkeypatch.setattr(suite, "read_state", lambda _layout: None)
     for own, expected in ((False, {paths[0], paths[2]}), (True, set(paths))):
-        assert suite.run(repository, "some", stock=True, workers=1, extra=("-q",), own=own) == suite.PASSED
+        assert suite.run(repository, ["touched"], stock=True, workers=1, extra=("-q",), own=own) == suite.PASSED
         assert set((tmp_path / "told").read_text().split()) == expected
         (tmp_path / "told").unlink()
+
+
+@pytest.mark.parametrize("prefix", ["", "salt/"])
+@pytest.mark.parametrize("path", ["tests/pytests/unit/test_one.py", "tests/pytests/unit"])
+def test_files_and_folders_are_named_by_their_paths(tmp_path: Path, path: str, prefix: str) -> None:
+    """A test file is named as in the tree, or as it lies in the working copy."""
+    (tmp_path / "tests/pytests/unit").mkdir(parents=True)
+    (tmp_path / "tests/pytests/unit/test_one.py").write_text("")
+    repository: Any = SimpleNamespace(layout=LAYOUT)
+    assert suite.named(repository, tmp_path, prefix + path) == (path,)
+
+
+@pytest.mark.parametrize("name", ["tuched", "tests/pytests/unit/test_no.py", "tests/pytests/../../a.py", "/etc/passwd"])
+def test_a_name_that_means_no_tests(tmp_path: Path, name: str) -> None:
+    """A misspelt set or file is told, and what may be given."""
+    repository: Any = SimpleNamespace(layout=LAYOUT)
+    with pytest.raises(
+        UsageError, match=r"^There is no .*: give touched, wider, or files and folders below salt/tests"
+    ):
+        suite.named(repository, tmp_path, name)

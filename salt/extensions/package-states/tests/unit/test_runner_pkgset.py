@@ -24,6 +24,37 @@ def test_no_stored_packages_are_an_error():
         pkgset.packages("web1")
 
 
+def test_what_is_not_there_is_an_error():
+    """
+    Neither no minion nor a package that it lacks looks like a success
+    """
+    saltext.package_states.pkgset.store(
+        pkgset.__opts__, "web1", {"nginx": "1.22.1-9", "nginx-common": "1.22.1-9"}
+    )
+    assert pkgset.packages("web1", "nginx") == {"nginx": "1.22.1-9"}
+    assert len(pkgset.packages("web1", "nginx*")) == 2
+    with pytest.raises(CommandExecutionError, match="no package like hello"):
+        pkgset.packages("web1", "hello")
+    with pytest.raises(CommandExecutionError, match="Name a minion"):
+        pkgset.packages()
+
+
+def test_a_minion_without_packages_is_not_stored():
+    """
+    It would be told as stored, and what is stored would be nothing
+    """
+    with patch("salt.client.LocalClient") as local:
+        client = local.return_value.__enter__.return_value
+        client.gather_minions.return_value = ["web1", "web2"]
+        client.cmd_iter.return_value = [
+            {"web1": {"ret": {}}},
+            {"web2": {"ret": {"nginx": "1.22.1-9"}}},
+        ]
+        found = pkgset.refresh("web*")
+    assert found["stored"] == ["web2"]
+    assert "web1 says that it has no packages" in found["failed"]["web1"]
+
+
 def test_refresh_of_nobody_is_an_error():
     """
     Three empty lists would look like a success

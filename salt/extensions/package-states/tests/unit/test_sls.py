@@ -119,15 +119,32 @@ def test_more_protected_packages_are_passed_on(source):
         ("zypper", ("foo:amd64", "latest")),
         ("dnf", ("foo", "purged")),
         ("transactional", ("foo", "latest")),
+        ("dnf5", ("foo", "latest")),
         ("pacman", ("foo", "latest")),
     ],
 )
 def test_what_a_platform_cannot_do_is_an_error(platform, row):
     item = items.make(*row)
-    with pytest.raises(Unsupported, match=f"{item.name}|{platform}"):
+    with pytest.raises(Unsupported, match=f"{item.name}|{platform[:3]}"):
         platforms.check(platform, [item])
     # which platform a minion has may not be known yet
     platforms.check(None, [item])
+
+
+@pytest.mark.parametrize(
+    "grains,platform",
+    [
+        ({"os_family": "RedHat", "os": "Fedora", "osmajorrelease": 40}, "dnf"),
+        ({"os_family": "RedHat", "os": "Fedora", "osmajorrelease": 41}, "dnf5"),
+        ({"os_family": "RedHat", "os": "RedHat", "osmajorrelease": 41}, "dnf"),
+        ({"os_family": "Suse", "transactional": True}, "transactional"),
+        ({"os_family": "Suse", "transactional": False}, "zypper"),
+        ({"os_family": "Arch"}, None),
+        ({}, None),
+    ],
+)
+def test_the_platform_of_grains(grains, platform):
+    assert platforms.manager(grains) == platform
 
 
 @pytest.mark.parametrize("wanted", ("removed", "purged"))

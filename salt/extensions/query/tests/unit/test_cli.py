@@ -14,6 +14,7 @@ import sys
 import termios
 
 import pytest
+import saltext.query
 from conftest import Master
 
 import salt.utils.jid
@@ -275,3 +276,36 @@ def test_terminal(config):
     assert terminal(config, 80, "node", "web2", "-o", "name,os", "--no-color") == plain
     narrow = terminal(config, 6, "node", "web2", "-o", "name,os", NO_COLOR="1")
     assert narrow == "Node: web2\nOS:   ?\n"
+
+
+TYPE = """
+from saltext.query.field import Field
+from saltext.query.item import ItemType
+
+
+def item_type():
+    field = Field("name", "Role", "text", "Name of the role", lambda role: role.name)
+    return ItemType("role", "Roles of machines", [field], lambda context, names: ())
+"""
+
+
+def types_of_help(config):
+    code, out, err = run(config, "--help")
+    assert code == 0, err
+    return " ".join(out.partition("Types: ")[2].partition(".")[0].split()).split(", ")
+
+
+def test_help_lists_the_types_that_there_are(config, tmp_path):
+    """
+    Also those of the site, and without a configuration that can be read.
+    """
+    own = saltext.query.item_types({})
+    assert types_of_help(config) == own
+    assert types_of_help(str(tmp_path / "nowhere")) == own
+    folder = tmp_path / "modules" / "query_types"
+    folder.mkdir(parents=True)
+    (folder / "role.py").write_text(TYPE)
+    (tmp_path / "master").write_text(f"module_dirs: [{tmp_path / 'modules'}]\n")
+    assert types_of_help(str(tmp_path)) == sorted([*own, "role"])
+    (tmp_path / "master").write_text("a: [\n")
+    assert types_of_help(str(tmp_path)) == own

@@ -14,16 +14,22 @@ ATOMS = [
     *[r"[^\W\d]", "^", "$", r"\b", r"\B", r"\A", r"\Z", "(?:ab|b)", "(a|)", "(?:)"],
     *["(?i:a)", "[a-c1]", " ", r"\n", "(?s:.)", "(?m:^)", "(?m:$)"],
 ]
+MORE_ATOMS = [
+    *["-", "{", "}", "]", "c", "Z", "_", "\u00e9", r"\.", r"\\", r"\[", r"\x41", r"\D"],
+    *["[]a]", "[^]a]", r"[\w-]", r"[^\d\s]", r"[a\]]", "[a-c-]", "[^a-z]", r"[\x41-C]"],
+    *["(?P<n>a)", "(?i)", "(?-i:a)", "(?i-s:a.)", "(?s-i:A.)", "()", "(?:|a)", "(?:a?b?)"],
+    *["(?:a*|b)", "(?:a+)+", "(?:a*)*", "(?:^a|b$)", "(?m:^a$)", "(?:$|a)", r"(?:\b|a)"],
+]
 REPEATS = ["", "", "", "*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "*?", "+?"]
 
 
-def _random_pattern(rand, level=0):
+def _random_pattern(rand, atoms=ATOMS, level=0):
     parts = []
     for _ in range(rand.randint(1, 4)):
-        part = rand.choice(ATOMS)
+        part = rand.choice(atoms)
         if level < 3 and rand.random() < 0.3:
             part = "|".join(
-                _random_pattern(rand, level + 1) for _ in range(rand.randint(1, 2))
+                _random_pattern(rand, atoms, level + 1) for _ in range(rand.randint(1, 2))
             )
             part = f"({part})"
         parts.append(part + rand.choice(REPEATS))
@@ -58,6 +64,54 @@ def test_same_as_python(engine, monkeypatch):
                 found = expected.search(text) is not None
                 assert (pattern, text, ours.search(text)) == (pattern, text, found)
                 compared += 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ("re2", "python"))
+def test_a_hundred_thousand_as_python(engine, monkeypatch):
+    """
+    Where both answer they agree: 100,000 patterns, with six texts each.
+    """
+    if engine == "re2":
+        pytest.importorskip("re2")
+    else:
+        monkeypatch.setattr(saltext.query.regex, "re2", None)
+    rand = random.Random(26)
+    answered = by_engine = 0
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        while answered < 100_000:
+            pattern = rand.choice(["", "", "(?i)", "(?m)", "(?s)", "(?ims)"])
+            pattern += _random_pattern(rand, ATOMS + MORE_ATOMS)
+            try:
+                expected = re.compile(pattern)
+            except re.error:
+                with pytest.raises(QueryError):
+                    Regex(pattern)
+                continue
+            budget = Budget()
+            try:
+                ours = Regex(pattern, budget)
+            except QueryError:
+                continue
+            both = False
+            with budget.watch():
+                for _ in range(6):
+                    text = "".join(rand.choices("aabABc1 -_.]{", k=rand.randint(0, 12)))
+                    text += rand.choice(["", "", "", "", "\n", "\u00e9"])
+                    try:
+                        found = budget.run(expected.search, text, pattern) is not None
+                        mine = ours.search(text)
+                    except QueryTooDearError:
+                        break
+                    both = True
+                    by_engine += text.isprintable() and text.isascii() and bool(text)
+                    if mine is not found:
+                        wrong.append((pattern, text, found))
+            answered += both
+    assert not wrong
+    assert by_engine > 300_000
 
 
 @pytest.mark.parametrize(
@@ -199,9 +253,10 @@ def test_patterns_of_one_budget(monkeypatch):
     """
     Many patterns have together what one has.
     """
-    monkeypatch.setattr(saltext.query.regex, "MAX_SECONDS", 15.5)
+    monkeypatch.setattr(saltext.query.regex, "MAX_SECONDS", 1000)
     budget = Budget(_Clock())
     regexes = [Regex(f"{number}$", budget) for number in range(10)]
+    budget.left = 5.5
     assert not any(regex.search("a") for regex in regexes[:5])
     with pytest.raises(QueryTooDearError, match="takes too long"):
         regexes[5].search("a")
@@ -229,6 +284,55 @@ def test_after_a_refusal_the_signal_is_as_before():
         regex.search("a" * 40 + "\u00e9")
     assert signal.getsignal(signal.SIGVTALRM) == before
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+
+
+def test_the_timer_is_set_up_once_for_many_searches(monkeypatch):
+    """
+    And taken away at the end, also after a refusal; that of others goes on.
+    """
+    monkeypatch.setattr(saltext.query.regex, "re2", None)
+    seen = []
+    before = signal.signal(signal.SIGVTALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 1000, 2000)
+    try:
+        outer = signal.getsignal(signal.SIGVTALRM)
+        budget = Budget()
+        regex = Regex("(a+)+$", budget)
+        assert signal.getsignal(signal.SIGVTALRM) == outer
+        set_up = signal.signal
+        monkeypatch.setattr(
+            signal, "signal", lambda *args: seen.append(args) or set_up(*args)
+        )
+        with pytest.raises(QueryTooDearError, match="takes too long"), budget.watch():
+            for _ in range(1000):
+                assert regex.search("aaa")
+            assert len(seen) == 1
+            regex.search("a" * 40 + "b")
+        assert len(seen) == 2
+        assert signal.getsignal(signal.SIGVTALRM) == outer
+        delay, interval = signal.getitimer(signal.ITIMER_VIRTUAL)
+        assert delay > 900 and interval == pytest.approx(2000)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def test_what_can_not_be_stopped_searches_no_long_texts(monkeypatch):
+    """
+    RE2 is given texts that it is soon done with.
+    """
+    given = []
+
+    class Linear:
+        @staticmethod
+        def search(text):
+            given.append(len(text))
+
+    most = saltext.query.regex.MAX_LINEAR
+    regex = Regex("b$", Budget(lambda: 0))
+    regex._linear = Linear
+    assert not any(regex.search("a" * length) for length in (1, most, most + 1))
+    assert given == [1, most]
 
 
 def test_in_a_thread_nothing_runs_without_limit(monkeypatch):

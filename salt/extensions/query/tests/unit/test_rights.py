@@ -11,7 +11,9 @@ import saltext.query.runners.query as query
 from fleet import answering
 from saltext.query.errors import QueryRightsError
 
+import salt.auth
 import salt.config
+from salt.exceptions import AuthenticationError, AuthorizationError
 
 LIVE = ["test.ping", "status.meminfo"]
 
@@ -51,6 +53,14 @@ TABLE = {
     ("salt-master", "Reactor"): (REFUSED, REFUSED, REFUSED),
     ("salt-master", "nobody"): (REFUSED, REFUSED, REFUSED),
 }
+
+
+@pytest.fixture(autouse=True)
+def _running_user(monkeypatch):
+    """
+    The tests may be run by anybody; the master of most of them is root's.
+    """
+    monkeypatch.setattr("salt.utils.user.get_user", lambda: "root")
 
 
 @pytest.fixture
@@ -217,4 +227,77 @@ def test_groups_that_cannot_be_asked_for_give_nothing(opts):
     found.update(opts, user="root", external_auth={"nope": {"admins%": ["@runner"]}})
     caller = saltext.query.caller.of_runner(found, "root")
     with pytest.raises(QueryRightsError):
+        caller.check_run(["test.ping"], ["web1"])
+
+
+def caller_of(opts, name, **more):
+    """
+    Return a caller of external_auth.
+    """
+    found = copy.deepcopy(salt.config.DEFAULT_MASTER_OPTS)
+    found.update(opts, id="master_master", external_auth=copy.deepcopy(EAUTH), **more)
+    return found, saltext.query.caller.of_runner(found, name)
+
+
+@pytest.mark.parametrize("user", ("root", "salt", "bob"))
+@pytest.mark.parametrize("name", ("pinger", "root", "bob"))
+def test_the_master_takes_a_job_under_the_name_of_the_caller(
+    opts, monkeypatch, user, name
+):
+    """
+    Also where an ordinary user runs it: there his key is good for the names of others only
+    as Salt notes them for sudo.
+    """
+    monkeypatch.setattr("salt.utils.user.get_user", lambda: user)
+    eauth = {"sharedsecret": {name: EAUTH["sharedsecret"]["pinger"]}}
+    found, caller = caller_of(opts, "nobody", user=user)
+    found["external_auth"] = eauth
+    caller = saltext.query.caller.of_runner(found, name)
+    caller.check_run(["test.ping"], ["web1"])
+    carried = caller.job_user()
+    assert carried in (name, f"sudo_{name}")
+    assert (carried == name) is (user != "bob" or name != "pinger")
+    load = {"user": carried, "key": "secret"}
+    ret = salt.auth.LoadAuth(found).check_authentication(
+        load, "user", key={user: "secret"}
+    )
+    assert not ret["error"]
+
+
+def test_a_job_of_an_ordinary_users_master(ask, monkeypatch):
+    """
+    It is refused to nobody who has the right, and carries his name.
+    """
+    monkeypatch.setattr("salt.utils.user.get_user", lambda: "bob")
+    with answering(dict.fromkeys(("web1", "web2", "db1"), {})) as fleet:
+        ask("salt-master", "pinger", "node", ["alive"])
+    assert fleet.users == ["sudo_pinger"]
+
+
+@pytest.mark.parametrize("error", (AuthenticationError, AuthorizationError))
+def test_a_master_that_refuses_the_job(ask, error):
+    """
+    Its refusal is a sentence, not a traceback.
+    """
+    with answering(dict.fromkeys(("web1", "web2", "db1"), {})) as fleet:
+        fleet.error = error("error occurred.")
+        with pytest.raises(
+            QueryRightsError, match="refuses to run test.ping for pinger"
+        ):
+            ask("salt-master", "pinger", "node", ["alive"])
+
+
+@pytest.mark.parametrize(
+    "blacklist,what",
+    (
+        ({"users": ["ping.*"]}, "take him out of publisher_acl_blacklist"),
+        ({"modules": ["test.*"]}, "take it out of publisher_acl_blacklist"),
+    ),
+)
+def test_the_blacklist_holds_for_whoever_asks(opts, blacklist, what):
+    """
+    Whatever stands before his name in the job.
+    """
+    _, caller = caller_of(opts, "pinger", publisher_acl_blacklist=blacklist)
+    with pytest.raises(QueryRightsError, match=what):
         caller.check_run(["test.ping"], ["web1"])

@@ -8,6 +8,7 @@ from unittest.mock import MagicMock, patch  # pylint: disable=blacklisted-module
 
 import pytest
 import saltext.uyuni_pillar.document as document
+import saltext.uyuni_pillar.driver as driver
 import saltext.uyuni_pillar.runners.pillar_sql as pillar_sql
 import saltext.uyuni_pillar.table as table
 
@@ -135,7 +136,7 @@ def test_dry_run_locks_and_writes_nothing(database, folders):
     assert not any("INTO suseSalt" in query for query in database.executed)
 
 
-class LockNotAvailable(table.psycopg2.OperationalError):
+class LockNotAvailable(driver.module.OperationalError):
     """
     The error of the server after lock_timeout
     """
@@ -345,7 +346,7 @@ def test_verify_reads_the_files_with_the_priorities_of_the_groups(database, fold
 
 def test_unreachable_database_is_an_error(folders):
     with patch(
-        "psycopg2.connect", side_effect=table.psycopg2.OperationalError("x\nHINT")
+        "psycopg2.connect", side_effect=driver.module.OperationalError("x\nHINT")
     ):
         with pytest.raises(
             salt.exceptions.CommandExecutionError,

@@ -3,19 +3,23 @@ Tests of kept connections to PostgreSQL, with a server that knows as much of
 its protocol as one query needs
 """
 
+import operator
 import os
+import re
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
 
 import salt.exceptions
 import salt.utils.postgres
+from salt.utils.postgres import connection, cursor, driver
 from tests.support.mock import patch
 from tests.support.pytest.postgres import READY, Server, error, message, result
 
-psycopg2 = pytest.importorskip("psycopg2")
-sql = pytest.importorskip("psycopg2.sql")
+DRIVERS = ("psycopg2", "psycopg")
 
 PASSWORD = "hunter2"
 
@@ -31,6 +35,17 @@ def server():
     server = Server()
     yield server
     server.close()
+
+
+@pytest.fixture(autouse=True, params=DRIVERS)
+def database(request, monkeypatch):
+    """
+    The package of the driver
+    """
+    package = pytest.importorskip(request.param)
+    module = pytest.importorskip(f"salt.utils.postgres.{request.param}_driver")
+    monkeypatch.setattr(driver, "module", module)
+    return package
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +111,54 @@ def test_one_connection_serves_many_queries(server, params):
     assert len(server.startups) == 1
     assert server.messages == [f"{BEGIN}; SELECT 1"] * 50
     # each is the end of a use, in a message of its own
-    assert server.resets == [salt.utils.postgres.RESET] * 50
+    assert server.resets == [connection.RESET_PLAIN] * 50
+
+
+@pytest.mark.parametrize(
+    "query,is_plain",
+    [
+        ("SELECT 1", True),
+        (" with a AS (SELECT 1)\nSELECT * FROM a ", True),
+        ("SELECT 1; COMMIT", False),
+        ("commit and chain", False),
+        ("CALL p()", False),
+        ("SELECTED", False),
+        ("/* SELECT */ COMMIT AND CHAIN", False),
+        ("VALUES (1)", False),
+    ],
+)
+def test_statement_that_may_end_the_transaction_needs_a_whole_reset(
+    server, params, query, is_plain
+):
+    module = connection
+    whole = module.RESET_PLAIN if is_plain else module.RESET
+    ask(params, query)
+    ask(params, "SELECT 1", query, "SELECT 1")
+    ask(params)
+    assert server.resets == [whole, whole, module.RESET_PLAIN]
+
+
+def test_what_is_committed_needs_a_whole_reset(server, params):
+    server.answers["COMMIT"] = message(b"C", b"COMMIT\0") + READY
+    ask({**params, "writes": "commit"})
+    assert server.resets == [connection.RESET]
+
+
+@pytest.mark.parametrize(
+    "name,args",
+    [
+        ("callproc", ["f"]),
+        ("executemany", ["SELECT %s", [(1,)]]),
+    ],
+)
+def test_all_that_asks_is_in_the_transaction(server, params, name, args):
+    with salt.utils.postgres.get_cursor(**params) as cursor:
+        if not hasattr(cursor, name):
+            pytest.skip(f"{driver.module.NAME} has no {name}")
+        getattr(cursor, name)(*args)
+        assert cursor.fetchall() == [({"a": 1},)]
+    assert server.messages[0].startswith(BEGIN)
+    assert len(server.resets) == 1
 
 
 def test_queries_of_a_use_share_a_transaction(server, params):
@@ -105,14 +167,43 @@ def test_queries_of_a_use_share_a_transaction(server, params):
     assert len(server.resets) == 1
 
 
-def test_cursor_is_one_of_psycopg2(server, params):
+def test_cursor_is_one_of_the_driver(server, params, database):
+    sql = pytest.importorskip(f"{database.__name__}.sql")
+    kinds = {"psycopg2": "extensions.cursor", "psycopg": "Cursor"}
     with salt.utils.postgres.get_cursor(**params) as cursor:
-        assert isinstance(cursor, psycopg2.extensions.cursor)
+        kind = operator.attrgetter(kinds[database.__name__])(database)
+        assert isinstance(cursor, kind)
         cursor.execute(b"SELECT 1")
         assert (cursor.rowcount, cursor.fetchone()) == (1, ({"a": 1},))
         cursor.execute(sql.SQL("SELECT {}").format(sql.Literal("x")))
         assert list(cursor) == [({"a": 1},)]
     assert server.messages[-1] == "SELECT 'x'"
+
+
+def test_values_are_quoted(server, params):
+    with salt.utils.postgres.get_cursor(**params) as cursor:
+        cursor.execute("SELECT %s, %s::int, 10 %% 3", ("\\' || 'x", 5))
+    quoted = server.messages[-1].partition("; SELECT ")[2].strip()
+    assert re.fullmatch(r"(E'\\\\|'\\)'' \|\| ''x', 5::int, 10 % 3", quoted)
+
+
+@pytest.mark.parametrize("missing", [[], ["psycopg2"], list(DRIVERS)])
+def test_driver_is_the_one_that_is_installed(missing):
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(sys.argv[1:]));"
+        "from salt.utils.postgres import driver; import salt.pillar.postgres as pillar;"
+        "print(driver.module and driver.module.NAME, pillar.__virtual__())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *missing],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    left = [name for name in DRIVERS if name not in missing]
+    expected = f"{left[0]} True" if left else "None False"
+    assert done.stdout.strip() == expected
 
 
 @pytest.mark.parametrize(
@@ -140,9 +231,9 @@ def test_nothing_is_committed_after_an_error_of_the_caller(server, params):
     assert ask({**params, "writes": "refuse"}) == [({"a": 1},)]
 
 
-def test_commit_that_fails_is_an_error(server, params):
+def test_commit_that_fails_is_an_error(server, params, database):
     server.answers["COMMIT"] = error("23505", "duplicate key") + READY
-    with pytest.raises(psycopg2.IntegrityError):
+    with pytest.raises(database.IntegrityError):
         ask({**params, "writes": "commit"})
 
 
@@ -155,7 +246,7 @@ def test_query_that_ends_the_transaction_is_an_error(server, params):
     assert not KEPT
 
 
-@pytest.mark.parametrize("name", salt.utils.postgres.FORMAT)
+@pytest.mark.parametrize("name", connection.FORMAT)
 def test_query_that_changes_how_values_are_written_is_an_error(server, params, name):
     server.statuses["IntervalStyle"] = "postgres"
     server.answers["change"] = status(name, "other") + result(b'{"a": 1}')
@@ -179,10 +270,10 @@ def test_application_name_stays_behind_a_pooler(server, params):
     server.reset = message(b"C", b"DISCARD\0") + status("application_name", "") + READY
     again = "SELECT pg_catalog.set_config('application_name', 'salt-master', false)"
     server.answers[again] = status("application_name", "salt-master") + result(b"1")
-    ask(params)
+    ask(params, "change")
     assert server.messages[-1] == again
     server.reset = message(b"C", b"DISCARD\0") + READY
-    ask(params)
+    ask(params, "change")
     assert len(server.startups) == 1
     # in the same message from then on
     assert server.resets[-1].endswith(again)
@@ -270,7 +361,7 @@ def test_connection_that_the_server_closed_is_replaced(server, params):
 
 def test_connection_that_was_idle_for_long_is_replaced(server, params, monkeypatch):
     ask(params)
-    monkeypatch.setattr(salt.utils.postgres, "KEEP_IDLE", -1)
+    monkeypatch.setattr(connection, "KEEP_IDLE", -1)
     ask(params)
     assert len(server.startups) == 2
 
@@ -306,7 +397,7 @@ def test_ages_of_processes_differ(server, params):
 def test_connection_that_had_a_large_value_is_not_kept(
     server, params, monkeypatch, query
 ):
-    monkeypatch.setattr(salt.utils.postgres, "LARGE", 20)
+    monkeypatch.setattr(cursor, "LARGE", 20)
     ask(params)
     assert KEPT
     server.answers["large"] = result(b'{"a": "%s"}' % (b"x" * 20))
@@ -315,9 +406,9 @@ def test_connection_that_had_a_large_value_is_not_kept(
     assert not KEPT
 
 
-def test_error_of_a_query_leaves_the_connection(server, params):
+def test_error_of_a_query_leaves_the_connection(server, params, database):
     server.answers["broken"] = error("42P01", "relation does not exist") + READY
-    with pytest.raises(psycopg2.ProgrammingError, match="relation does not exist"):
+    with pytest.raises(database.ProgrammingError, match="relation does not exist"):
         ask(params, "broken")
     assert ask(params) == [({"a": 1},)]
     assert len(server.startups) == 1
@@ -333,10 +424,10 @@ def test_error_of_the_caller_leaves_the_connection(server, params):
     assert len(server.startups) == 1
 
 
-def test_connection_that_breaks_in_a_query_is_an_error(server, params):
+def test_connection_that_breaks_in_a_query_is_an_error(server, params, database):
     ask(params)
     server.answers["kill"] = lambda session: session.shutdown(socket.SHUT_RDWR)
-    with pytest.raises(psycopg2.OperationalError):
+    with pytest.raises(database.OperationalError):
         ask(params, "kill")
     # not tried again, as it may have been the reason
     assert server.queries == ["SELECT 1", "kill"]
@@ -344,17 +435,19 @@ def test_connection_that_breaks_in_a_query_is_an_error(server, params):
     assert len(server.startups) == 2
 
 
-def test_server_that_accepts_and_never_answers(server, params):
+def test_server_that_accepts_and_never_answers(server, params, database):
     server.greet = False
-    with pytest.raises(psycopg2.OperationalError, match="timeout expired"):
+    with pytest.raises(database.OperationalError, match="timeout expired"):
         ask({**params, "connect_timeout": 2})
     assert KEPT == {}
 
 
-def test_server_that_does_not_answer_is_left_alone_for_a_while(server, params):
+def test_server_that_does_not_answer_is_left_alone_for_a_while(
+    server, params, database
+):
     server.greet = False
     for _ in range(5):
-        with pytest.raises(psycopg2.OperationalError, match="timeout expired"):
+        with pytest.raises(database.OperationalError, match="timeout expired"):
             ask({**params, "connect_timeout": 2})
     assert len(server.sessions) == 1
     # for as long as the try took
@@ -366,19 +459,19 @@ def test_server_that_does_not_answer_is_left_alone_for_a_while(server, params):
     assert not FAILED
 
 
-def test_query_that_is_never_answered(server, params, monkeypatch):
-    monkeypatch.setattr(salt.utils.postgres, "LATE", 0.1)
+def test_query_that_is_never_answered(server, params, monkeypatch, database):
+    monkeypatch.setattr(connection, "LATE", 0.1)
     params.update(statement_timeout=0.1)
     ask(params)
     server.answers["hang"] = lambda session: None
-    with pytest.raises(psycopg2.OperationalError, match="no answer .* 0.2 seconds"):
+    with pytest.raises(database.OperationalError, match="no answer .* 0.2 seconds"):
         ask(params, "hang")
     assert ask(params) == [({"a": 1},)]
     assert len(server.startups) == 2
 
 
 def test_reset_that_is_never_answered(server, params, monkeypatch):
-    monkeypatch.setattr(salt.utils.postgres, "LATE", 0.1)
+    monkeypatch.setattr(connection, "LATE", 0.1)
     server.reset = lambda session: None
     assert ask(params) == [({"a": 1},)]
     assert not KEPT
@@ -441,11 +534,11 @@ def test_connection_in_use_survives_a_fork(server, params):
     assert len(server.startups) == 1
 
 
-def test_password_is_in_no_error(server, params):
+def test_password_is_in_no_error(server, params, database):
     server.answers["broken"] = error("42601", "syntax error") + READY
     messages = []
     for change in ({}, {"port": 1}, {"port": "none"}, {"sslmode": "nosuch"}):
-        with pytest.raises(psycopg2.Error) as caught:
+        with pytest.raises(database.Error) as caught:
             ask({**params, **change}, "broken")
         messages.append(str(caught.value))
     assert len(messages) == 4
@@ -463,7 +556,7 @@ def test_defaults(monkeypatch):
     }.items() <= params.items()
 
 
-def test_all_other_options_are_those_of_libpq():
+def test_all_other_options_are_those_of_libpq(database):
     wanted = {
         **{"host": None, "target_session_attrs": "read-write", "sslcrl": "/crl.pem"},
         **{"options": "-c geqo=off", "keepalives_idle": 5, "sslsni": True},
@@ -475,7 +568,7 @@ def test_all_other_options_are_those_of_libpq():
     assert "host" not in params
     wanted.update(password="p", dbname="d")
     assert {name: params.get(name) for name in wanted} == wanted
-    with pytest.raises(psycopg2.ProgrammingError, match='invalid .* "nosuch"'):
+    with pytest.raises(database.ProgrammingError, match='invalid .* "nosuch"'):
         ask(salt.utils.postgres.get_params({"postgres": {"nosuch": 1}}))
 
 

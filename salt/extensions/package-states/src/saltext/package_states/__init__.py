@@ -37,6 +37,9 @@ which knows only those above it:
 - :mod:`saltext.package_states.fleet` -- which states apply to which minions
 - :mod:`saltext.package_states.membership` -- who joined, left, or has another id
 - :mod:`saltext.package_states.service` -- save, assign, compile
+- :mod:`saltext.package_states.offer` -- what one repository has, under a digest
+- :mod:`saltext.package_states.lacking` -- who is asked for what repositories have
+- :mod:`saltext.package_states.offers` -- what repositories have, in the database
 - :mod:`saltext.package_states.refresh` -- the list that a minion sent
 - :mod:`saltext.package_states.answers` -- what minions answer
 - :mod:`saltext.package_states.edit` -- changes of entries
@@ -46,6 +49,7 @@ which knows only those above it:
 - :mod:`saltext.package_states.views` -- what is in the tables, as plain data
 - :mod:`saltext.package_states.page` -- the status of a fleet, in pages
 - :mod:`saltext.package_states.owners` -- who has and wants a package
+- :mod:`saltext.package_states.available` -- which packages minions can get
 - :mod:`saltext.package_states.pkgset` -- who changed packages
 
 On the minions work :mod:`saltext.package_states.modules.package_state`,

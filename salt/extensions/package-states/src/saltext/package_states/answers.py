@@ -2,11 +2,13 @@
 What minions answer when they are asked.
 """
 
+import saltext.package_states.offers as offers
 import saltext.package_states.refresh as refreshed
 import saltext.package_states.status as status
 import saltext.package_states.store as store
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.fleet import Fleet
+from saltext.package_states.lacking import FUNCTION
 
 import salt.client
 import salt.exceptions
@@ -82,7 +84,9 @@ def refresh(opts, minion):
     :param str minion: its id
     """
     inventory = ask(opts, minion, "package_state.inventory")
-    refreshed.store(opts, minion, inventory)
+    lacking = refreshed.store(opts, minion, inventory)
+    if lacking:
+        offers.store(opts, minion, ask(opts, minion, FUNCTION, lacking))
     return status.summary(minion, refreshed.rows(opts, minion))
 
 

@@ -4,13 +4,11 @@ Who has a package, and who wants it.
 
 import saltext.package_states.difference as difference
 import saltext.package_states.names as names
+import saltext.package_states.page as pages
 import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
-from saltext.package_states.errors import InvalidInput
 from saltext.package_states.fleet import Fleet
-
-MOST = 10000
 
 
 def page(opts, key, number=1, size=100):
@@ -24,13 +22,7 @@ def page(opts, key, number=1, size=100):
     :raises InvalidInput: if the page or its size is none
     """
     names.split(key)
-    for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or not 0 < value <= most
-        ):
-            raise InvalidInput(f"The {kind} must be a whole number from 1 to {most}.")
+    pages.numbers(number, size)
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
         there = _there(connection, key)

@@ -48,6 +48,23 @@ def work_out(connection, fleet, ids):
     standing.keep(connection, found)
 
 
+def numbers(number, size):
+    """
+    Check which page is asked for
+
+    :param int number: that of the page, from 1 on
+    :param int size: how many rows a page has
+    :raises InvalidInput: if one of these is none
+    """
+    for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not 0 < value <= most
+        ):
+            raise InvalidInput(f"The {kind} must be a whole number from 1 to {most}.")
+
+
 def page(opts, group=None, only=None, number=1, size=100):
     """
     Return how many minions there are of each verdict, and a page of them, as plain data
@@ -59,13 +76,7 @@ def page(opts, group=None, only=None, number=1, size=100):
     :param int size: how many minions a page has
     :raises InvalidInput: if one of these is none
     """
-    for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or not 0 < value <= most
-        ):
-            raise InvalidInput(f"The {kind} must be a whole number from 1 to {most}.")
+    numbers(number, size)
     if only is not None and only not in VERDICTS:
         raise InvalidInput(
             f"There is no verdict {only!r}; use one of {', '.join(VERDICTS)}."
@@ -73,7 +84,7 @@ def page(opts, group=None, only=None, number=1, size=100):
     silent = (opts.get("package_states") or {}).get("silent_after", WEEK)
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
-        ids = _members(fleet, group)
+        ids = members(fleet, group)
         stale = standing.stale(connection, ids, AT_ONCE)
         if stale:
             work_out(connection, fleet, stale)
@@ -85,15 +96,20 @@ def page(opts, group=None, only=None, number=1, size=100):
     begin = (number - 1) * size
     return {
         "counts": {"minions": len(rows), **counts},
+        "security": sum("security" in row for row in rows),
         "page": number,
         "pages": max(1, -(-len(chosen) // size)),
         "minions": chosen[begin : begin + size],
     }
 
 
-def _members(fleet, group):
+def members(fleet, group):
     """
     Return the ids of the minions of a group, or of all
+
+    :param Fleet fleet: the minions
+    :param str group: the name or id of a group, None for all minions
+    :raises NotThere: if there is no such group, or more than one
     """
     ids = fleet.registry.minions()
     if group is None:
@@ -108,7 +124,7 @@ def _members(fleet, group):
 
 
 def _row(row, silent):
-    minion, refreshed, age, managed, drifted, error = row
+    minion, refreshed, age, managed, drifted, error, security = row
     if refreshed is None:
         return {"minion": minion, "verdict": NEVER}
     if age > silent:
@@ -122,6 +138,8 @@ def _row(row, silent):
         found.update(managed=managed, drifted=drifted)
     if error:
         found["error"] = error
+    if security:
+        found["security"] = security
     return found
 
 
@@ -134,6 +152,9 @@ def table(found):
     counts = dict(found["counts"])
     total = counts.pop("minions")
     head = f"{total} minions: " + ", ".join(f"{n} {what}" for what, n in counts.items())
+    if found["security"]:
+        lack = "lacks" if found["security"] == 1 else "lack"
+        head += f".\n{found['security']} of them {lack} security updates"
     if not found["minions"]:
         return f"{head}."
     lines = [("Minion", "Verdict", "Drifted", "Heard")]

@@ -16,6 +16,8 @@ import contextlib
 import hashlib
 import os
 
+from saltext.package_states.errors import InvalidInput
+
 import salt.cache
 import salt.utils.files
 
@@ -113,21 +115,41 @@ def function(opts):
 
 def store(opts, minion, packages):
     """
-    Store what a minion has said of its packages
+    Store what a minion has said of its packages, and return the digests of what its
+    repositories have that is to be asked for, a list
 
     With ``package_states`` in the master's configuration it goes to its database;
     otherwise to the bank ``packages`` of the master's cache.
 
-    :raises PackageStateError: if it is something else, or the database says so
+    :raises PackageStateError: if it is something else or nothing, or the database says so
     """
-    if "package_states" in opts:
+    states = "package_states" in opts
+    if not (packages.get("packages") if states else packages):
+        raise InvalidInput(
+            f"{minion} says that it has no packages; see what {function(opts)} says there."
+        )
+    if states:
         # psycopg2 is only needed where there are package states
         # pylint: disable-next=import-outside-toplevel
         import saltext.package_states.refresh
 
-        saltext.package_states.refresh.store(opts, minion, packages)
-    else:
-        salt.cache.factory(opts).store(BANK, minion, packages)
+        return saltext.package_states.refresh.store(opts, minion, packages)
+    salt.cache.factory(opts).store(BANK, minion, packages)
+    return []
+
+
+def store_offers(opts, minion, answer):
+    """
+    Store what a minion has said of its repositories, see
+    :func:`saltext.package_states.offers.store`
+
+    :return: the digests of what it has told
+    :raises PackageStateError: if it is something else, or the database says so
+    """
+    # pylint: disable-next=import-outside-toplevel
+    import saltext.package_states.offers
+
+    return saltext.package_states.offers.store(opts, minion, answer)
 
 
 def stored(opts, minion):

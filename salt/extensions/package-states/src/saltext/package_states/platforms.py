@@ -15,10 +15,20 @@ from saltext.package_states.version import APT, DNF, ZYPPER
 
 # what a system says of itself whose packages change at its next start only
 TRANSACTIONAL = "transactional"
-REFUSAL = (
-    "package states can't change a transactional system, as its packages change at the next"
-    " start only; use transactional_update.apply with pkg states there."
-)
+# another program than dnf 4, with other commands and another plugin for locks
+DNF5 = "dnf5"
+REFUSED = {
+    TRANSACTIONAL: (
+        "package states can't change a transactional system, as its packages change at the next"
+        " start only; use transactional_update.apply with pkg states there."
+    ),
+    DNF5: (
+        "package states work with dnf 4, and dnf is version 5 on this system; use pkg states"
+        " there, and leave it out of what package states are assigned to."
+    ),
+}
+# Fedora calls dnf 5 dnf since then
+FEDORA = 41
 
 # the grain os_family
 FAMILIES = {"Debian": APT, "Suse": ZYPPER, "RedHat": DNF}
@@ -51,13 +61,16 @@ _FOREIGN = {
 def manager(grains):
     """
     Return the package manager of a minion, or None if it is not known;
-    :data:`TRANSACTIONAL` for a system that package states can't change
+    one of :data:`REFUSED` for a system that package states can't change
 
     :param dict grains: the grains of the minion
     """
     grains = grains or {}
     if grains.get("transactional"):
         return TRANSACTIONAL
+    major = grains.get("osmajorrelease")
+    if grains.get("os") == "Fedora" and isinstance(major, int) and major >= FEDORA:
+        return DNF5
     return FAMILIES.get(grains.get("os_family"))
 
 
@@ -71,8 +84,8 @@ def problem(platform, item):
     """
     if platform is None:
         return None
-    if platform == TRANSACTIONAL:
-        return REFUSAL
+    if platform in REFUSED:
+        return REFUSED[platform]
     if platform not in _NAMES:
         return f"package states know no {platform}; use apt, zypper or dnf."
     if not _NAMES[platform].match(item.name):

@@ -8,13 +8,18 @@ The packages that a minion sent, and its status.
     {"platform": "apt", "digest": "<sha256>", "packages": {
         "nginx": {"versions": ["1.22.1-9"], "available": ["1.22.1-9"],
                   "candidate": "1.22.1-9", "held": False, "orphan": False,
-                  "configured": False, "kept": ""}}}
+                  "configured": False, "kept": ""}},
+     "repositories": {"<sha256>": "http://deb.debian.org/debian bookworm main"},
+     "security": {"openssl": ["3.0.15-1~deb12u1"]}}
+
+``repositories`` and ``security`` may be missing: an older minion does not send them.
 
 A minion may send anything, so its answer is checked before it is stored.
 """
 
 import json
 
+import saltext.package_states.offers as offers
 import saltext.package_states.standing as standing
 import saltext.package_states.status as status
 import saltext.package_states.store as tables
@@ -54,11 +59,28 @@ def check(inventory):
             for key, there in inventory["packages"].items()
         )
     )
+    good = (
+        good
+        and offers.check(inventory.get("repositories", {}))
+        and _versions(inventory.get("security", {}))
+    )
     # PostgreSQL takes no NUL
     if not good or "\\u0000" in (text := json.dumps(inventory)) or len(text) > MOST:
         raise InvalidInput(
             "The minion sent no list of packages; see what package_state.inventory says there."
         )
+
+
+def _versions(found):
+    """
+    Return whether these are versions by package
+    """
+    return isinstance(found, dict) and all(
+        len(key) < 200
+        and isinstance(there, list)
+        and all(isinstance(version, str) for version in there)
+        for key, there in found.items()
+    )
 
 
 def _entry(there):
@@ -74,7 +96,8 @@ def _entry(there):
 
 def store(opts, minion, inventory):
     """
-    Store the packages that a minion sent
+    Store the packages that a minion sent, and return the digests of what its repositories
+    have that nobody has told yet, a list, see :mod:`saltext.package_states.offers`
 
     :param dict opts: the options of the master
     :param str minion: its id
@@ -86,6 +109,27 @@ def store(opts, minion, inventory):
         tables.keep(connection, minion, inventory)
         # what was worked out is of the list before
         standing.drop(connection, [minion])
+        # an older minion does not tell
+        if "repositories" not in inventory:
+            return []
+        return offers.keep(connection, minion, inventory["repositories"])
+
+
+def security(opts, minion):
+    """
+    Return the newer versions that mend the security of what a minion has, lists by
+    package, the newest first; None if it can't tell, or never did
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    """
+    with tables.reading(opts) as connection:
+        found = tables.ask(
+            connection,
+            "SELECT security FROM package_states.package_list WHERE minion_id = %s",
+            minion,
+        )
+    return found[0][0] if found else None
 
 
 def rows(opts, minion):

@@ -64,14 +64,16 @@ def stale(connection, ids, most):
 def statuses(connection, ids):
     """
     Return what is known of minions: rows of id, time and seconds since it was heard, how
-    many packages are managed, how many are not right, and what can't be decided
+    many packages are managed, how many are not right, what can't be decided, and how
+    many packages lack a security update
 
     :param ids: the ids of minions, in the order of the rows
     """
     return store.ask(
         connection,
         "SELECT i.minion_id, l.refreshed::text, EXTRACT(epoch FROM now() - l.refreshed)::float,"
-        " s.managed, s.drifted, s.error"
+        " s.managed, s.drifted, s.error,"
+        " (SELECT count(*)::int FROM jsonb_object_keys(l.security))"
         " FROM unnest(%s::text[]) WITH ORDINALITY AS i (minion_id, number)"
         " LEFT JOIN package_states.package_list AS l USING (minion_id)"
         " LEFT JOIN package_states.minion_status AS s USING (minion_id) ORDER BY i.number",

@@ -176,3 +176,27 @@ def table(found):
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
         for line in lines
     )
+
+
+def security(found, newer):
+    """
+    Return what to say of security updates, one sentence for people
+
+    :param found: what :func:`rows` returned
+    :param dict newer: the versions that are newer than what is installed, lists by
+        package, the newest first; None if that is not known
+    """
+    if newer is None:
+        return "Whether it lacks security updates is not known: none of its repositories tells."
+    if not newer:
+        return "It lacks no security update."
+    by_key = {row.package: row for row in found}
+    parts = []
+    for key, there in sorted(newer.items()):
+        row = by_key.get(key)
+        why = f" (it is to be {row.verdict}, from {row.source})" if row else ""
+        parts.append(f"{key} {there[0]}{why}")
+    noun = "package lacks a security update" if len(parts) == 1 else None
+    return (
+        f"{len(parts)} {noun or 'packages lack security updates'}: {', '.join(parts)}."
+    )

@@ -473,14 +473,17 @@ def keep(connection, minion, inventory):
     """
     ask(
         connection,
-        "INSERT INTO package_states.package_list (minion_id, platform, digest, packages)"
-        " VALUES (%s, %s, %s, %s::jsonb) ON CONFLICT (minion_id) DO UPDATE SET"
+        "INSERT INTO package_states.package_list"
+        " (minion_id, platform, digest, packages, security)"
+        " VALUES (%s, %s, %s, %s::jsonb, %s::jsonb) ON CONFLICT (minion_id) DO UPDATE SET"
         " platform = EXCLUDED.platform, digest = EXCLUDED.digest,"
-        " packages = EXCLUDED.packages, refreshed = now() RETURNING minion_id",
+        " packages = EXCLUDED.packages, security = EXCLUDED.security, refreshed = now()"
+        " RETURNING minion_id",
         minion,
         inventory["platform"],
         inventory["digest"],
         json.dumps(inventory["packages"]),
+        json.dumps(inventory["security"]) if "security" in inventory else None,
     )
 
 

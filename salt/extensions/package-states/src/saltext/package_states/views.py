@@ -266,12 +266,17 @@ def status(opts, minion, table=True):
     """
     found = refresh.rows(opts, minion)
     summary = statuses.summary(minion, found)
+    security = refresh.security(opts, minion)
     if not table:
-        return {**summary, "rows": [row._asdict() for row in found]}
+        rows = [row._asdict() for row in found]
+        return {**summary, "security": security, "rows": rows}
     drift = len(summary["drift"])
     end = (
         "consistent"
         if summary["consistent"]
         else f"inconsistent: {drift} of {len(found)} drifted"
     )
-    return f"{statuses.table(found)}\n\n{minion} is {end}."
+    return (
+        f"{statuses.table(found)}\n\n{minion} is {end}.\n"
+        f"{statuses.security(found, security)}"
+    )

@@ -15,6 +15,7 @@ import logging
 
 from saltext.query.errors import QueryRightsError
 
+import salt.acl
 import salt.auth
 import salt.loader
 import salt.utils.master
@@ -29,6 +30,12 @@ _COMMANDS = ("salt-run", "salt-query")
 #: Names under which Salt itself runs runners.
 _OWN_NAMES = ("Reactor", "UNKNOWN")
 
+#: The users whose key the master takes for jobs of whichever name.
+_TRUSTED = ("root", "salt")
+
+#: What Salt puts before the name of who uses the key of another.
+_FOR = "sudo_"
+
 #: The runner that shows pillars.
 PILLARS = "cache.pillar"
 
@@ -37,10 +44,16 @@ class Caller:
     """
     The user that the master runs as: he may read its files, and so has everything.
 
-    :ivar str name: the user whose name jobs carry, or None for that of this process
+    :ivar str name: who asks, or None for the user of this process
     """
 
     name = None
+
+    def job_user(self):
+        """
+        Return the user that his jobs carry, or None for that of this process.
+        """
+        return None
 
     def check_pillars(self):
         """
@@ -69,6 +82,16 @@ class NamedCaller(Caller):
         self.name = name
         self.lists = lists
 
+    def job_user(self):
+        """
+        Return the user that his jobs carry. The key is the master's: where an ordinary
+        user runs it, it is good for other names only as Salt notes them for sudo.
+        """
+        own = {self.opts.get("user"), "root"}
+        if salt.utils.user.get_user() in _TRUSTED or self.name in own:
+            return self.name
+        return self.name if self.name.startswith(_FOR) else _FOR + self.name
+
     def check_pillars(self):
         """
         :raises QueryRightsError: if he may not see pillars
@@ -89,7 +112,20 @@ class NamedCaller(Caller):
         :raises QueryRightsError: if he may not run one of them on one of these
         """
         check = salt.utils.minions.CkMinions(self.opts)
+        blacklist = salt.acl.PublisherACL(
+            self.opts.get("publisher_acl_blacklist") or {}
+        )
+        if blacklist.user_is_blacklisted(self.name):
+            raise QueryRightsError(
+                f"{self.name} may not run {', '.join(functions)} on minions: leave out the"
+                " fields that ask them, or take him out of publisher_acl_blacklist."
+            )
         for function in functions:
+            if blacklist.cmd_is_blacklisted(function):
+                raise QueryRightsError(
+                    f"{self.name} may not run {function} on minions: leave out the fields"
+                    " that ask them, or take it out of publisher_acl_blacklist."
+                )
             if not self.lists or not all(
                 # these minions, also if the master finds none of them by their target
                 check.auth_check(one, function, [], minions, "list", minions=minions)
@@ -112,7 +148,7 @@ def of_runner(opts, name):
         return Caller()
     lists, whole = _lists(opts, name)
     own = {opts.get("user"), "root", salt.utils.user.get_user(), *_OWN_NAMES}
-    if not lists and whole and (name in own or name.startswith("sudo_")):
+    if not lists and whole and (name in own or name.startswith(_FOR)):
         return Caller()
     return NamedCaller(opts, name, lists if whole else [])
 

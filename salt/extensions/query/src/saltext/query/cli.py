@@ -11,6 +11,7 @@ import time
 import saltext.query
 import saltext.query.cli_options
 import saltext.query.formats
+import saltext.query.loader
 import saltext.query.render
 
 import salt.config
@@ -44,6 +45,31 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         if not check_user(opts["user"]):
             self.exit(salt.defaults.exitcodes.EX_NOPERM)
         return opts
+
+    def format_description(self, formatter):
+        """
+        Return what ``--help`` says first: also the types that there are on this master.
+        Its options are known only as far as they stand before ``--help``.
+        """
+        opts = self._opts_for_help()
+        # item_types() would import twice as much of Salt
+        known = saltext.query.loader.names(opts, "query_types", "item_type")
+        text = f"{self.description}. Types: {', '.join(known)}."
+        return formatter.format_description(text)
+
+    def _opts_for_help(self):
+        """
+        Return the master's options, or none if they can't be read: help is for everybody.
+        """
+        path = os.path.join(
+            os.path.expanduser(self.values.config_dir), self._config_filename_
+        )
+        if not os.access(path, os.R_OK):
+            return {}
+        try:
+            return salt.config.client_config(path)
+        except (SaltException, OSError, SystemExit):
+            return {}
 
     def run(self):
         """

@@ -31,9 +31,8 @@ class QueryOptionParser(
 
     usage = "%prog [options] <type> [names]"
     description = (
-        "salt-query shows nodes, instances, jobs, locks or operating systems (the type"
-        " is one of node, instance, job, lock and os) with the fields that are asked"
-        " for. Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
+        "salt-query shows what the master knows of items of one type, with the fields"
+        " that are asked for. Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
     )
     epilog = (
         "Missing values: ?? no such field, ? no data, - not available for this item,"

@@ -100,21 +100,8 @@ class Query:
             field.name for field in self.fields if "live" in field.sources()
         ]
         found = self._meant(context, asked)
-        if self.sort.asks():
-            found = list(found)
-            if context.live is None:
-                context.ask_live(found)
-        if not self.sort:
-            rows, total, full = self._rows(context, found, offset, end, room)
-        elif limit is None and room is None and not context.live_names:
-            # rows are smaller than what has been read for them
-            rows = self.sort.sorted(found, self._row)
-            rows, total, full = rows[offset:], len(rows), False
-        else:
-            small = saltext.query.order.kept_small
-            whole = saltext.query.order.kept_whole
-            found = self.sort.sorted(found, whole if limit is None else small)
-            rows, total, full = self._rows(context, found, offset, end, room)
+        with self.filter.watch():
+            rows, total, full = self._found(context, found, offset, end, room)
         return Page(
             rows,
             total,
@@ -123,6 +110,26 @@ class Query:
             None if context.live is None else context.live.summary(context.live_names),
             context.documents.broken,
         )
+
+    def _found(self, context, found, offset, end, room):
+        """
+        Return the rows of a page, how many items there are, and whether there was no room
+        for more.
+        """
+        if self.sort.asks():
+            found = list(found)
+            if context.live is None:
+                context.ask_live(found)
+        if not self.sort:
+            return self._rows(context, found, offset, end, room)
+        if end is None and room is None and not context.live_names:
+            # rows are smaller than what has been read for them
+            rows = self.sort.sorted(found, self._row)
+            return rows[offset:], len(rows), False
+        small = saltext.query.order.kept_small
+        whole = saltext.query.order.kept_whole
+        found = self.sort.sorted(found, whole if end is None else small)
+        return self._rows(context, found, offset, end, room)
 
     def _meant(self, context, asked):
         """

@@ -84,6 +84,13 @@ class Filter:
         """
         return True if self._test is None else self._test(item)
 
+    def watch(self):
+        """
+        Return a context in which many items are looked at: see
+        :meth:`saltext.query.regex.Budget.watch`.
+        """
+        return self._budget.watch()
+
     def _compile(self, rule, levels):
         """
         Return a function that takes an item, and how dear it is.

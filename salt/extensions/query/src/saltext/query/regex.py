@@ -11,6 +11,7 @@ printable ASCII, where both find the same; for the rest, and where it is not ins
 is Python, with a limit of time for all searches of a query together.
 """
 
+import contextlib
 import re
 import signal
 import threading
@@ -31,10 +32,16 @@ MAX_PATTERN = 500
 #: The most memory for one pattern of RE2, in bytes.
 MAX_MEMORY = 2 * 1024 * 1024
 
+#: The longest text that RE2 searches, in characters: it can't be stopped.
+MAX_LINEAR = 10_000
+
 #: Seconds of this process's time for all searches with the patterns of one filter, and
 #: what each of them may take besides: many that are quick are not refused.
-MAX_SECONDS = 0.05
+MAX_SECONDS = 0.04
 EACH_SECONDS = 4e-6
+
+#: How often it is looked whether a search takes too long, in seconds.
+_TICK = 0.005
 
 
 class _TimeUp(Exception):
@@ -52,11 +59,14 @@ class Budget:
     :ivar float left: seconds
     """
 
-    __slots__ = ("left", "clock")
+    __slots__ = ("left", "clock", "_started", "_is_watched", "_before")
 
     def __init__(self, clock=time.thread_time):
         self.left = MAX_SECONDS
         self.clock = clock
+        self._started = None
+        self._is_watched = False
+        self._before = None
 
     def spend(self, seconds, pattern):
         """
@@ -68,6 +78,59 @@ class Budget:
                 f"The regular expression {pattern!r} takes too long over this data. Make"
                 " it simpler, or look at fewer items."
             )
+
+    @contextlib.contextmanager
+    def watch(self):
+        """
+        Return a context in which the first search sets up the timer for all: this takes
+        longer than most searches.
+        """
+        self._is_watched = True
+        try:
+            yield
+        finally:
+            self._is_watched = False
+            self._unwatch()
+
+    def run(self, function, text, pattern):
+        """
+        Call a function with a text, and stop it when the time is up. Only in the main
+        thread.
+
+        :raises QueryTooDearError: if it is
+        """
+        if self._before is None:
+            handler = signal.signal(signal.SIGVTALRM, self._tick)
+            timer = signal.setitimer(signal.ITIMER_VIRTUAL, _TICK, _TICK)
+            self._before = handler, timer
+        try:
+            self._started = started = self.clock()
+            try:
+                ret = function(text)
+            finally:
+                self._started = None
+            took = self.clock() - started
+        except _TimeUp:
+            took = self.left + 1
+            ret = None
+        finally:
+            if not self._is_watched:
+                self._unwatch()
+        self.spend(took, pattern)
+        return ret
+
+    def _tick(self, _number, _frame):
+        started = self._started
+        if started is not None and self.clock() - started >= self.left:
+            self._started = None
+            raise _TimeUp
+
+    def _unwatch(self):
+        if self._before is not None:
+            handler, timer = self._before
+            self._before = None
+            signal.setitimer(signal.ITIMER_VIRTUAL, *timer)
+            signal.signal(signal.SIGVTALRM, handler)
 
 
 class Regex:
@@ -87,7 +150,11 @@ class Regex:
         self.budget = Budget() if budget is None else budget
         self._python = self._compiled(pattern)
         saltext.query.pattern.check(pattern)
-        self._linear = None if re2 is None else _linear(pattern)
+        self._linear = None
+        if re2 is not None:
+            started = self.budget.clock()
+            self._linear = _linear(pattern)
+            self.budget.spend(self.budget.clock() - started, pattern)
 
     def _compiled(self, pattern):
         """
@@ -109,10 +176,12 @@ class Regex:
         :raises QueryTooDearError: if the patterns of this budget have taken too long, all
             in all
         """
-        if self._linear is None or not (text.isascii() and text.isprintable() and text):
+        if self._linear is None or not text or len(text) > MAX_LINEAR:
             return self._limited(self._python.search, text) is not None
         clock = self.budget.clock
         started = clock()
+        if not (text.isascii() and text.isprintable()):
+            return self._limited(self._python.search, text) is not None
         ret = self._linear.search(text) is not None
         self.budget.spend(clock() - started, self.pattern)
         return ret
@@ -121,41 +190,21 @@ class Regex:
         """
         Call a function, and stop it when the time is up.
         """
-        if threading.current_thread() is not threading.main_thread():
-            if function is re.compile:
-                # it takes milliseconds at most
-                return function(text)
-            # no other thread can be stopped
-            if re2 is None:
-                raise QueryTooDearError(
-                    "Install google-re2 on the master, or leave out the regular"
-                    " expression: Python's own can't be stopped here."
-                )
+        if threading.current_thread() is threading.main_thread():
+            return self.budget.run(function, text, self.pattern)
+        if function is re.compile:
+            # it takes milliseconds at most
+            return function(text)
+        # no other thread can be stopped
+        if re2 is None:
             raise QueryTooDearError(
-                "Leave out the regular expression: a text that is not ASCII can't be"
-                " searched here in limited time."
+                "Install google-re2 on the master, or leave out the regular"
+                " expression: Python's own can't be stopped here."
             )
-        clock = self.budget.clock
-        before = signal.signal(signal.SIGVTALRM, _time_up)
-        try:
-            signal.setitimer(signal.ITIMER_VIRTUAL, max(self.budget.left, 0.001))
-            started = clock()
-            try:
-                ret = function(text)
-                took = clock() - started
-            finally:
-                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        except _TimeUp:
-            took = self.budget.left + 1
-            ret = None
-        finally:
-            signal.signal(signal.SIGVTALRM, before)
-        self.budget.spend(took, self.pattern)
-        return ret
-
-
-def _time_up(_number, _frame):
-    raise _TimeUp
+        raise QueryTooDearError(
+            "Leave out the regular expression: a text that is long, or not ASCII, can't"
+            " be searched here in limited time."
+        )
 
 
 def _linear(pattern):

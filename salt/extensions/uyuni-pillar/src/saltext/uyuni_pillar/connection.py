@@ -4,17 +4,13 @@ A connection to the PostgreSQL of the option ``postgres``
 It is opened for one use and closed after it. Salt's own kept connections are for many
 small queries.
 
-:depends: psycopg2
+:depends: psycopg2, or psycopg 3 where only that is installed
 """
 
 import os
 import select
 
-try:
-    import psycopg2
-except ImportError:
-    # modules that need it say so
-    psycopg2 = None
+import saltext.uyuni_pillar.driver as driver
 
 # Where the database is, unless a service of libpq says so
 PLACE = {"host": "localhost", "port": 5432, "user": "salt", "dbname": "salt"}
@@ -60,11 +56,18 @@ class Connection:
     """
 
     def __init__(self, **params):
-        self._conn = psycopg2.connect(
+        self._conn = driver.module.connect(
             **{"keepalives_idle": 30, "tcp_user_timeout": DEAD, **params}
         )
         self._conn.autocommit = True
-        self._cursor = self._conn.cursor()
+        self._bells = []
+        if hasattr(driver.module, "ClientCursor"):
+            # one message may have several statements, as with psycopg2
+            self._cursor = driver.module.ClientCursor(self._conn)
+            self._conn.add_notify_handler(self._bells.append)
+        else:
+            self._cursor = self._conn.cursor()
+            self._bells = self._conn.notifies
 
     def execute(self, query, values=None):
         """
@@ -83,11 +86,22 @@ class Connection:
         Return whether a notification has come, after waiting for up to so many seconds
         """
         # one may have come with the answer of a query
-        if not self._conn.notifies and select.select([self._conn], [], [], seconds)[0]:
-            self._conn.poll()
-        is_heard = bool(self._conn.notifies)
-        self._conn.notifies.clear()
+        if not self._bells and select.select([self._conn], [], [], seconds)[0]:
+            self._read()
+        is_heard = bool(self._bells)
+        self._bells.clear()
         return is_heard
+
+    def _read(self):
+        if hasattr(self._conn, "poll"):
+            self._conn.poll()
+            return
+        self._conn.pgconn.consume_input()
+        while True:
+            bell = self._conn.pgconn.notifies()
+            if bell is None:
+                return
+            self._bells.append(bell)
 
     def close(self):
         """

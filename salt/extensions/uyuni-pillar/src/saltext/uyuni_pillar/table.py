@@ -1,22 +1,16 @@
 """
 The tables of Uyuni that hold pillars
 
-:depends: psycopg2
+:depends: psycopg2, or psycopg 3 where only that is installed
 """
 
 import contextlib
 import json
 
 import saltext.uyuni_pillar.connection
+import saltext.uyuni_pillar.driver as driver
 
 import salt.exceptions
-
-try:
-    import psycopg2
-
-    HAS_PSYCOPG2 = True
-except ImportError:
-    HAS_PSYCOPG2 = False
 
 # How many rows one statement carries
 BATCH = 500
@@ -170,16 +164,16 @@ def transaction(opts, isolation="REPEATABLE READ", commit=True):
         finally:
             # rolls back whatever was not committed
             connection.close()
-    except psycopg2.Error as err:
+    except driver.module.Error as err:
         # the first line is the message, the others are the query or hints
         text = str(err).strip().partition("\n")[0]
         message = f"PostgreSQL: {text}; see the option postgres, then try again"
-        if err.pgcode == NO_RIGHT:
+        if driver.code(err) == NO_RIGHT:
             message = (
                 f"PostgreSQL: {text}: give that right to the role of the option"
                 " postgres, then try again"
             )
-        if err.pgcode == LOCK_NOT_AVAILABLE:
+        if driver.code(err) == LOCK_NOT_AVAILABLE:
             message = (
                 "PostgreSQL: somebody else writes into suseSaltPillars, as another import"
                 f" does, for more than {LOCK_TIMEOUT} seconds: try again when that is done"

@@ -34,7 +34,8 @@ retries
 With ``package_states`` in the master's configuration the answers go to its
 database and the status of the minions is made anew; otherwise they are lists of
 packages in the bank ``packages`` of the master's cache, see the runner
-:py:mod:`pkgset <saltext.package_states.runners.pkgset>`.
+:py:mod:`pkgset <saltext.package_states.runners.pkgset>`. What repositories have that
+nobody has told of yet is asked of one minion that has them.
 
 Minions that wait are kept in the master's ``cachedir``, so none is forgotten when
 the master stops.
@@ -47,6 +48,7 @@ import time
 
 import saltext.package_states.pkgset
 from saltext.package_states.errors import InvalidInput
+from saltext.package_states.lacking import FUNCTION, Lacking
 
 import salt.client
 import salt.utils.atomicfile
@@ -159,6 +161,9 @@ class Refresher:
         self.client = client
         self.clock = clock
         self.jid = None
+        # what repositories have is asked for beside the packages, of one minion at a time
+        self.lacking = Lacking(waiting.timeout)
+        self.offers_jid = None
         self.place = os.path.join(saltext.package_states.pkgset.folder(opts), "waiting")
         self.saved = []
 
@@ -203,6 +208,8 @@ class Refresher:
                 self.waiting.changed(minion, self.clock())
         elif self.jid and tag.startswith(f"salt/job/{self.jid}/ret/"):
             self.answer(data.get("id"), data)
+        elif self.offers_jid and tag.startswith(f"salt/job/{self.offers_jid}/ret/"):
+            self.answer_offers(data.get("id"), data)
 
     def answer(self, minion, data):
         """
@@ -215,7 +222,8 @@ class Refresher:
             self.fail(minion, f"it returned {str(packages)[:200]}")
             return
         try:
-            saltext.package_states.pkgset.store(self.opts, minion, packages)
+            digests = saltext.package_states.pkgset.store(self.opts, minion, packages)
+            self.lacking.add(minion, digests)
         except InvalidInput as exc:
             # what is wrong with this minion will be wrong again; a database that is
             # away will be back
@@ -225,6 +233,24 @@ class Refresher:
             self.fail(minion, str(exc))
             return
         self.waiting.answered(minion)
+
+    def answer_offers(self, minion, data):
+        """
+        Store what a minion has said of its repositories
+        """
+        if minion != self.lacking.asked:
+            return
+        told = ()
+        try:
+            told = saltext.package_states.pkgset.store_offers(
+                self.opts, minion, data.get("return")
+            )
+        except Exception as exc:  # pylint: disable=broad-except
+            # the next minion that has the same is asked
+            log.warning(
+                "What the repositories of %s have is not stored: %s", minion, exc
+            )
+        self.lacking.answered(told)
 
     def fail(self, minion, why):
         """
@@ -249,6 +275,9 @@ class Refresher:
         minions = self.waiting.take(now)
         if minions:
             self.publish(minions)
+        taken = self.lacking.take(now)
+        if taken:
+            self.publish_offers(*taken)
         self.save()
 
     def publish(self, minions):
@@ -272,6 +301,24 @@ class Refresher:
             # minions choose their tags, so it may never have been there
             log.info("No key of %s is accepted, so it is not asked", minion)
             self.waiting.answered(minion)
+
+    def publish_offers(self, minion, digests):
+        """
+        Ask a minion for what its repositories have
+        """
+        try:
+            found = self.client.run_job(
+                [minion],
+                FUNCTION,
+                arg=digests,
+                tgt_type="list",
+                listen=False,
+                timeout=self.lacking.timeout,
+            )
+        except SaltException as exc:
+            log.warning("%s can't be asked for its repositories: %s", minion, exc)
+            return
+        self.offers_jid = found.get("jid")
 
 
 def start(window=5, batch=200, timeout=60, retries=3):

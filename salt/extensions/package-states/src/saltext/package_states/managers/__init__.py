@@ -6,11 +6,15 @@ The package managers of the minions, behind one face.
 - :mod:`saltext.package_states.managers.dnf`
 """
 
+import os
+
 import saltext.package_states.managers.apt as apt
 import saltext.package_states.managers.dnf as dnf
 import saltext.package_states.managers.zypper as zypper
 import saltext.package_states.platforms as platforms
 from saltext.package_states.errors import Unsupported
+
+import salt.utils.path
 
 _MANAGERS = {
     platforms.APT: apt.Apt,
@@ -30,11 +34,21 @@ def get(salt, opts, grains, context):
     :raises Unsupported: if there is none that package states know
     """
     name = platforms.manager(grains)
-    if name == platforms.TRANSACTIONAL:
-        raise Unsupported(platforms.REFUSAL)
+    if name == platforms.DNF and _is_dnf5():
+        name = platforms.DNF5
+    if name in platforms.REFUSED:
+        raise Unsupported(platforms.REFUSED[name])
     if name is None:
         raise Unsupported(
             f"package states know no package manager of {grains.get('os_family')};"
             " use them on systems with apt, zypper or dnf."
         )
     return _MANAGERS[name](salt, opts, context)
+
+
+def _is_dnf5():
+    """
+    Return whether ``dnf`` is another name of dnf 5 here
+    """
+    found = salt.utils.path.which("dnf")
+    return bool(found) and os.path.basename(os.path.realpath(found)) == platforms.DNF5

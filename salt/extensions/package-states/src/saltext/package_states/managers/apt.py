@@ -12,6 +12,7 @@ import os
 import re
 
 import saltext.package_states.condition as condition
+import saltext.package_states.managers.aptlists as aptlists
 import saltext.package_states.managers.pins as pins
 import saltext.package_states.pkgset
 import saltext.package_states.version as versions
@@ -87,7 +88,10 @@ class Apt(Manager):
             self.context["package_state.apt"] = known
         return known
 
-    def _native(self):
+    def native(self):
+        """
+        Return the architecture of this system
+        """
         if "package_state.native" not in self.context:
             self.context["package_state.native"] = self.run(
                 "dpkg", "--print-architecture"
@@ -98,7 +102,7 @@ class Apt(Manager):
         """
         Return the status of each package that dpkg knows
         """
-        native, found = self._native(), {}
+        native, found = self.native(), {}
         for line in self.run("dpkg-query", "-W", "-f", FIELDS).splitlines():
             name, arch, status, version, essential, protected = line.split("\t")
             key = name if arch in (native, "all") else f"{name}:{arch}"
@@ -158,7 +162,7 @@ class Apt(Manager):
         found = {key: ("", ()) for key in keys}
         installed = dict.fromkeys(keys, "")
         key, candidate, version, available = None, "", None, []
-        native = ":" + self._native()
+        native = ":" + self.native()
         with pins.instead(PREFERENCES, ()) as options:
             out = self.run("apt-cache", *options, "policy", *keys)
         for line in out.splitlines():
@@ -228,7 +232,7 @@ class Apt(Manager):
         """
         Return the key of a package that apt names with or without its architecture
         """
-        native = ":" + self._native()
+        native = ":" + self.native()
         return name[: -len(native)] if name.endswith(native) else name
 
     def solve(self, steps, items):
@@ -442,6 +446,39 @@ class Apt(Manager):
                 "kept": record.get(key, ""),
             }
         return found
+
+    def repositories(self):
+        """
+        Return what the repositories have, see :meth:`Manager.repositories
+        <saltext.package_states.managers.base.Manager.repositories>`
+        """
+        return {
+            one.name: aptlists.packages(self, one.path) for one in aptlists.lists(self)
+        }
+
+    def digests(self):
+        """
+        Return the digests of the repositories, see :meth:`Manager.digests
+        <saltext.package_states.managers.base.Manager.digests>`
+        """
+        place = os.path.join(
+            self.opts["cachedir"], "package_states", "repositories.json"
+        )
+        return aptlists.digests(self, place)
+
+    def security(self):
+        """
+        Return the newer versions of security repositories, see :meth:`Manager.security
+        <saltext.package_states.managers.base.Manager.security>`
+        """
+        lists = [one for one in aptlists.lists(self) if one.security]
+        if not lists:
+            return None
+        found = {}
+        for one in lists:
+            for key, there in aptlists.packages(self, one.path).items():
+                found.setdefault(key, []).extend(there)
+        return self._newer(found)
 
 
 def _there(package, states=_THERE):

@@ -3,6 +3,8 @@ What the package managers have in common.
 """
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.offer as offer
+import saltext.package_states.version as versions
 from saltext.package_states.decision import (
     IMPOSSIBLE,
     INSTALL,
@@ -157,6 +159,48 @@ class Manager:
         Return all packages, see :mod:`saltext.package_states.refresh`
         """
         raise NotImplementedError
+
+    def repositories(self):
+        """
+        Return what the repositories have: by their names the versions by key, lists with
+        the newest first
+        """
+        raise NotImplementedError
+
+    def digests(self):
+        """
+        Return the names of the repositories by the digests of what they have, see
+        :mod:`saltext.package_states.offer`
+        """
+        return {
+            offer.digest(self.name, name, packages): name
+            for name, packages in self.repositories().items()
+        }
+
+    def security(self):
+        """
+        Return the versions that mend the security of packages that are there and older,
+        whatever is locked: lists by key, or None if nothing here tells of such versions
+        """
+        raise NotImplementedError
+
+    def _newer(self, found):
+        """
+        Return those versions that are newer than what is installed, lists by key
+
+        :param dict found: versions, iterables by key
+        """
+        installed, newer = self.installed(), {}
+        for key in sorted(installed.keys() & found.keys()):
+            there = versions.newest(self.name, installed[key])
+            some = [
+                one
+                for one in versions.sort(self.name, set(found[key]))[::-1]
+                if versions.compare(self.name, one, there) > 0
+            ]
+            if some:
+                newer[key] = some
+        return newer
 
     def ask(self, *command, env=None):
         """

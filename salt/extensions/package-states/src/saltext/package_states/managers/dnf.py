@@ -17,7 +17,7 @@ from saltext.package_states.decision import INSTALL
 from saltext.package_states.errors import PackageStateError, Unsupported
 from saltext.package_states.item import ABSENT
 from saltext.package_states.managers.lockfile import DnfLocks
-from saltext.package_states.managers.rpm import USUAL, Rpm, _bare, settings
+from saltext.package_states.managers.rpm import Rpm, _bare, settings
 from saltext.package_states.managers.step import Solution
 
 import salt.utils.files
@@ -37,6 +37,8 @@ _PROBLEM = re.compile(
     r"|All matches were filtered.*|  - .*)$",
     re.MULTILINE,
 )
+# advisory, severity, name-[epoch:]version-release.arch
+_ADVISORY = re.compile(r"\S+\s+\S+\s+(\S+)-([^-\s]+-[^-\s]+)\.([^.\s]+)\s*\Z")
 _HEAD = re.compile(r"^([A-Z][a-z][\w ]*):$")
 _GONE = ("Removing", "Removing dependent packages", "Removing unused dependencies")
 _NOT_CHANGED = ("Skipping", "Transaction", "Reinstalling")
@@ -91,24 +93,38 @@ class Dnf(Rpm):
             )
         self.context["package_state.versionlock"] = True
 
-    def _repositories(self, names):
+    def _offers(self, names):
         """
-        Return what the repositories have, see :meth:`Rpm._repositories`
+        Yield what the repositories have, see :meth:`Rpm._offers`
         """
         anew = ("--refresh",) if self._expired else ()
         out = self.run("dnf", "-q", *anew, "repoquery", "--qf", FORMAT, "--", *names)
         self._expired = False
-        priorities, found = self._priorities(), {}
         for line in out.splitlines():
             fields = line.split("\t")
-            if len(fields) != 4:
-                continue
-            name, version, arch, repository = fields
-            version = _bare(version)
-            there = found.setdefault(self._name(name, arch), {})
-            rank = priorities.get(repository, USUAL)
-            there[version] = min(rank, there.get(version, rank))
-        return found
+            if len(fields) == 4:
+                name, version, arch, repository = fields
+                yield self._name(name, arch), _bare(version), repository
+
+    def security(self):
+        """
+        Return what advisories tell, see :meth:`Manager.security
+        <saltext.package_states.managers.base.Manager.security>`
+
+        Neither locks nor excludes hide them.
+        """
+        out = self.run(
+            "dnf", "-q", "--disableplugin=versionlock", "--disableexcludes=all",
+            "updateinfo", "list", "--security",
+        )  # fmt: skip
+        found = {}
+        for line in out.splitlines():
+            match = _ADVISORY.match(line)
+            if match:
+                name, version, arch = match.groups()
+                there = found.setdefault(self._name(name, arch), [])
+                there.append(_bare(version))
+        return self._newer(found)
 
     def _idents(self, item, decision):
         alias = self.alias(item.key)

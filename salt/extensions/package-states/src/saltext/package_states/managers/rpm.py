@@ -10,6 +10,7 @@ import json
 import os
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.offer as offer
 import saltext.package_states.version as versions
 from saltext.package_states.decision import IMPOSSIBLE, NOTHING, Facts
 from saltext.package_states.errors import PackageStateError
@@ -87,6 +88,7 @@ class Rpm(Manager):
         """
         self.forget()
         self.context.pop("package_state.repositories", None)
+        self.context.pop("package_state.offers", None)
 
     def fetch(self, keys):
         """
@@ -109,7 +111,35 @@ class Rpm(Manager):
 
         :param names: those of the packages, none for all
         """
+        priorities, found = self._priorities(), {}
+        rows = list(self._offers(names))
+        for key, version, repository in rows:
+            rank = priorities.get(repository, USUAL)
+            there = found.setdefault(key, {})
+            there[version] = min(rank, there.get(version, rank))
+        if not names:
+            self.context["package_state.offers"] = rows
+        return found
+
+    def _offers(self, names):
+        """
+        Yield what the repositories have: key, version and repository
+
+        :param names: those of the packages, none for all
+        """
         raise NotImplementedError
+
+    def repositories(self):
+        """
+        Return what the repositories have, see :meth:`Manager.repositories
+        <saltext.package_states.managers.base.Manager.repositories>`
+        """
+        if "package_state.offers" not in self.context:
+            self._repositories(())
+        found = {}
+        for key, version, repository in self.context["package_state.offers"]:
+            found.setdefault(repository, {}).setdefault(key, []).append(version)
+        return {name: offer.ordered(self.name, there) for name, there in found.items()}
 
     def _priorities(self):
         """

@@ -11,9 +11,10 @@ import re
 import saltext.package_states.condition as condition
 import saltext.package_states.version as versions
 from saltext.package_states.decision import INSTALL
+from saltext.package_states.errors import PackageStateError
 from saltext.package_states.item import ABSENT
 from saltext.package_states.managers.lockfile import ZyppLocks
-from saltext.package_states.managers.rpm import USUAL, Rpm, settings
+from saltext.package_states.managers.rpm import FOREIGN, Rpm, settings
 from saltext.package_states.managers.step import Solution
 
 CONF = "/etc/zypp/zypp.conf"
@@ -25,6 +26,14 @@ WAIT = "60"
 # it found nothing: the answer of a search
 EMPTY = 104
 _SOLVABLE = re.compile(r"<solvable ([^>]*?)/?>")
+# there are updates, there are security updates
+UPDATES = (100, 101)
+# what a patch calls architectures; a name may end in other words after a dot
+ARCHITECTURES = (*FOREIGN, "noarch", "x86_64", "aarch64", "ppc64le", "s390x", "armv7hl")
+_PATCH = re.compile(r'<update kind="patch" ([^>]*)>')
+_CONFLICTS = re.compile(r"^Conflicts +: +(.*(?:\n    .*)*)", re.MULTILINE)
+# what begins with srcpackage: is no package
+_OLDER = re.compile(r"(?:^|\s)([^\s:]+) < (\S+)")
 _FIELD = re.compile(r'([\w-]+)="([^"]*)"')
 _TOLD = re.compile(
     r'<message type="error">(.*?)</message>|<description>(Problem.*?)</description>'
@@ -59,23 +68,50 @@ class Zypper(Rpm):
         """
         return ZyppLocks(settings(CONF, "locksfile.path", LOCKS))
 
-    def _repositories(self, names):
+    def _offers(self, names):
         """
-        Return what the repositories have, see :meth:`Rpm._repositories`
+        Yield what the repositories have, see :meth:`Rpm._offers`
 
         zypper also names what is installed and in no repository.
         """
         words = ["--match-exact", *names] if names else []
         answer = self._zypper("search", "--details", "--type", "package", *words)
-        priorities, found = self._priorities(), {}
         for fields in _solvables(answer["stdout"]):
-            if fields.get("repository", "") in SYSTEM or "edition" not in fields:
-                continue
-            key = self._name(fields["name"], fields.get("arch", ""))
-            rank = priorities.get(fields.get("repository"), USUAL)
-            there = found.setdefault(key, {})
-            there[fields["edition"]] = min(rank, there.get(fields["edition"], rank))
-        return found
+            repository = fields.get("repository", "")
+            if repository not in SYSTEM and "edition" in fields:
+                key = self._name(fields["name"], fields.get("arch", ""))
+                yield key, fields["edition"], repository
+
+    def security(self):
+        """
+        Return what patches tell, see :meth:`Manager.security
+        <saltext.package_states.managers.base.Manager.security>`
+
+        A patch conflicts with the versions before those that it brings. Locks do not hide
+        it.
+        """
+        answer = self._zypper("list-patches", "--category", "security")
+        needed = [
+            fields["name"]
+            for fields in map(_fields, _PATCH.findall(answer["stdout"]))
+            # zypper names others as well
+            if fields.get("category") == "security" and fields.get("status") == "needed"
+        ]
+        if answer["retcode"] not in (0, *UPDATES):
+            raise PackageStateError(
+                f"zypper can't list patches: {_problem(answer)}; mend that on the minion."
+            )
+        found = {}
+        for start in range(0, len(needed), 200):
+            some = dict.fromkeys(needed[start : start + 200])
+            told = self._zypper("info", "--type", "patch", "--", *some)["stdout"]
+            conflicts = "\n".join(_CONFLICTS.findall(html.unescape(told)))
+            for name, version in _OLDER.findall(conflicts):
+                name, dot, arch = name.rpartition(".")
+                if arch not in ARCHITECTURES:
+                    name, arch = f"{name}{dot}{arch}", ""
+                found.setdefault(self._name(name, arch), []).append(version)
+        return self._newer(found)
 
     def _zypper(self, *command, env=None, act=False):
         words = ("zypper", "--non-interactive", "--xmlout", "--no-refresh", *command)
@@ -201,9 +237,14 @@ def _solvables(text):
     Yield the fields of each package of an answer, dictionaries
     """
     for match in _SOLVABLE.finditer(text):
-        yield {
-            name: html.unescape(value) for name, value in _FIELD.findall(match.group(1))
-        }
+        yield _fields(match.group(1))
+
+
+def _fields(text):
+    """
+    Return the fields of an element, a dictionary
+    """
+    return {name: html.unescape(value) for name, value in _FIELD.findall(text)}
 
 
 def _problem(answer):

@@ -7,12 +7,17 @@ is applied the state module :mod:`package_state <saltext.package_states.states.p
 
 import hashlib
 import json
+import logging
 
 import saltext.package_states.item as items
 import saltext.package_states.managers as managers
+import saltext.package_states.offer as offer
 import saltext.package_states.platforms as platforms
 import saltext.package_states.transaction as transaction
 from saltext.package_states.decision import NOTHING
+from saltext.package_states.errors import PackageStateError
+
+log = logging.getLogger(__name__)
 
 __virtualname__ = "package_state"
 
@@ -35,7 +40,10 @@ def inventory():
     Return all packages of this minion, as package states want them
 
     :return: a dictionary with ``platform``, ``digest`` and ``packages``. The
-        digest is that of the installed versions and holds: it changes with them.
+        digest is that of the installed versions and holds: it changes with them. With
+        it come ``repositories``, their names by the digests of what they have, and
+        ``security``, the newer versions that mend the security of what is installed; it
+        is not there if the package manager can't tell.
 
     CLI Example:
 
@@ -45,7 +53,46 @@ def inventory():
     """
     manager = _manager()
     packages = manager.inventory()
-    return {"platform": manager.name, "digest": _digest(packages), "packages": packages}
+    found = {
+        "platform": manager.name,
+        "digest": _digest(packages),
+        "packages": packages,
+        "repositories": manager.digests(),
+    }
+    try:
+        security = manager.security()
+    except PackageStateError as exc:
+        log.warning("Security updates are not known: %s", exc)
+    else:
+        if security is not None:
+            found["security"] = security
+    return found
+
+
+def offers(*digests):
+    """
+    Return what some repositories of this minion have
+
+    digests
+        The digests of which :func:`inventory` told, all of them by default. A repository
+        that has changed since is left out.
+
+    :return: a list of dictionaries with ``digest``, ``name`` and ``packages``: the
+        versions, lists with the newest first
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt web1 package_state.offers
+    """
+    manager = _manager()
+    found = []
+    for name, packages in manager.repositories().items():
+        digest = offer.digest(manager.name, name, packages)
+        if not digests or digest in digests:
+            found.append({"digest": digest, "name": name, "packages": packages})
+    return found
 
 
 def _digest(packages):

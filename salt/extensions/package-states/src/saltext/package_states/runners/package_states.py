@@ -40,6 +40,7 @@ Uyuni's tables.
 import multiprocessing
 
 import saltext.package_states.answers as answers
+import saltext.package_states.available as offered
 import saltext.package_states.edit as edit
 import saltext.package_states.names as names
 import saltext.package_states.owners as owners
@@ -898,3 +899,63 @@ def dry_run(minion):
         salt-run package_states.dry_run web1
     """
     return answers.plan(_service(), minion)
+
+
+def available(
+    search="*",
+    minion=None,
+    group=None,
+    channel=None,
+    regex=False,
+    page=1,
+    size=100,
+):  # pylint: disable=too-many-arguments
+    """
+    Return which packages there are, with their versions, the newest first
+
+    ``versions`` are those that all of the minions can get, ``some`` those that only some
+    of them can. It is what the minions told when they were refreshed last.
+
+    search
+        A pattern of their names, such as ``nginx*``.
+
+    minion
+        What this minion can get. Without ``minion`` and ``group``, all minions count.
+
+    group
+        What the minions of this group can get.
+
+    channel
+        What this repository has only, see :func:`channels`.
+
+    regex
+        True if ``search`` is a regular expression of PostgreSQL.
+
+    page, size
+        Which page, and how many packages it has, at most 10,000.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.available 'nginx*' group=Webservers
+    """
+    return offered.page(
+        __opts__, search, minion, group, channel, regex, number=page, size=size
+    )
+
+
+def channels():
+    """
+    Return the repositories of the minions: how many packages and minions they have
+
+    ``contents`` says in how many states minions have a repository, and ``unknown`` of how
+    many of them nobody told yet what is in it.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.channels
+    """
+    return offered.channels(__opts__)

@@ -23,12 +23,15 @@ on a master of few minions:
             tgt_type: list
 """
 
+import fnmatch
 import logging
+import time
 
 import saltext.package_states.pkgset
+from saltext.package_states.lacking import FUNCTION, Lacking
 
 import salt.client
-from salt.exceptions import CommandExecutionError, SaltException, SaltInvocationError
+from salt.exceptions import CommandExecutionError, SaltException
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +51,12 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
         salt-run pkgset.refresh 'os:Debian' tgt_type=grain batch=50
     """
     if not isinstance(batch, int) or batch < 1:
-        raise SaltInvocationError(
+        # not SaltInvocationError, which a Salt as it is prints as a success
+        raise CommandExecutionError(
             f"batch={batch}: give a number of minions, such as 200."
         )
     ret = {"stored": [], "failed": {}, "silent": []}
+    lacking = Lacking(timeout)
     with salt.client.LocalClient(mopts=__opts__) as client:
         minions = sorted(client.gather_minions(tgt, tgt_type))
         if not minions:
@@ -75,28 +80,75 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
                         ret["failed"][minion] = str(packages)[:200]
                         continue
                     try:
-                        saltext.package_states.pkgset.store(__opts__, minion, packages)
+                        digests = saltext.package_states.pkgset.store(
+                            __opts__, minion, packages
+                        )
                     except SaltException as exc:
                         ret["failed"][minion] = str(exc)
                     else:
                         ret["stored"].append(minion)
+                        lacking.add(minion, digests)
             ret["silent"].extend(sorted(silent))
+        _offers(client, lacking, timeout, ret["failed"])
     return ret
 
 
-def packages(minion):
+def _offers(client, lacking, timeout, failed):
+    """
+    Ask for what repositories have, each thing of one minion
+    """
+    while taken := lacking.take(time.monotonic()):
+        minion, digests = taken
+        answer = client.cmd(
+            [minion], FUNCTION, digests, tgt_type="list", timeout=timeout
+        ).get(minion)
+        try:
+            lacking.answered(
+                saltext.package_states.pkgset.store_offers(__opts__, minion, answer)
+            )
+        except SaltException as exc:
+            failed[minion] = str(exc)
+            lacking.answered(())
+
+
+def packages(minion=None, names="*"):
     """
     Return the stored packages of a minion with their versions, without asking it
+
+    minion
+        The id of the minion.
+
+    names
+        A pattern of the names of packages, such as ``nginx*``, all of them by default.
+        That there are none is an error.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run pkgset.packages web1
+        salt-run pkgset.packages web1 'nginx*'
     """
+    # without its own check, Salt prints the help and ends with 0
+    if minion is None:
+        raise CommandExecutionError(
+            "Name a minion, as in pkgset.packages web1; salt-key --list=accepted shows those"
+            " that there are."
+        )
+    minion = str(minion)
     found = saltext.package_states.pkgset.stored(__opts__, minion)
     if not found:
         raise CommandExecutionError(
             f"No packages of {minion} are stored: run pkgset.refresh {minion}"
         )
-    return found
+    chosen = {
+        name: version
+        for name, version in found.items()
+        if fnmatch.fnmatchcase(name, str(names))
+    }
+    if not chosen:
+        raise CommandExecutionError(
+            f"{minion} has no package like {names}: see pkgset.packages {minion}, or run"
+            f" pkgset.refresh {minion} if that is old"
+        )
+    return chosen

@@ -9,7 +9,7 @@ import logging
 import time
 
 import saltext.query.live.progress
-from saltext.query.errors import QueryStoreError
+from saltext.query.errors import QueryRightsError, QueryStoreError
 
 import salt.client
 import salt.exceptions
@@ -55,10 +55,11 @@ class Asker:
             self._client = salt.client.get_local_client(mopts=self.context.opts)
         except (salt.exceptions.SaltClientError, OSError) as exc:
             raise _down(exc) from exc
-        caller = None if self.context.asked is None else self.context.asked.caller.name
-        if caller is not None:
+        asked = self.context.asked
+        user = None if asked is None else asked.caller.job_user()
+        if user is not None:
             # the key is the master's, the name is that of who asks
-            self._client.salt_user = caller
+            self._client.salt_user = user
         return self
 
     def __exit__(self, *exc_info):
@@ -75,6 +76,7 @@ class Asker:
         Ask minions to run functions in one job.
 
         :rtype: Answers
+        :raises QueryRightsError: if the master does not let these functions be run
         :raises QueryStoreError: if the master does not answer
         """
         ret = Answers(minions, functions)
@@ -109,10 +111,15 @@ class Asker:
                 listen=True,
             )
         except (
-            salt.exceptions.SaltClientError,
-            salt.exceptions.SaltReqTimeoutError,
-            OSError,
+            salt.exceptions.AuthenticationError,
+            salt.exceptions.AuthorizationError,
         ) as exc:
+            raise QueryRightsError(
+                f"The master refuses to run {', '.join(functions)} for"
+                f" {self._client.salt_user}: leave out the fields that ask minions, or look"
+                f" at publisher_acl, publisher_acl_blacklist and sudo_acl ({exc})."
+            ) from exc
+        except (salt.exceptions.SaltException, OSError) as exc:
             if isinstance(exc, _QUEUE_FULL):
                 raise
             raise _down(exc) from exc

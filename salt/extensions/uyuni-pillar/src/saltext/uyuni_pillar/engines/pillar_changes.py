@@ -34,7 +34,7 @@ since the last answer, so one that was lost, as by a restart of the server, lose
 change. Minions that wait, and up to where changes are known, are kept in the master's
 ``cachedir``; when it is started for the first time nobody is refreshed.
 
-:depends: psycopg2
+:depends: psycopg2, or psycopg 3 where only that is installed
 """
 
 import logging
@@ -42,17 +42,13 @@ import os
 import time
 
 import saltext.uyuni_pillar.connection
+import saltext.uyuni_pillar.driver as driver
 
 import salt.client
 import salt.exceptions
 import salt.utils.atomicfile
 import salt.utils.files
 import salt.utils.json
-
-try:
-    import psycopg2
-except ImportError:
-    psycopg2 = None
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +62,8 @@ RETRY = (1, 60)
 
 
 def __virtual__():
-    if psycopg2 is None:
-        return False, "The pillar_changes engine needs psycopg2"
+    if driver.module is None:
+        return False, f"The pillar_changes engine {driver.MISSING}"
     return __virtualname__
 
 
@@ -235,9 +231,9 @@ def start(debounce=1, batch=20, pause=1, check=60):
             while True:
                 step(connection, waiting, state, _refresh, time.monotonic)
                 retry = RETRY[0]
-        except psycopg2.Error as err:
+        except driver.module.Error as err:
             hint = ""
-            if err.pgcode in ("42883", "42501"):
+            if driver.code(err) in ("42883", "42501"):
                 hint = ": run sql/pillar_changes.sql and sql/pillar_role.sql"
             log.error(
                 "Changes of pillars cannot be heard of%s: %s; trying again in %s seconds",

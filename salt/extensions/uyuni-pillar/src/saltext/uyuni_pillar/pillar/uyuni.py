@@ -52,25 +52,19 @@ A minion that Uyuni does not know gets the rows of everyone.
 All rows are read with one statement, so they are of one moment. The database being away
 is an error of the pillar, where Uyuni's module leaves the pillar empty.
 
-:depends: psycopg2
+:depends: psycopg2, or psycopg 3 where only that is installed
 """
 
 import contextlib
 import re
 
 import saltext.uyuni_pillar.connection
+import saltext.uyuni_pillar.driver as driver
 import saltext.uyuni_pillar.formula as formula
 import saltext.uyuni_pillar.layout as layout
 
 import salt.exceptions
 import salt.utils.dictupdate
-
-try:
-    import psycopg2
-
-    HAS_PSYCOPG2 = True
-except ImportError:
-    HAS_PSYCOPG2 = False
 
 try:
     # a Salt that keeps connections
@@ -116,8 +110,8 @@ _formulas = {}
 
 
 def __virtual__():
-    if not HAS_PSYCOPG2:
-        return False, "The pillar uyuni needs psycopg2, which is not installed."
+    if driver.module is None:
+        return False, f"The pillar uyuni {driver.MISSING}"
     return True
 
 
@@ -157,7 +151,7 @@ def _rows(minion_id, table):
                 QUERY.format(table=table or _find_table(cursor)), (minion_id,)
             )
             return cursor.fetchall()
-    except psycopg2.Error as err:
+    except driver.module.Error as err:
         reason = str(err).partition("\n")[0].strip()
         raise salt.exceptions.CommandExecutionError(
             f"The pillar table of Uyuni cannot be read: {reason}"

@@ -1,7 +1,7 @@
 """
 Move the pillars of Uyuni from files to PostgreSQL, and back
 
-:depends: psycopg2
+:depends: psycopg2, or psycopg 3 where only that is installed
 
 The functions read and write the table ``suseSaltPillars`` of Uyuni in the
 database of the option ``postgres``, see :mod:`salt.pillar.postgres`. The
@@ -27,6 +27,7 @@ import os
 
 import saltext.uyuni_pillar.compare as compare
 import saltext.uyuni_pillar.document as document
+import saltext.uyuni_pillar.driver as driver
 import saltext.uyuni_pillar.layout as uyuni
 import saltext.uyuni_pillar.table as table
 
@@ -44,8 +45,8 @@ JSON = hasattr(salt.pillar.sql_base, "_merge")
 
 
 def __virtual__():
-    if not table.HAS_PSYCOPG2:
-        return False, "The pillar_sql runner needs psycopg2"
+    if driver.module is None:
+        return False, f"The pillar_sql runner {driver.MISSING}"
     return True
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evil_minions import TRANSPORTS
-from harness import commands, figures
+from harness import figures
 from harness.choices import TRANSPORT
+from harness.commands import actions
 from harness.containers import options as containers
 from harness.load import remote
 from harness.results import runs
@@ -58,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
         return entry
 
     entry = command(
-        commands.load,
+        actions.load,
         "run a scenario, then write result and report",
         "python -m harness load --scenario burst --tree both",
     )
@@ -90,19 +91,19 @@ def parser() -> argparse.ArgumentParser:
 
     definitions = "\n".join(f"  {figure.name}: {figure.definition}" for figure in figures.FIGURES)
     entry = command(
-        commands.result,
+        actions.result,
         "compute a run's result again from its samples",
         "python -m harness result",
         definitions=f"fields:\n{definitions}\n\n",
     )
     entry.add_argument("run", nargs="?", help=RUN)
     entry = command(
-        commands.verify,
+        actions.verify,
         "verify a run: hold its samples, the job cache, the master's log and its result against each other",
         "python -m harness verify latest",
     )
     entry.add_argument("run", nargs="?", help=RUN)
-    entry = command(commands.report, "write a run's report again", "python -m harness report 20260102T030405Z-quick")
+    entry = command(actions.report, "write a run's report again", "python -m harness report 20260102T030405Z-quick")
     entry.add_argument("run", nargs="?", help=RUN)
     entry.add_argument("--against", metavar="RUN", help="an earlier run to compare it to, or latest")
     entry.add_argument(
@@ -111,10 +112,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="exit code 1 if a figure became worse by more, such as 20%%",
     )
-    entry = command(commands.scenarios, "list the scenarios, or describe some", "python -m harness scenarios burst")
+    entry = command(
+        actions.scenarios, "list the scenarios, or check and describe some", "python -m harness scenarios burst"
+    )
     entry.add_argument("names", nargs="*", metavar="NAME", help="name of a scenario, or a TOML file")
     entry = command(
-        commands.up,
+        actions.up,
         "start a bed that stays up until Ctrl-C",
         "python -m harness up --tree stock --minions 100",
         folder=BEDS,
@@ -125,7 +128,7 @@ def parser() -> argparse.ArgumentParser:
     )
     entry.add_argument("--minions", type=_count, default=100, help="simulated minions (default: %(default)s)")
     entry = command(
-        commands.worker,
+        actions.worker,
         "send a part of the requests of load runs that another host runs, until Ctrl-C",
         "python -m harness worker 10.0.0.1:4700 --key 0123456789abcdef",
     )

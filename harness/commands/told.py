@@ -67,7 +67,9 @@ def described(entry: Scenario) -> str:
         f"{entry.name}: {entry.description}",
         f"  {entry.minions:,} minions, pillars from {entry.pillar}, seed {entry.seed}",
     ]
+    lines += [f"  the fleet: {option.removeprefix('--').replace('=', ' ', 1)}" for option in entry.fleet]
     lines += [f"  {clients.text}" for clients in entry.clients]
+    lines += [f"  after {moment.at_s:g} s: {moment.name}" for moment in entry.timeline]
     lines += [f"  has to hold: {threshold.text}" for threshold in entry.thresholds]
     return "\n".join(lines)
 

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import campaign, serve
 from harness.bed import capacity
 from harness.bed.settings import ApiSettings, BedSettings
 from harness.choices import WITHOUT_API
+from harness.commands import campaign, serve
+from harness.commands.told import MISSED, OK, described, shown_path, tell
 from harness.containers import options as containers
 from harness.errors import SettingsError
 from harness.load import remote
@@ -21,7 +22,6 @@ from harness.report import page
 from harness.results import comparison, runs
 from harness.results import result as results
 from harness.scenarios import scenario
-from harness.told import MISSED, OK, described, shown_path, tell
 from harness.verify import verification
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def result(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Hold all that a run left against each other and against its result, and mark its report."""
+    """Compare the samples of a run with each other and with its result, and mark its report."""
     folder = runs.find(options.run, options.folder)
     found = verification.verify(folder)
     verification.record(folder, found)
@@ -81,8 +81,12 @@ def report(options: argparse.Namespace) -> int:
 
 
 def scenarios(options: argparse.Namespace) -> int:
-    """List the scenarios, or describe one."""
-    found = [scenario.load(scenario.find(name)) for name in options.names or scenario.names()]
+    """List the scenarios, or check and describe some."""
+    files = [scenario.find(name) for name in options.names or scenario.names()]
+    found = [scenario.load(file) for file in files]
+    if options.names:
+        for file, entry in zip(files, found, strict=True):
+            campaign.check_fleet(entry, file.parent)
     if options.json:
         print(json.dumps({"format": results.FORMAT, "scenarios": [scenario.dump(entry) for entry in found]}, indent=1))
     elif options.names:

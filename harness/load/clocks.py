@@ -1,8 +1,8 @@
-"""Clocks of several machines: how far another one is from ours, as measured over a line that there is anyway.
+"""Clocks of several machines: how far another one is from ours, measured over an existing connection.
 
-Somebody is asked for the time several times. The answer was given somewhere between question and answer, so half of
-the round trip is the largest error; the quickest of the round trips says most. A difference that is smaller than its
-error is none: the clocks of two containers on one machine are the same.
+The other side is asked for the time several times. It read its clock at some time between question and answer, so half
+of the round trip is the largest error; the quickest round trip is the best one. A difference that is smaller than its
+error counts as none: the clocks of two containers on one machine are the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.samplerows import ClockSample
+from harness.samples.rows import ClockSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from harness import interrupt
 from harness.bed import capacity
+from harness.bed import fleet as fleets
 from harness.bed.tree import Tree
 from harness.choices import minion_ids
+from harness.commands.told import shown_path
 from harness.containers.backend import ContainerBackend
-from harness.errors import HarnessError, SettingsError, disk_error
+from harness.errors import HarnessError, ScenarioError, SettingsError, disk_error
 from harness.load import run as load
 from harness.load.job import Job
 from harness.load.local import LocalBackend
 from harness.paths import TREES
 from harness.report import page
 from harness.results import machine, result, runs
-from harness.samples import read_clocks
+from harness.samples.files import read_clocks
 from harness.scenarios import fleet, labels, targets
 from harness.scenarios import scenario as scenarios
-from harness.told import shown_path
 from harness.verify import verification
 
 if TYPE_CHECKING:
@@ -99,6 +100,19 @@ def _check_files(request: RunRequest, scenario: Scenario, folder: Path) -> None:
             )
 
 
+def check_fleet(scenario: Scenario, folder: Path) -> None:
+    """Raise ScenarioError if the simulated minions can't do what the scenario in `folder` asks of them."""
+    spec = fleets.FleetSpec(scenario.minions, seed=scenario.seed, extra=fleet.resolve(scenario.fleet, folder))
+    later = {moment.behaviour for moment in scenario.timeline if moment.behaviour}
+    functions = frozenset() if scenario.unknown_allowed else scenario.functions
+    try:
+        fleets.check(spec, functions, later)
+    except ScenarioError as error:
+        if any(name in str(error) for name in functions):
+            raise ScenarioError(f'{error} Or set `unknown_functions = "allow"` in {scenario.name}.') from error
+        raise
+
+
 def labelled(trees: Sequence[str]) -> dict[str, Path]:
     """Return the folder of each tree by the label that results have for it, in order; see `find`."""
     found = [find(tree) for tree in trees]
@@ -109,8 +123,8 @@ def labelled(trees: Sequence[str]) -> dict[str, Path]:
 def turn(trees: Sequence[str], number: int) -> list[str]:
     """Return the order of the trees in repeat `number` (from 0), so that each comes as often early as late.
 
-    Every other repeat has the order of the one before it from the end, and each two begin with another tree: what
-    changes steadily on the machine meanwhile, changes for all trees alike.
+    Every second repeat reverses the order of the one before it, and each such pair begins with another tree: a steady
+    change of the machine affects all trees alike.
     """
     first = number // 2 % len(trees)
     order = [*trees[first:], *trees[:first]]
@@ -128,6 +142,7 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
     file = scenarios.find(request.scenario)
     scenario = scenarios.load(file).changed(minions=request.minions, seed=request.seed, transport=request.transport)
     _check_files(request, scenario, file.parent)
+    check_fleet(scenario, file.parent)
     if request.remote:
         request.remote.check(scenario)
     targets.check(scenario, minion_ids(scenario.minions))
@@ -264,6 +279,6 @@ def _made_of(request: RunRequest) -> str:
 
 
 def _place(request: RunRequest, progress: Progress) -> Callable[[Job], Backend]:
-    """Return what makes the place where a job is run."""
+    """Return what makes the backend of a job: processes of this machine, or containers."""
     settings = request.docker
     return (lambda job: ContainerBackend(job, settings, progress.say)) if settings else LocalBackend

@@ -1,15 +1,16 @@
-"""The RFC's experiments: `pillar.items` and `test.ping` on a fleet by each access method, and connections by workers.
+"""The RFC's experiment: `pillar.items` and `test.ping` on a fleet by each access method, on both trees, by workers.
 
-A bed for each method, as the method is the master's configuration. One of the minions is real. For each round the time
-of Salt's own commands is taken, and the CPU time of the master's workers for each compile, which other work on the
-machine disturbs less.
+As the RFC has it: 1,000 simulated minions and a real one, ten rounds, no pillar, files, the function, four queries and
+the target queries, with 8 and with 28 worker threads. Besides, the function as `sql/pillar.sql` has it, and the RFC's
+by a Unix socket without a password, where stock is at its best. A bed for each, as these are the master's
+configuration.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -22,6 +23,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, exactly
 from benchmarks.options import Options
+from benchmarks.pillar import by_socket
 from benchmarks.pillar_page import Round, Run
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
@@ -35,10 +37,7 @@ if TYPE_CHECKING:
 
 REAL = "real"
 RAMP_UP_S, ROUND_S, SAMPLE_S = 600, 600, 0.05
-# a thousand compiles at once take longer than a minion waits for one: what it asks again would be measured too
-WAVE = 100
 WORKERS = (8, 28)
-FEW = 200
 CATEGORIES = ["custom-info", "group-memberships"]
 # the target form gets a table of the same name, in a schema that PostgreSQL searches first
 TARGET = """
@@ -51,13 +50,19 @@ ANALYZE target.suseSaltPillars; ALTER DATABASE {database} SET search_path = targ
 
 @dataclass(frozen=True)
 class Method:
-    """One way to the pillars: the tree and the form, where "files" are the RFC's old files and "none" no pillar."""
+    """One way to the pillars: a form, where "files" are the RFC's old files and "none" no pillar, and the trees."""
 
     name: str
-    tree: str
     form: str
+    is_local: bool = False
+    trees: tuple[str, ...] = ("stock", "patched")
 
-    def options(self, files: Path) -> dict[str, Any]:
+    @property
+    def key(self) -> str:
+        """Return the name in files."""
+        return f"{self.form}-socket" if self.is_local else self.form
+
+    def options(self, tree: str, files: Path) -> dict[str, Any]:
         """Return the master's options."""
         if self.form == "none":
             return {"ext_pillar": []}
@@ -65,7 +70,7 @@ class Method:
             folders = {name: str(files / name) for name in ("pillar_data", "static_data", "formula_data")}
             return {"ext_pillar": [{"uyuni_files": {**folders, "categories": CATEGORIES}}]}
         source = forms.FORMS[self.form].options()
-        if self.tree == "stock":
+        if tree == "stock":
             for query in source[0]["postgres"]:
                 query["as_json"] = True
         return {"ext_pillar": source}
@@ -84,78 +89,77 @@ class Method:
             done = bed.salt_run(["pillar_sql.export", f"folder={files}"], timeout=ROUND_S)
             if done.returncode:
                 raise BenchmarkError(f"The pillars could not be written to files: {done.stdout.strip()}")
+        if self.is_local:
+            options = {"postgres": by_socket(database).salt_options()}
+            folder = bed.master.config_dir / "master.d"
+            folder.mkdir(exist_ok=True)
+            # JSON is YAML
+            (folder / "socket.conf").write_text(json.dumps(options), encoding="utf-8")
+            bed.restart_master()
 
 
 METHODS = (
-    Method("no pillar", "patched", "none"),
-    Method("files", "patched", "files"),
-    Method("stock, RFC's function", "stock", "rfc"),
-    Method("RFC's function", "patched", "rfc"),
-    Method("four queries", "patched", "four"),
-    Method("target queries", "patched", "target"),
-    Method("improved function", "patched", "improved"),
+    Method("no pillar", "none"),
+    Method("files", "files"),
+    Method("function", "rfc"),
+    Method("function, Unix socket", "rfc", is_local=True),
+    Method("four queries", "four"),
+    Method("target queries", "target"),
+    Method("improved function", "improved", trees=("patched",)),
 )
-# the same method on stock stands beside ours, so it has no figures of its own
-SHOWN = {method.form: method.name for method in METHODS if method.tree == "patched"}
+CASES = [(method, workers) for workers in WORKERS for method in METHODS]
 ITEMS = {
-    form: Figure(f"items-{form}", f"pillar.items, {{minions}} minions: {name}", "s") for form, name in SHOWN.items()
+    (method, workers): Figure(f"items-{method.key}-{workers}", f"{method.name}, {workers} workers: pillar.items", "s")
+    for method, workers in CASES
 }
-CPU = {form: Figure(f"cpu-{form}", f"workers' CPU for each compile: {name}", "ms") for form, name in SHOWN.items()}
+CPU = {
+    (method, workers): Figure(
+        f"cpu-{method.key}-{workers}", f"{method.name}, {workers} workers: CPU of a compile", "ms"
+    )
+    for method, workers in CASES
+}
 SHORT = Figure("short", "minions without their pillar, all methods", "", "max", exactly(0))
 CONNECTIONS = {
-    workers: Figure(f"connections-{workers}", f"connections, {workers} worker threads, {FEW} minions", "", "max")
+    workers: Figure(f"connections-{workers}", f"connections, {workers} worker threads, function", "", "max")
     for workers in WORKERS
 }
-TITLE = "The RFC's experiments with {minions:,} minions"
+FUNCTION = next(method for method in METHODS if method.key == "rfc")
+TITLE = "The RFC's experiment with {minions:,} minions"
 
 
 def run(options: Options) -> dict[Figure, Samples]:
-    """Run both experiments; a page with plots is written after each method, as an hour's work may be stopped."""
+    """Run all cases; a page with plots is written after each one, as hours of work may be stopped."""
     # progress is told for each bed, not for each round
     quiet = Options(options.minions, options.rounds, output=options.output)
-    found: dict[str, Run] = {}
-    threads: dict[str, Run] = {}
-    total = len(METHODS) + len(TREES) * len(WORKERS)
-    for method in METHODS:
-        found[method.name] = _bed(method, quiet, {})
-        _page(options, found, threads)
-        options.progress(len(found), total)
-    for tree in TREES:
-        for workers in WORKERS:
-            # connections need a fleet that keeps all workers busy, not a large one
-            few = replace(quiet, minions=min(options.minions, FEW), rounds=2)
-            settings = {"worker_threads": workers}
-            threads[f"{tree}, {workers} workers"] = _bed(Method("", tree, "rfc"), few, settings)
-            _page(options, found, threads)
-            options.progress(len(found) + len(threads), total)
+    found: dict[pillar_page.Case, Run] = {}
+    every = [(method, tree, workers) for method, workers in CASES for tree in method.trees]
+    for number, (method, tree, workers) in enumerate(every, 1):
+        found[pillar_page.Case(method.name, tree, workers)] = _bed(method, tree, workers, quiet)
+        pillar_page.write(options.output, TITLE.format(minions=options.minions), found, options.minions)
+        options.progress(number, len(every))
     samples = {}
-    for form, name in SHOWN.items():
-        ours, stock = found[name].rounds, found[f"stock, {name}"].rounds if f"stock, {name}" in found else []
-        samples[ITEMS[form]] = Samples([one.items_s for one in ours], [one.items_s for one in stock])
-        samples[CPU[form]] = Samples([one.cpu_ms for one in ours], [one.cpu_ms for one in stock])
-    samples[SHORT] = Samples([one.short for run in found.values() for one in run.rounds])
+    for method, workers in CASES:
+        pair = {tree: found[pillar_page.Case(method.name, tree, workers)].rounds for tree in method.trees}
+        ours, stock = pair["patched"], pair.get("stock", [])
+        samples[ITEMS[method, workers]] = Samples([one.items_s for one in ours], [one.items_s for one in stock])
+        samples[CPU[method, workers]] = Samples([one.cpu_ms for one in ours], [one.cpu_ms for one in stock])
+    samples[SHORT] = Samples([one.short for case in found.values() for one in case.rounds])
     for workers, figure in CONNECTIONS.items():
-        most = {tree: threads[f"{tree}, {workers} workers"].connections for tree in TREES}
+        most = {tree: found[pillar_page.Case(FUNCTION.name, tree, workers)].connections for tree in TREES}
         samples[figure] = Samples([most["patched"]], [most["stock"]])
     return samples
 
 
-def _page(options: Options, found: dict[str, Run], threads: dict[str, Run]) -> None:
-    """Write what there is so far."""
-    title = TITLE.format(minions=options.minions)
-    pillar_page.write(options.output, title, found, threads, options.minions)
-
-
-def _bed(method: Method, options: Options, master: dict[str, Any]) -> Run:
-    """Run the rounds of one method in a bed of its own."""
+def _bed(method: Method, tree: str, workers: int, options: Options) -> Run:
+    """Run the rounds of one case in a bed of its own."""
     with TemporaryDirectory(prefix="saltbed-") as name:
         folder, files = Path(name), Path(name) / "files"
         settings = BedSettings(
-            tree=TREES[method.tree],
+            tree=TREES[tree],
             folder=folder / "bed",
             minions=options.minions,
             api=None,
-            master_options={"worker_threads": 8, "timeout": 300, **method.options(files), **master},
+            master_options={"worker_threads": workers, "timeout": 300, **method.options(tree, files)},
         )
         with Bed(settings) as bed:
             method.prepare(bed, files)
@@ -171,32 +175,29 @@ def _round(bed: Bed, expected: Sequence[str], method: Method) -> Round:
     """Ask everybody for its pillar, then for a ping."""
     before = _worker_cpu(bed)
     start = time.monotonic()
-    jids = [_taken(bed, expected[first : first + WAVE]) for first in range(0, len(expected), WAVE)]
+    jid = _taken(bed, expected)
     items_s = time.monotonic() - start
     cpu = _worker_cpu(bed) - before
     start = time.monotonic()
     bed.salt(["*", "test.ping", "--out=json", "--static"], timeout=ROUND_S)
     ping_s = time.monotonic() - start
-    answers: dict[str, Any] = {}
-    for jid in jids:
-        found = bed.salt_run(["jobs.lookup_jid", jid, "--out=json"], timeout=ROUND_S)
-        answers |= json.loads(found.stdout)
+    found = bed.salt_run(["jobs.lookup_jid", jid, "--out=json"], timeout=ROUND_S)
+    answers = json.loads(found.stdout)
     short = sum(not _complete(answers.get(minion), minion, method) for minion in expected)
     return Round(items_s, ping_s, cpu * 1000 / len(expected), short)
 
 
 def _taken(bed: Bed, minions: Sequence[str]) -> str:
-    """Ask minions for their pillars, wait until the master has taken all of them, and return the job's id.
+    """Ask everybody for its pillar, wait until the master has taken all of them, and return the job's id.
 
     Nobody waits for the answers on the event bus, which drops large ones for a client that is slower than the master.
     """
-    done = bed.salt(["-L", ",".join(minions), "--async", "pillar.items", "unmask=True"], timeout=ROUND_S)
+    done = bed.salt(["*", "--async", "pillar.items", "unmask=True"], timeout=ROUND_S)
     jid = done.stdout.split()[-1]
 
     def arrived() -> bool:
-        folders = (found.parent for found in bed.master.job_cache.glob(f"*/*/{minions[-1]}"))
-        folder = next((found for found in folders if (found / "jid").read_text() == jid), None)
-        return folder is not None and len(list(folder.glob("*/return.p"))) >= len(minions)
+        files = (found for found in bed.master.job_cache.glob("*/*/jid") if found.read_text() == jid)
+        return any(len(list(found.parent.glob("*/return.p"))) >= len(minions) for found in files)
 
     until(arrived, Deadline(ROUND_S), lambda: f"Not all of {len(minions)} minions answered {jid}.")
     return jid
@@ -242,12 +243,12 @@ class _Connections:
             self.most = max(self.most, int(self._database.run(count)[0][0]))
 
 
-PILLAR_FLEET = Benchmark(
-    name="pillar-fleet",
-    about="the RFC's experiments: a fleet by each access method",
+PILLAR_EXPERIMENT = Benchmark(
+    name="pillar-experiment",
+    about="the RFC's experiment: a fleet by each access method; try --minions 20 --rounds 1",
     run=run,
     figures=(*ITEMS.values(), *CPU.values(), SHORT, *CONNECTIONS.values()),
     minions=1000,
     rounds=10,
-    minutes=60,
+    minutes=150,
 )

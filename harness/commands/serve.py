@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHECK_S = 1.0
 RAMP_UP_S = 1800.0
 FORMAT = 1
-# whoever sends the lines into a file reads them while the bed is up
+# the output may go to a file that somebody reads while the bed is up
 SAY = partial(print, flush=True)
 
 
@@ -77,7 +77,7 @@ def serve(
             tell(f"fleet      {status.ready:,} minions, samples in {minions.folder.resolve()}")
             found["fleet"] = {"minions": status.ready, "samples": str(minions.folder.resolve())}
         try:
-            # whoever reads this may end it at once
+            # a program that reads this line may end the bed at once
             if as_json:
                 say(json.dumps(found))
             tell("Ctrl-C ends it.")

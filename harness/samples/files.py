@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from harness.errors import SettingsError
-from harness.samplerows import (
+from harness.samples.rows import (
     AcceptedJob,
     ClientSample,
     ClockSample,
@@ -86,7 +86,7 @@ def read_fleet(folder: Path) -> Iterator[FleetSample]:
 
 
 def read_machine(folder: Path) -> list[MachineSample]:
-    """Return the samples of the machine, in order of time; a run of before has none."""
+    """Return the samples of the machine, in order of time; a run of an older version has none."""
     path = folder / "machine.csv"
     return list(_read(path, MachineSample)) if path.exists() else []
 

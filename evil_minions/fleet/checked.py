@@ -1,0 +1,48 @@
+"""What can be known of a fleet before it starts: that its options, and the files that they name, make sense."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evil_minions.behaviour import library
+from evil_minions.errors import UsageError
+from evil_minions.fleet import catalogue
+from evil_minions.inventory.population import load_population
+from evil_minions.recording.recording import load
+from evil_minions.recording.replay import Pace, Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evil_minions.fleet.settings import FleetSettings
+
+
+def check(settings: FleetSettings, asked: Iterable[str] = (), later: Iterable[str] = ()) -> None:
+    """Check everything that needs no master.
+
+    Args:
+        settings: of the fleet.
+        asked: names of functions that its minions have to know.
+        later: names of behaviours that they get while they run.
+
+    Raises:
+        UsageError: for the first thing that can't work.
+
+    """
+    settings.check()
+    for each in settings.shares.behaviours:
+        library.load(each.name)
+    for name in later:
+        library.load(library.find(name))
+    if settings.looks.population:
+        load_population(settings.looks.population)
+    if wanted := list(asked):
+        _check_functions(settings, wanted)
+
+
+def _check_functions(settings: FleetSettings, asked: list[str]) -> None:
+    path, pace = settings.replies.recording, Pace(settings.replies.slowdown, settings.replies.jitter)
+    replay = Replay(load(path), settings.seed, pace) if path else None
+    for name, near in catalogue.unknown(asked, catalogue.names(replay)).items():
+        advice = f"did you mean {near}?" if near else "record it on a real minion, or correct its name."
+        raise UsageError(f"The simulated minions do not know the function {name}: {advice}")

@@ -1,0 +1,1 @@
+"""The command line: what `python -m harness` reads, does and prints."""

@@ -1,0 +1,140 @@
+"""
+The lists that apt has of its repositories, one file for each.
+
+apt itself names them and what their ``Release`` files say. Reading all of Debian takes a
+second or two, so that the digest of a list is kept until its file is another one.
+"""
+
+import json
+import os
+import re
+from typing import NamedTuple
+
+import saltext.package_states.managers.journal as journal
+import saltext.package_states.offer as offer
+import saltext.package_states.version as versions
+
+import salt.utils.files
+
+HELPER = "/usr/lib/apt/apt-helper"
+_FIELDS = (
+    "FILENAME",
+    "REPO_URI",
+    "RELEASE",
+    "COMPONENT",
+    "ARCHITECTURE",
+    "LABEL",
+    "SUITE",
+    "CODENAME",
+)
+_FORMAT = "\t".join(f"$({field})" for field in _FIELDS)
+# the rest of a list is descriptions
+_SCRIPT = (
+    f'{HELPER} cat-file "$1" | grep -E "^(Package|Version|Architecture): |^$" || true'
+)
+_PASSWORD = re.compile(r"//[^/@]*@")
+
+
+class List(NamedTuple):
+    """
+    A list of one repository
+
+    path
+        Its file.
+
+    name
+        The repository as ``sources.list`` has it, without a password.
+
+    security
+        Whether its packages are security updates.
+    """
+
+    path: str
+    name: str
+    security: bool
+
+
+def lists(manager):
+    """
+    Return the lists that there are, of :class:`List`
+
+    :param Apt manager: the package manager
+    """
+    out = manager.run(
+        "apt-get", "indextargets", "--format", _FORMAT, "Created-By: Packages"
+    )
+    found = []
+    for line in out.splitlines():
+        values = {
+            # what a repository has not is left as it was asked for
+            field: "" if value == f"$({field})" else value
+            for field, value in zip(_FIELDS, line.split("\t"))
+        }
+        if len(values) != len(_FIELDS) or not os.path.exists(values["FILENAME"]):
+            continue
+        words = [_PASSWORD.sub("//", values["REPO_URI"]), values["RELEASE"]]
+        words += [values["COMPONENT"]] if values["COMPONENT"] else []
+        if values["ARCHITECTURE"] not in (manager.native(), "all", ""):
+            words.append(values["ARCHITECTURE"])
+        found.append(List(values["FILENAME"], " ".join(words), _is_security(values)))
+    return found
+
+
+def _is_security(values):
+    """
+    Return whether a repository is one of security updates: Debian's by its label, others
+    by what their suite is called
+    """
+    return values["LABEL"].lower() == "debian-security" or any(
+        values[field].endswith("-security") for field in ("SUITE", "CODENAME")
+    )
+
+
+def packages(manager, path):
+    """
+    Return the versions that a list has, the newest first, lists by key
+
+    :param Apt manager: the package manager
+    :param str path: that of the file
+    """
+    out = manager.run("sh", "-c", _SCRIPT, "sh", path)
+    native, found, fields = manager.native(), {}, {}
+    for line in [*out.splitlines(), ""]:
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value.strip()
+            continue
+        if "Package" in fields and "Version" in fields:
+            arch = fields.get("Architecture", native)
+            key = fields["Package"]
+            key = key if arch in (native, "all") else f"{key}:{arch}"
+            found.setdefault(key, []).append(fields["Version"])
+        fields = {}
+    return offer.ordered(versions.APT, found)
+
+
+def digests(manager, place):
+    """
+    Return the names of all repositories that have a list, by the digest of what they have
+
+    :param Apt manager: the package manager
+    :param str place: the path of a file in which they are kept
+    """
+    try:
+        with salt.utils.files.fopen(place) as handle:
+            known = json.load(handle)
+    except (OSError, ValueError):
+        known = {}
+    kept = {}
+    for one in lists(manager):
+        stat = os.stat(one.path)
+        stamp = [one.name, stat.st_mtime_ns, stat.st_size, stat.st_ino]
+        before = known.get(one.path) if isinstance(known, dict) else None
+        if before and before[:-1] == stamp:
+            kept[one.path] = before
+        else:
+            there = packages(manager, one.path)
+            kept[one.path] = [*stamp, offer.digest(versions.APT, one.name, there)]
+    if kept != known:
+        journal.write(place, kept)
+    return {there[-1]: there[0] for there in kept.values()}

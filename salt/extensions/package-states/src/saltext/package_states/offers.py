@@ -1,0 +1,146 @@
+"""
+What the repositories of minions have, in the database.
+
+A minion tells the digests of what its repositories have. What is behind a digest that is
+not known yet is asked of one of its minions, and kept once for all of them.
+"""
+
+import json
+
+import saltext.package_states.lacking as lacking
+import saltext.package_states.offer as offer
+import saltext.package_states.store as tables
+from saltext.package_states.errors import InvalidInput
+
+# of one minion
+REPOSITORIES = 1000
+# the bytes of what one repository may have
+MOST = 32 * 1024 * 1024
+_LONGEST = 256
+
+
+def check(repositories):
+    """
+    Return whether a minion told of its repositories, and of nothing else
+
+    :param repositories: what it sent: names by digest
+    """
+    return (
+        isinstance(repositories, dict)
+        and len(repositories) <= REPOSITORIES
+        and all(
+            _is_digest(digest) and isinstance(name, str) and 0 < len(name) <= _LONGEST
+            for digest, name in repositories.items()
+        )
+    )
+
+
+def _is_digest(value):
+    return isinstance(value, str) and len(value) == 64 and value.isalnum()
+
+
+def keep(connection, minion, repositories):
+    """
+    Keep which repositories a minion has, and return the digests of those of which nobody
+    has told yet what they have, a list
+
+    :param connection: see :func:`saltext.package_states.store.reading`
+    :param str minion: its id; its packages are stored already
+    :param dict repositories: names by digest
+    """
+    digests = sorted(repositories)
+    gone = tables.ask(
+        connection,
+        "DELETE FROM package_states.minion_repository"
+        " WHERE minion_id = %s AND digest <> ALL(%s) RETURNING digest",
+        minion,
+        digests,
+    )
+    tables.ask(
+        connection,
+        "INSERT INTO package_states.minion_repository (minion_id, digest, name)"
+        " SELECT %s, * FROM unnest(%s::text[], %s::text[])"
+        " ON CONFLICT DO NOTHING RETURNING digest",
+        minion,
+        digests,
+        [repositories[digest] for digest in digests],
+    )
+    if gone:
+        tidy(connection)
+    known = tables.ask(
+        connection,
+        "SELECT digest FROM package_states.repository WHERE digest = ANY(%s)",
+        digests,
+    )
+    return sorted(set(digests) - {row[0] for row in known})
+
+
+def tidy(connection):
+    """
+    Forget what repositories had that no minion has any more
+    """
+    tables.ask(
+        connection,
+        "DELETE FROM package_states.repository AS r WHERE NOT EXISTS"
+        " (SELECT FROM package_states.minion_repository AS m WHERE m.digest = r.digest)"
+        " RETURNING digest",
+    )
+
+
+def store(opts, minion, answer):
+    """
+    Store what a minion answered to :data:`saltext.package_states.lacking.FUNCTION`, and return the digests
+
+    Each is made again of what it stands for: a minion can't say anything of the
+    repositories of others.
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :param answer: what it sent
+    :raises InvalidInput: if that is something else
+    """
+    found = {}
+    with tables.reading(opts) as connection:
+        platform = tables.platform(connection, minion)
+        for one in answer if isinstance(answer, list) else [None]:
+            one = one if isinstance(one, dict) else {}
+            digest, packages = one.get("digest"), one.get("packages")
+            if not _are_packages(packages) or digest != offer.digest(
+                platform, one.get("name"), packages
+            ):
+                raise InvalidInput(
+                    f"{minion} did not send what its repositories have; see what"
+                    f" {lacking.FUNCTION} says there."
+                )
+            found[digest] = packages
+        for digest, packages in found.items():
+            tables.ask(
+                connection,
+                "WITH made AS (INSERT INTO package_states.repository (digest, name, platform)"
+                " SELECT %s, m.name, %s FROM package_states.minion_repository AS m"
+                " WHERE m.digest = %s LIMIT 1 ON CONFLICT DO NOTHING RETURNING digest)"
+                " INSERT INTO package_states.offer (digest, package, versions)"
+                " SELECT made.digest, key, ARRAY(SELECT jsonb_array_elements_text(value))"
+                " FROM made, jsonb_each(%s::jsonb) RETURNING 1",
+                digest,
+                platform,
+                digest,
+                json.dumps(packages),
+            )
+    return sorted(found)
+
+
+def _are_packages(packages):
+    return (
+        isinstance(packages, dict)
+        and all(
+            isinstance(key, str)
+            and 0 < len(key) <= _LONGEST
+            and isinstance(there, list)
+            and all(isinstance(version, str) for version in there)
+            for key, there in packages.items()
+        )
+        # PostgreSQL takes no NUL
+        and "\\u0000" not in (text := json.dumps(packages))
+        and len(text) <= MOST
+    )

@@ -1,0 +1,117 @@
+"""
+What kept connections to PostgreSQL need of psycopg 3
+
+.. versionadded:: 3009.0
+
+Queries are written as psycopg2 writes them, values and all: several statements
+in one message have no other form.
+"""
+
+import json
+
+import psycopg
+import psycopg.pq
+from psycopg.types.json import JsonLoader
+
+from salt.utils.postgres.cursor import Asking
+
+NAME = "psycopg"
+
+Error = psycopg.Error
+InterfaceError = psycopg.InterfaceError
+OperationalError = psycopg.OperationalError
+
+libpq_version = psycopg.pq.version
+
+
+class LastResult(psycopg.ClientCursor):
+    """
+    A cursor that gives the result of the last statement, as psycopg2 does
+    """
+
+    def execute(self, *args, **kwargs):
+        """
+        Execute a query and wait for its result, see PEP 249
+        """
+        super().execute(*args, **kwargs)
+        while self.nextset():
+            pass
+        return self
+
+
+class Cursor(Asking, LastResult):
+    """
+    A cursor whose queries are those of one use of a connection
+    """
+
+    # they would ask outside of its transaction
+    copy = stream = None
+
+
+def connect(**params):
+    """
+    Return a new connection that begins no transactions by itself
+    """
+    return psycopg.connect(autocommit=True, cursor_factory=LastResult, **params)
+
+
+def register_json(conn, loads):
+    """
+    Read fields of json and jsonb with a function that takes their text
+
+    A hook that somebody has registered for all connections stays.
+    """
+    # pylint: disable=protected-access
+    if JsonLoader._loads is not json.loads:
+        return
+    encoding = conn.info.encoding
+
+    class Loader(psycopg.adapt.Loader):
+        """
+        Has the text as it came from the server
+        """
+
+        def load(self, data):
+            return loads(bytes(data).decode(encoding))
+
+    for name in ("json", "jsonb"):
+        conn.adapters.register_loader(name, Loader)
+
+
+def cursor(conn, owner):
+    """
+    Return a cursor for one use of a connection
+    """
+    made = Cursor(conn)
+    made.owner = owner
+    return made
+
+
+def status(conn, name):
+    """
+    Return what the server has told of a setting
+    """
+    # that of its info needs an encoding which Python knows
+    value = conn.pgconn.parameter_status(name.encode())
+    return None if value is None else value.decode("utf-8", "replace")
+
+
+def transaction(conn):
+    """
+    Return the state of the transaction
+    """
+    return int(conn.info.transaction_status)
+
+
+def mogrify(own, query, values):
+    """
+    Return the text of a query with its values
+    """
+    return own.mogrify(query, values)
+
+
+def code(err):
+    """
+    Return the SQLSTATE of an error, None if the server has not reported it
+    """
+    return err.sqlstate

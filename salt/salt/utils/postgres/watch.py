@@ -1,0 +1,53 @@
+"""
+Connections to PostgreSQL whose server may never answer
+
+.. versionadded:: 3009.0
+"""
+
+import os
+import threading
+import time
+
+
+class Watch:
+    """
+    Ends connections whose server takes a query and never answers
+
+    libpq has no limit for that: as long as the kernel of a server acknowledges,
+    as it does for a process that is stopped or waits for its disk, and as a
+    pooler does that is paused, neither keepalives nor tcp_user_timeout end it.
+    """
+
+    def __init__(self):
+        self._pid = None
+        self._lock = threading.Lock()
+        self._ends = {}
+
+    def begin(self, connection, seconds):
+        """
+        End a connection unless :meth:`end` is called in so many seconds
+        """
+        with self._lock:
+            if self._pid != os.getpid():
+                # a forked process has no threads
+                self._pid = os.getpid()
+                self._ends.clear()
+                threading.Thread(target=self._run, daemon=True).start()
+            self._ends[connection] = time.monotonic() + seconds
+
+    def end(self, connection):
+        """
+        Return whether a connection is still good
+        """
+        with self._lock:
+            return self._ends.pop(connection, None) is not None
+
+    def _run(self):
+        # A condition to wait for would take longer than a small query
+        while True:
+            time.sleep(0.5)
+            with self._lock:
+                for connection, end in list(self._ends.items()):
+                    if end < time.monotonic():
+                        del self._ends[connection]
+                        connection.shutdown()
