@@ -73,6 +73,7 @@ def test_without_stages_everything_is_as_before(states: States) -> None:
     assert set(found) == {"state", "group", "minions", "files"}
     assert set(states.set("front", "foo", "latest")) == {"state", "revision", "changes", "minions", "files"}
     assert "stages" not in states.do("show", name="front")
+    assert "stage" not in states.do("verdicts", minion="web")
     assert states.do("stages") == []
     for function, more in (("promote", {}), ("rollback", {"revision": 1}), ("show", {})):
         assert "this site has none" in states.refused(function, name="front", stage="prod", **more)
@@ -85,6 +86,7 @@ def test_a_revision_goes_from_stage_to_stage(states: States) -> None:
     states.set("front", "foo", "installed", "=1.0")
     assert _packages(states, "db") == {"foo": "installed =1.0"}
     assert _packages(states, "web") == {}
+    assert [states.do("verdicts", minion=one)["stage"] for one in ("db", "web")] == ["dev", "prod"]
     assert "not there in test" in states.refused("promote", name="front", stage="prod").replace(
         "There is no front in test", "not there in test"
     )

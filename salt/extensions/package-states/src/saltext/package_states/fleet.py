@@ -200,6 +200,16 @@ class Fleet:
             if any(entry.state == state.id for entry in self.followed(minion))
         }
 
+    def stage(self, minion):
+        """
+        Return the name of the stage to which a minion belongs, if there are stages
+
+        :param Minion minion: the minion
+        """
+        return self.stages[
+            max((entry.stage for entry in self.followed(minion)), default=0)
+        ]
+
     def followed(self, minion):
         """
         Return the assignments to a minion that count, and one for its own state, a list

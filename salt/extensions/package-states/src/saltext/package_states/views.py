@@ -240,8 +240,10 @@ def verdicts(service, minion):
         fleet = Fleet(service.opts, connection)
         found = fleet.minion(minion)
         rows, trouble = fleet.possible(found, fleet.sources({minion: found})[minion])
+        stage = {"stage": fleet.stage(found)} if fleet.stages else {}
     return {
         "minion": minion,
+        **stage,
         "platform": found.platform,
         "current": text == there,
         "packages": {
