@@ -8,6 +8,7 @@ are those that the minions sent last, out of the cache of the master.
 from typing import NamedTuple
 
 import saltext.package_states.item as item
+import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
 import saltext.package_states.registry as registry
 import saltext.package_states.resolver as resolver
@@ -159,7 +160,7 @@ class Fleet:
         found = self.minions([name]) if isinstance(name, str) else {}
         if not found:
             raise NotThere(
-                f"There is no minion {name!r};"
+                f"There is no minion {names.shown(name)};"
                 f" {self.registry.hint(resolver.MINION)}."
             )
         return found[name]
