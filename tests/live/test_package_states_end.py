@@ -183,7 +183,7 @@ def _team(bed: Bed, states: Callable[..., Any], file: Path) -> None:
     assert states("restore", NAME, "generation=1", "dry_run=True")["dry_run"] is True
     assert states("export", str(file))["states"] == 2
     assert states("apply", str(file), "test=True")["states"] == {}
-    file.write_text(file.read_text().replace("dev", "lab"))
+    file.write_text(file.read_text().replace('["dev"', '["lab"'))
     assert states("apply", str(file))["stages"]["new"] == ["lab", "prod"]
     assert states("stages", "[]") == []
 

@@ -371,3 +371,24 @@ def test_what_is_gone_can_be_unassigned(states: States) -> None:
     assert "is not assigned to group other" in states.refused("unassign", name="front", kind="group", target="other")
     states.do("unassign", name="front", kind="group", target=gone)
     assert states.do("show", name="front")["assigned"] == []
+
+
+def test_a_whole_set_goes_out_and_in(states: States) -> None:
+    """Groups and organizations are there by name; the same text once more changes nothing; new stages do not either."""
+    for level in LEVELS:
+        states.set(_place(states, level, f"s-{level}", 3 if level == "group" else 0), f"p-{level}", "latest")
+    text = states.do("export")
+    assert '{group: "a", priority: 3}' in text
+    assert f'{{organization: "{ORGANIZATIONS[states.registry]}"}}' in text
+    before = states.files()
+    found = states.do("apply", text=text, prune=True)
+    assert (found["states"], found["minions"], found["files"]) == ({}, [], [])
+    assert states.do("apply", text=text.replace("\nstates:", "\nstages: [dev, prod]\nstates:"))["states"] == {}
+    assert states.files() == before
+    found = states.do("apply", text=text.replace("latest", "removed"))
+    assert (set(found["states"]), "web" in found["minions"]) == ({"web", *(f"s-{one}" for one in LEVELS[:-1])}, True)
+    assert states.do("compile")["files"] == []
+    gone = states.do("apply", text="package_states: 1\nstates: {web: {packages: {}}}", prune=True)
+    assert gone["states"]["s-group"]["unassigned"] == ["group a"]
+    assert states.do("verdicts", minion="web")["packages"] == {}
+    assert "s-group" not in states.do("export")

@@ -73,6 +73,7 @@ def test_without_stages_everything_is_as_before(states: States) -> None:
     assert set(found) == {"state", "group", "minions", "files"}
     assert set(states.set("front", "foo", "latest")) == {"state", "revision", "changes", "minions", "files"}
     assert "stages" not in states.do("show", name="front")
+    assert "stage" not in states.do("verdicts", minion="web")
     assert states.do("stages") == []
     for function, more in (("promote", {}), ("rollback", {"revision": 1}), ("show", {})):
         assert "this site has none" in states.refused(function, name="front", stage="prod", **more)
@@ -85,6 +86,7 @@ def test_a_revision_goes_from_stage_to_stage(states: States) -> None:
     states.set("front", "foo", "installed", "=1.0")
     assert _packages(states, "db") == {"foo": "installed =1.0"}
     assert _packages(states, "web") == {}
+    assert [states.do("verdicts", minion=one)["stage"] for one in ("db", "web")] == ["dev", "prod"]
     assert "not there in test" in states.refused("promote", name="front", stage="prod").replace(
         "There is no front in test", "not there in test"
     )
@@ -289,6 +291,11 @@ def test_stages_of_a_site(states: States) -> None:
     assert states.do("stages", wanted=["one", "two"]) == ["one", "two"]
     assert states.do("stages", wanted=["zero", "one", "half", "two"]) == ["zero", "one", "half", "two"]
     assert states.do("stages") == ["zero", "one", "half", "two"]
+    states.by("bob").do("stages", wanted="zero,one,half,two", comment="as it is")
+    assert [(row["stages"], row["author"]) for row in states.do("stage_history")] == [
+        (["one", "two"], "ann"),
+        (["zero", "one", "half", "two"], "ann"),
+    ]
     assert states.do("stages", wanted=["half", "zero", "two"]) == ["half", "zero", "two"]
     for wrong in ("prod", ["a", "a"], ["a", "{{ x }}"], 5, {"a": 1}, ["a", None], ["x" * 65, "b"], ["a"] * 30):
         assert "error" in states.answer("stages", wanted=wrong), wrong
@@ -440,3 +447,76 @@ def test_a_set_is_saved_whole_or_not_at_all(states: States) -> None:
     assert "hash" not in states.refused("apply", path=str(secret))
     states.do("apply", text=good)
     assert _packages(states, "web") == {"foo": "latest"}
+
+
+HOSTILE = (
+    "'; DROP TABLE package_states.stage; --",
+    "%s",
+    "%(x)s",
+    "{{ 1 }}",
+    "{% raw %}",
+    "$(id)",
+    "`id`",
+    "a\nb",
+    "../x",
+    "/etc/passwd\0",
+    "x\0",
+    "\u202e",
+    "\ud800",
+    "x" * 70000,
+    "-1",
+    "1e3",
+    "9" * 40,
+    "--help",
+    "*",
+    "&a",
+    "!!python/object:x",
+    "",
+)
+
+
+def test_hostile_arguments_reach_no_table(states: States) -> None:
+    """Each argument of each function is refused with one sentence, or does nothing; what is free text stays text."""
+    _staged(states)
+    states.do("set", name="front", package="foo", wanted="latest")
+    tables = "SELECT (SELECT count(*) FROM package_states.{}) || ''"
+    names = ("stage", "promotion", "request", "decision", "assignment", "revision", "state", "generation")
+    front: dict[str, object] = {"name": "front"}
+
+    def counts() -> list[object]:
+        return [states.database.run(tables.format(name)) for name in names]
+
+    before, files = counts(), states.files()
+    for text in (*HOSTILE, None, 1.5, True, ["x"], {"x": "y"}):
+        calls: tuple[tuple[str, dict[str, object]], ...] = (
+            ("stages", {"wanted": [text, "prod"]}),
+            ("promote", {**front, "stage": text}),
+            ("promote", {**front, "stage": "test", "revision": text if text is not None else "x"}),
+            ("promote", {"name": text, "stage": "test"}),
+            ("approve", {"request": text}),
+            ("reject", {"request": text}),
+            ("rollback", {**front, "revision": text, "stage": "test"}),
+            ("restore", {"minion": "web", "generation": text}),
+            ("restore", {"minion": "web", "day": text}),
+            ("restore", {"minion": text, "generation": 1}),
+            ("generations", {"minion": text}),
+            ("promotion_history", {"name": text}),
+            ("show", {**front, "stage": text if text is not None else "x"}),
+            ("assign", {**front, "kind": "group", "target": "a", "stage": text if text is not None else "x"}),
+            ("apply", {"text": text if text is not None else 5}),
+            ("apply", {"path": text}),
+        )
+        for function, arguments in calls:
+            # these are names of stages, or say that a stage stays as it is
+            if function == "stages" and str(text) in {"1e3", "9" * 40}:
+                continue
+            if (function, arguments.get("stage")) == ("assign", ""):
+                continue
+            error = states.refused(function, **arguments)
+            assert "\n" not in error, (function, arguments)
+            assert len(error) < 1000, (function, arguments)
+    assert (counts(), states.files()) == (before, files)
+    free = "'; DROP TABLE x; -- {{ 1 }} %s \u00e9"
+    states.do("promote", name="front", stage="test", comment=free, author=free)
+    found = states.do("promotion_history", name="front")["promotions"][-1]
+    assert (found["comment"], found["author"]) == (free, f"ann for {free}")

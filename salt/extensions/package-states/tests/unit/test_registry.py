@@ -160,3 +160,23 @@ def test_ambiguous_names_are_an_error(database, name):
     """
     with pytest.raises(NotThere, match="more than one group"):
         database.target("group", name)
+
+
+@pytest.mark.parametrize("option", ("keys.cache_driver", "cluster_id"))
+def test_keys_that_are_no_files_of_this_master_are_asked_for(
+    master_opts, tmp_path, option
+):
+    """
+    Where they are files, their names are what Salt says
+    """
+    folder = tmp_path / "pki" / "minions"
+    folder.mkdir(parents=True)
+    for name in ("web1", "db.example.com", ".key_cache"):
+        (folder / name).write_text("key")
+    master_opts["pki_dir"] = str(tmp_path / "pki")
+    found = registry.Keys(master_opts, None)
+    told = found._check(".*", "pcre")["minions"]  # pylint: disable=protected-access
+    assert found.minions() == sorted(told) == ["db.example.com", "web1"]
+    found = registry.Keys({**master_opts, option: "other"}, None)
+    found._check = lambda *_: {"minions": ["b", "a"]}
+    assert (found.minions(), found.minions(["a", "c"])) == (["a", "b"], ["a"])

@@ -2,6 +2,9 @@
 What the runner refuses before it asks PostgreSQL, and how it tells that
 """
 
+import multiprocessing
+from types import SimpleNamespace
+
 import pytest
 import saltext.package_states.runners.package_states as package_states
 import saltext.package_states.transfer as transfer
@@ -59,3 +62,29 @@ def test_export_to_what_cannot_be_written(tmp_path, path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(InvalidInput, match="can't be written: .*; give the path"):
         transfer.write(str(tmp_path / path), "")
+
+
+@pytest.mark.parametrize(
+    "user, within, author",
+    (
+        ("ann", False, "ann for bob"),
+        ("ann", True, "ann for bob"),
+        ("root", False, "root for bob"),
+        ("root", True, "UNKNOWN for bob"),
+        ("sudo_ann", False, "sudo_ann for bob"),
+        ("sudo_ann", True, "UNKNOWN for bob"),
+        ("UNKNOWN", True, "UNKNOWN for bob"),
+        ("Reactor", True, "Reactor for bob"),
+    ),
+)
+def test_nobody_within_the_master_is_a_person(
+    configure_loader_modules, monkeypatch, user, within, author
+):
+    """
+    Its processes are called by the name of the user who runs it, whoever makes them call
+    """
+    monkeypatch.setattr(package_states, "__user__", user, raising=False)
+    parent = SimpleNamespace() if within else None
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: parent)
+    # pylint: disable=protected-access
+    assert package_states._author("bob") == author

@@ -8,6 +8,7 @@ are those that the minions sent last, out of the cache of the master.
 from typing import NamedTuple
 
 import saltext.package_states.item as item
+import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
 import saltext.package_states.registry as registry
 import saltext.package_states.resolver as resolver
@@ -159,7 +160,7 @@ class Fleet:
         found = self.minions([name]) if isinstance(name, str) else {}
         if not found:
             raise NotThere(
-                f"There is no minion {name!r};"
+                f"There is no minion {names.shown(name)};"
                 f" {self.registry.hint(resolver.MINION)}."
             )
         return found[name]
@@ -199,6 +200,16 @@ class Fleet:
             for name, minion in found.items()
             if any(entry.state == state.id for entry in self.followed(minion))
         }
+
+    def stage(self, minion):
+        """
+        Return the name of the stage to which a minion belongs, if there are stages
+
+        :param Minion minion: the minion
+        """
+        return self.stages[
+            max((entry.stage for entry in self.followed(minion)), default=0)
+        ]
 
     def followed(self, minion):
         """

@@ -10,17 +10,18 @@ import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere
 
 
-def set_stages(service, wanted):
+def set_stages(service, wanted, save):
     """
     Let a site have these stages
 
     :param Service service: see :class:`saltext.package_states.service.Service`
     :param wanted: see :func:`saltext.package_states.stages.checked`
+    :param Save save: who does it, and why
     :raises Unapproved: if an assignment follows one that would go
     """
     wanted = stages.checked(wanted)
     with store.writing(service.opts) as connection:
-        stages.write(connection, wanted)
+        stages.write(connection, wanted, save.author, save.comment)
     return wanted
 
 

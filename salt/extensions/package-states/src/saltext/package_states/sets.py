@@ -116,7 +116,9 @@ class _Change:
         Do it, and return what :meth:`Service.alter` wants
         """
         if wanted.stages is not None and wanted.stages != self.stages:
-            stages.write(self.connection, wanted.stages)
+            stages.write(
+                self.connection, wanted.stages, self.save.author, self.save.comment
+            )
             self.told["stages"] = {"old": self.stages, "new": wanted.stages}
             self.stages = wanted.stages
         entries = dict(wanted.states)

@@ -51,13 +51,17 @@ def checked(wanted):
     return list(wanted)
 
 
-def write(connection, wanted):
+def write(connection, wanted, author, comment):
     """
     Let there be these stages, in this order
 
     :param connection: see :func:`saltext.package_states.store.writing`
     :param list wanted: see :func:`checked`
+    :param str author: who does it
+    :param str comment: why
     """
+    if wanted == listed(connection):
+        return
     last = wanted[-1:]
     store.ask(
         connection,
@@ -96,6 +100,26 @@ def write(connection, wanted):
                 number,
                 name,
             )
+    store.ask(
+        connection,
+        "INSERT INTO package_states.stage_change (names, author, comment)"
+        " VALUES (%s, %s, %s) RETURNING id",
+        ",".join(wanted),
+        names.text(author, "author", 256),
+        names.text(comment, "comment"),
+    )
+
+
+def changes(connection):
+    """
+    Return which stages there were from when on, the oldest first: rows of names with commas,
+    author, comment and time
+    """
+    return store.ask(
+        connection,
+        "SELECT names, author, comment, created::text FROM package_states.stage_change"
+        " ORDER BY id",
+    )
 
 
 def place(known, name):

@@ -8,6 +8,7 @@ import contextlib
 import json
 
 import saltext.package_states.item as item
+import saltext.package_states.names as names
 from saltext.package_states.errors import InvalidInput
 
 import salt.utils.files
@@ -77,12 +78,16 @@ def _opened(path, mode):
     Open a file that somebody named
     """
     if not isinstance(path, str):
-        raise InvalidInput(f"{path!r} is no path; give that of a file of the master.")
+        raise InvalidInput(
+            f"{names.shown(path)} is no path; give that of a file of the master."
+        )
     try:
         with salt.utils.files.fopen(path, mode) as handle:
             yield handle
     except (OSError, ValueError) as exc:
         can = "read" if mode == "r" else "written"
+        why = getattr(exc, "strerror", None) or "it is not what can be opened"
         raise InvalidInput(
-            f"{path!r} can't be {can}: {exc}; give the path of a file of the master."
+            f"{names.shown(path)} can't be {can}: {why}; give the path of a file of the"
+            " master."
         ) from exc

@@ -22,9 +22,7 @@ def states(opts):
         known = store.states(connection)
         newest = store.newest(connection, [one.id for one in known])
         fleet = Fleet(opts, connection)
-        found = {
-            one.id: _in_force(connection, fleet, one, newest[one.id]) for one in known
-        }
+        found = _in_force(connection, fleet, known, newest)
     return {
         one.name: {
             "own": one.own,
@@ -37,17 +35,19 @@ def states(opts):
     }
 
 
-def _in_force(connection, fleet, where, newest):
+def _in_force(connection, fleet, known, newest):
     """
-    Return which revisions of a state are in force, by stage, if there are stages
+    Return which revisions of states are in force, by the id of the state and the name of
+    the stage, if there are stages
     """
-    if not fleet.stages:
-        return {}
-    found = {fleet.stages[0]: newest.number}
-    for stage in fleet.stages[1:]:
-        revision = staged.in_force(connection, [where.id], stage)[where.id]
-        found[stage] = revision.number
-    return {"stages": found}
+    found = {where.id: {} for where in known}
+    for stage in fleet.stages:
+        there = newest
+        if stage != fleet.stages[0]:
+            there = staged.in_force(connection, found, stage)
+        for one, stages_ in found.items():
+            stages_.setdefault("stages", {})[stage] = there[one].number
+    return found
 
 
 def _assigned(assignments, where, known=()):
@@ -69,6 +69,25 @@ def stages(opts):
         return staged.listed(connection)
 
 
+def stage_history(opts):
+    """
+    Return which stages there were from when on, the oldest first
+
+    :param dict opts: the options of the master
+    """
+    with store.reading(opts) as connection:
+        rows = staged.changes(connection)
+    return [
+        {
+            "stages": names.split(",") if names else [],
+            "author": author,
+            "comment": comment,
+            "created": created,
+        }
+        for names, author, comment, created in rows
+    ]
+
+
 def state(opts, name, revision=None, stage=None):
     """
     Return the entries of a state, and to whom it is assigned
@@ -82,7 +101,8 @@ def state(opts, name, revision=None, stage=None):
         where = store.state(connection, name)
         fleet = Fleet(opts, connection)
         found = store.chosen(connection, where, revision)
-        force = _in_force(connection, fleet, where, store.chosen(connection, where))
+        newest = store.newest(connection, [where.id])
+        force = _in_force(connection, fleet, [where], newest)[where.id]
         if staged.place(fleet.stages, stage):
             found = staged.in_force(connection, [where.id], stage)[where.id]
         assigned = _assigned(fleet.assignments, where, fleet.stages)
@@ -220,8 +240,10 @@ def verdicts(service, minion):
         fleet = Fleet(service.opts, connection)
         found = fleet.minion(minion)
         rows, trouble = fleet.possible(found, fleet.sources({minion: found})[minion])
+        stage = {"stage": fleet.stage(found)} if fleet.stages else {}
     return {
         "minion": minion,
+        **stage,
         "platform": found.platform,
         "current": text == there,
         "packages": {

@@ -11,6 +11,16 @@ CREATE TABLE package_states.stage
          CONSTRAINT stage_name_ck CHECK (name ~ '^[A-Za-z0-9][A-Za-z0-9._@-]*$')
 );
 
+CREATE TABLE package_states.stage_change
+(
+    id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    -- all of them from then on, with commas
+    names VARCHAR(2000) NOT NULL,
+    author VARCHAR(256) NOT NULL,
+    comment VARCHAR(1000) NOT NULL DEFAULT '',
+    created TIMESTAMPTZ NOT NULL DEFAULT now()
+);
+
 -- NULL is the first stage, which has the newest revisions
 ALTER TABLE package_states.assignment ADD COLUMN stage VARCHAR(64);
 ALTER TABLE package_states.assignment_change ADD COLUMN stage VARCHAR(64);
@@ -241,7 +251,7 @@ DO $$
 DECLARE
   one TEXT;
 BEGIN
-  FOREACH one IN ARRAY ARRAY['request', 'decision', 'promotion', 'generation_contents'] LOOP
+  FOREACH one IN ARRAY ARRAY['request', 'decision', 'promotion', 'generation_contents', 'stage_change'] LOOP
     EXECUTE format('CREATE TRIGGER %1$s_append_only BEFORE UPDATE OR DELETE ON package_states.%1$s'
                    ' FOR EACH ROW EXECUTE FUNCTION package_states.append_only()', one);
     EXECUTE format('CREATE TRIGGER %1$s_no_truncate BEFORE TRUNCATE ON package_states.%1$s'

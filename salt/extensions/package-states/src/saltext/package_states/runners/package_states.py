@@ -409,7 +409,7 @@ def rollback(name, revision, author=None, comment="", dry_run=False, stage=None)
     return edit.back(_service(), name, revision, _save(author, comment, None, dry_run))
 
 
-def stages(wanted=None):
+def stages(wanted=None, author=None, comment=""):
     """
     Return the stages of the site, or let it have others
 
@@ -422,6 +422,9 @@ def stages(wanted=None):
         A list of the names in their order, such as ``dev,test,prod``; ``[]`` for none. A
         stage that an assignment follows must stay.
 
+    author, comment
+        As for :func:`set`.
+
     CLI Example:
 
     .. code-block:: bash
@@ -431,7 +434,21 @@ def stages(wanted=None):
     """
     if wanted is None:
         return views.stages(__opts__)
-    return promotions.set_stages(_service(), wanted)
+    save = _save(author, comment, None, False)
+    return promotions.set_stages(_service(), wanted, save)
+
+
+def stage_history():
+    """
+    Return which stages there were from when on, by whom and why, the oldest first
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.stage_history
+    """
+    return views.stage_history(__opts__)
 
 
 def promote(name, stage, revision=None, author=None, comment="", dry_run=False):
