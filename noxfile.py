@@ -351,9 +351,18 @@ def units(session: nox.Session) -> None:
 
 def _extensions(posargs: Sequence[str]) -> list[list[str]]:
     """Give the commands that run the extensions' own tests, each with its own configuration."""
-    common = [str(PYTHON), "-m", "pytest", "-n", "2", *posargs]
     folders = sorted(path.parent for path in EXTENSIONS.glob("*/pyproject.toml"))
-    return [[*common, "-c", str(one / "pyproject.toml"), "--rootdir", str(one), str(one / "tests")] for one in folders]
+    # a test file belongs to one extension
+    named = {
+        one: [word for word in posargs if one in Path(word.partition("::")[0]).absolute().parents] for one in folders
+    }
+    paths = {word for words in named.values() for word in words}
+    common = [str(PYTHON), "-m", "pytest", "-n", "2", *(word for word in posargs if word not in paths)]
+    return [
+        [*common, "-c", str(one / "pyproject.toml"), "--rootdir", str(one), *(named[one] or [str(one / "tests")])]
+        for one in folders
+        if named[one] or not paths
+    ]
 
 
 @nox.session

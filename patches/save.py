@@ -138,7 +138,10 @@ def _require_topic(wish: Wish, series: Series) -> None:
     if not wish.new:
         series.get(wish.topic)
     elif wish.topic in series.topics:
-        raise UsageError(f"The topic '{wish.topic}' exists already: name it with --topic instead of --new.")
+        raise UsageError(
+            f"The topic '{wish.topic}' exists already: name it with --topic instead of --new, or edit its message in "
+            f"patches/{wish.topic}.patch and run 'nox -s apply'."
+        )
     for name in requires_of(trailers_of((wish.message or "").strip().partition("\n\n")[2])):
         if name not in series.topics:
             raise UsageError(

@@ -44,5 +44,9 @@ def _check_functions(settings: FleetSettings, asked: list[str]) -> None:
     path, pace = settings.replies.recording, Pace(settings.replies.slowdown, settings.replies.jitter)
     replay = Replay(load(path), settings.seed, pace) if path else None
     for name, near in catalogue.unknown(asked, catalogue.names(replay)).items():
-        advice = f"did you mean {near}?" if near else "record it on a real minion, or correct its name."
+        advice = (
+            f"did you mean {near}?"
+            if near
+            else "record it on a real minion, add it in evil_minions/functions/modules/, or correct its name."
+        )
         raise UsageError(f"The simulated minions do not know the function {name}: {advice}")

@@ -105,7 +105,11 @@ def _check_functions(job: Job, fleet: Fleet) -> None:
     if job.scenario.unknown_allowed:
         return
     for name, near in fleet.unknown(sorted(job.scenario.functions)).items():
-        advice = f"did you mean {near}?" if near else "record it on a real minion, or correct its name."
+        advice = (
+            f"did you mean {near}?"
+            if near
+            else "record it on a real minion, add it in evil_minions/functions/modules/, or correct its name."
+        )
         raise ScenarioError(
             f'The simulated minions do not know the function {name} (`unknown_functions = "allow"` in the scenario '
             f"lets it pass): {advice}"

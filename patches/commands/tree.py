@@ -70,6 +70,8 @@ def run_save(repository: Repository, options: argparse.Namespace) -> CommandResu
     lines = [f"{topic}: {path}" for topic, paths in saved.edits.items() for path in paths]
     lines += [f"{topic}: new file {path}" for topic, paths in saved.new_files.items() for path in paths]
     lines += [f"written: patches/{topic}.patch" for topic in saved.written] or ["nothing to save"]
+    if wish.new and wish.topic and read_series(repository.layout).get(wish.topic).is_template:
+        lines.append(f"write its message: the head of patches/{wish.topic}.patch, then 'nox -s apply'")
     lines += [f"left: new file {path} belongs to no topic yet" for path in saved.left]
     lines += [f"left: edits of {path} are not saved yet" for path in saved.unsaved]
     if saved.proposed:

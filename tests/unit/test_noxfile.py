@@ -188,3 +188,13 @@ def test_a_newer_python_is_taken_with_a_warning(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "version_info", (3, 13, 0))
     noxfile._check_python(cast("nox.Session", session))
     assert not session.said
+
+
+def test_a_test_file_of_one_extension() -> None:
+    """A file is run with the configuration of the extension that it belongs to, and no other extension is."""
+    every = sorted(path.parent for path in noxfile.EXTENSIONS.glob("*/pyproject.toml"))
+    assert [command[command.index("--rootdir") + 1] for command in noxfile._extensions(["-x"])] == [*map(str, every)]
+    file = f"{every[-1]}/tests/unit/test_one.py::test_it"
+    (command,) = noxfile._extensions(["-x", file])
+    assert command[command.index("--rootdir") + 1 :] == [str(every[-1]), file]
+    assert "-x" in command

@@ -99,6 +99,12 @@ def _criteria_errors(opts, section):
     name = criteria_name(section)
     loader = salt.loader.job_criteria(opts)
     if f"{name}.criteria" not in loader:
+        path = (loader.file_mapping.get(name) or [""])[0]
+        if path:
+            return [
+                f"the criteria module {name} can't be loaded, or has no function criteria:"
+                f" run python3 {path} to see why, and correct it."
+            ]
         known = sorted(key.split(".")[0] for key in loader if key.endswith(".criteria"))
         return [
             "criteria is {!r}: there is no such module with a function criteria; there"

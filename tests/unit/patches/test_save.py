@@ -446,7 +446,9 @@ def test_missing_trailer_is_found(patched: Project, trailer: str) -> None:
 def test_template_message_is_found(patched: Project) -> None:
     """A new topic whose message nobody wrote is a finding, and so are its missing parts."""
     patched.edit("salt/one.py", 20, "more")
-    assert patched.run("save", "--new", "third").code == 0
+    saved = patched.run("save", "--new", "third")
+    assert saved.code == 0
+    assert "write its message: the head of patches/third.patch" in saved.out
     assert rules(patched) == {("message", "third"), ("parts", "third")}
 
 

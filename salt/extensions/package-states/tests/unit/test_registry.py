@@ -178,5 +178,6 @@ def test_keys_that_are_no_files_of_this_master_are_asked_for(
     told = found._check(".*", "pcre")["minions"]  # pylint: disable=protected-access
     assert found.minions() == sorted(told) == ["db.example.com", "web1"]
     found = registry.Keys({**master_opts, option: "other"}, None)
+    # pylint: disable-next=protected-access
     found._check = lambda *_: {"minions": ["b", "a"]}
     assert (found.minions(), found.minions(["a", "c"])) == (["a", "b"], ["a"])

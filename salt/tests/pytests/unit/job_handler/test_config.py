@@ -96,6 +96,22 @@ def test_no_criteria(opts, section, expected):
     assert error.startswith(expected)
 
 
+@pytest.mark.parametrize(
+    "text", ["import nonesuch_module\n", "def criteria(:\n", "x = 1\n"]
+)
+def test_module_that_is_there_and_broken(opts, tmp_path, text):
+    """
+    It is not called missing, and one is told which file it is.
+    """
+    folder = tmp_path / "extmods" / "job_criteria"
+    folder.mkdir(parents=True)
+    (folder / "broken.py").write_text(text)
+    opts["rate_limiting"] = {"criteria": "broken"}
+    (error,) = salt.job_handler.config.errors(opts)
+    assert "the criteria module broken can't be loaded" in error
+    assert str(folder / "broken.py") in error
+
+
 def test_module_of_ones_own(opts, tmp_path):
     """
     Dropped into the extension directory, it is used.

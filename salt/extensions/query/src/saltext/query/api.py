@@ -40,10 +40,19 @@ def item_type(opts, what):
     loaded = saltext.query.loader.modules(opts, "query_types")
     function = f"{what}.item_type"
     if not isinstance(what, str) or "." in what or function not in loaded:
+        path = isinstance(what, str) and loaded.file_mapping.get(what)
+        if path:
+            raise QueryError(
+                f"The item type {what} can't be loaded, or has no item_type(): run python3"
+                f" {path[0]} to see why, and correct it."
+            )
         raise QueryError(
             f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}."
         )
-    return loaded[function]()
+    try:
+        return loaded[function]()
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+        raise QueryError(f"Correct the item type {what}: {exc}.") from exc
 
 
 def items(

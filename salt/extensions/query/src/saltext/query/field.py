@@ -225,7 +225,10 @@ def table(*fields):
         if not _TITLE.fullmatch(field.title):
             raise ValueError(f"{field.title!r} is not a title for a field")
         if not _DOC.fullmatch(field.doc):
-            raise ValueError(f"the doc of {field.name!r} is not a line without its end")
+            raise ValueError(
+                f"the doc of {field.name!r} is not one line that begins with a capital and"
+                " has no full stop at its end"
+            )
         if field.alias_of is None:
             other = titles.setdefault(field.title.lower(), field.name)
             if other != field.name:
