@@ -1,7 +1,8 @@
 """One query that asks a whole fleet, through a job handler, while other jobs go on.
 
 Of every thousand minions ten are stopped and five have as many jobs as they may: these are left out of jobs, but they
-live. Twenty get a job each second, from somebody else. What each minion has is known beforehand, and compared.
+live. Others give twenty minions a job each second, of which each minion gets one at a time. What each minion has is
+known beforehand, and compared.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import subprocess
 import sys
 import time
+from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,6 +44,7 @@ QUERY_S = 300
 COMMAND = Path(sys.executable).with_name("salt-query")
 QUESTION = ["node", "-o", "name,alive,mfree", "--format=jsonl"]
 PLACES, JOBS_OF_A_MINION = 500, 2
+OTHERS_OF_A_JOB = 20
 ASKED = ("test.ping", "status.meminfo")
 OTHER = "test.echo"
 SLEEP_S = 3600
@@ -84,15 +87,18 @@ class Others(Thread):
         """Take a client of its own."""
         super().__init__()
         self.begun: dict[str, float] = {}
+        self.width = min(OTHERS_OF_A_JOB, len(minions))
         self._client = client
-        self._minions = list(minions)
+        self._minions = deque(minions)
         self._end = Event()
 
     def run(self) -> None:
-        """Give jobs."""
+        """Give jobs, to these minions in turn: who has as many jobs as he may is left out."""
         while not self._end.wait(1):
             begun = time.time()
-            self.begun[self._client.run(self._minions, OTHER, "hello")[1]] = begun
+            chosen = list(self._minions)[: self.width]
+            self._minions.rotate(-self.width)
+            self.begun[self._client.run(chosen, OTHER, "hello")[1]] = begun
 
     def end(self) -> None:
         """Give no more."""
@@ -171,7 +177,7 @@ def _ask(bed: Bed, fleet: Fleet, client: SaltProcess, chosen: Kinds, memory: int
     wrong = [one for one in ids if rows.get(one) != chosen.row(one, memory)]
     if wrong:
         LOG.warning("%d are wrong, such as %s: %s", len(wrong), rows.get(wrong[0]), done.stderr.strip())
-    ended = _answered(fleet, others.begun, len(chosen.others))
+    ended = _answered(fleet, others.begun, others.width)
     return {
         TOOK: took,
         SENT: _executed(fleet) - before,

@@ -62,7 +62,7 @@ def test_same_as_python(engine, monkeypatch):
     if engine == "re2":
         pytest.importorskip("re2")
     else:
-        monkeypatch.setattr(saltext.query.regex, "re2", None)
+        monkeypatch.setattr(saltext.query.regex, "library", lambda: None)
     rand = random.Random(5)
     compared = 0
     with warnings.catch_warnings():
@@ -93,7 +93,7 @@ def test_a_hundred_thousand_as_python(engine, monkeypatch):
     if engine == "re2":
         pytest.importorskip("re2")
     else:
-        monkeypatch.setattr(saltext.query.regex, "re2", None)
+        monkeypatch.setattr(saltext.query.regex, "library", lambda: None)
     rand = random.Random(26)
     answered = by_engine = 0
     wrong = []
@@ -154,7 +154,9 @@ def test_large_patterns_are_refused(pattern):
         Regex(pattern)
 
 
-@pytest.mark.skipif(saltext.query.regex.re2 is None, reason="google-re2 is not there")
+@pytest.mark.skipif(
+    saltext.query.regex.library() is None, reason="google-re2 is not there"
+)
 @pytest.mark.parametrize("pattern", ("((a{50}){50}){50}", "(a{1000}){1000}"))
 def test_patterns_that_take_much_memory_are_refused(pattern):
     with pytest.raises(QueryTooDearError, match="shorter"):
@@ -237,7 +239,7 @@ def test_slow_ones_answer_or_are_refused(engine, monkeypatch):
     if engine == "re2":
         pytest.importorskip("re2")
     else:
-        monkeypatch.setattr(saltext.query.regex, "re2", None)
+        monkeypatch.setattr(saltext.query.regex, "library", lambda: None)
     monkeypatch.setattr(saltext.query.regex, "MAX_SECONDS", 0.01)
     monkeypatch.setattr(saltext.query.regex, "EACH_SECONDS", 0)
     assert len(_SLOW) >= 200
@@ -288,7 +290,7 @@ def test_many_quick_searches_are_not_refused(engine, monkeypatch):
     if engine == "re2":
         pytest.importorskip("re2")
     else:
-        monkeypatch.setattr(saltext.query.regex, "re2", None)
+        monkeypatch.setattr(saltext.query.regex, "library", lambda: None)
     clock = _Clock(1.5e-6)
     regex = Regex("zzz$", Budget(clock))
     assert not any(regex.search("web1.example.com") for _ in range(200_000))
@@ -308,7 +310,7 @@ def test_the_timer_is_set_up_once_for_many_searches(monkeypatch):
     """
     And taken away at the end, also after a refusal; that of others goes on.
     """
-    monkeypatch.setattr(saltext.query.regex, "re2", None)
+    monkeypatch.setattr(saltext.query.regex, "library", lambda: None)
     seen = []
     before = signal.signal(signal.SIGVTALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_VIRTUAL, 1000, 2000)
@@ -361,8 +363,11 @@ def test_in_a_thread_nothing_runs_without_limit(monkeypatch):
 
     def search():
         regex = Regex("(a+)+$")
-        for engine in (saltext.query.regex.re2, None):
-            monkeypatch.setattr(saltext.query.regex, "re2", engine)
+        found = saltext.query.regex.library()
+        for engine in (found, None):
+            monkeypatch.setattr(
+                saltext.query.regex, "library", lambda engine=engine: engine
+            )
             try:
                 regex.search("a" * 40 + "\u00e9")
             except QueryTooDearError as exc:

@@ -12,6 +12,7 @@ is Python, with a limit of time for all searches of a query together.
 """
 
 import contextlib
+import functools
 import re
 import signal
 import threading
@@ -20,11 +21,6 @@ import warnings
 
 import saltext.query.pattern
 from saltext.query.errors import QueryError, QueryTooDearError
-
-try:
-    import re2
-except ImportError:
-    re2 = None
 
 #: The longest pattern, in characters.
 MAX_PATTERN = 500
@@ -42,6 +38,19 @@ EACH_SECONDS = 4e-6
 
 #: How often it is looked whether a search takes too long, in seconds.
 _TICK = 0.005
+
+
+@functools.lru_cache(maxsize=1)
+def library():
+    """
+    Return the module of RE2, or None where it is not installed. It takes 3 MB, so it is
+    imported for the first regular expression.
+    """
+    try:
+        import re2
+    except ImportError:
+        return None
+    return re2
 
 
 class _TimeUp(Exception):
@@ -151,7 +160,7 @@ class Regex:
         self._python = self._compiled(pattern)
         saltext.query.pattern.check(pattern)
         self._linear = None
-        if re2 is not None:
+        if library() is not None:
             started = self.budget.clock()
             self._linear = _linear(pattern)
             self.budget.spend(self.budget.clock() - started, pattern)
@@ -196,7 +205,7 @@ class Regex:
             # it takes milliseconds at most
             return function(text)
         # no other thread can be stopped
-        if re2 is None:
+        if library() is None:
             raise QueryTooDearError(
                 "Install google-re2 on the master, or leave out the regular"
                 " expression: Python's own can't be stopped here."
@@ -211,6 +220,7 @@ def _linear(pattern):
     """
     Return RE2's pattern.
     """
+    re2 = library()
     options = re2.Options()
     options.max_mem = MAX_MEMORY
     options.log_errors = False
