@@ -21,7 +21,12 @@ import saltext.package_states.sls as sls
 import saltext.package_states.stages as stages
 import saltext.package_states.standing as standing
 import saltext.package_states.store as store
-from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
+from saltext.package_states.errors import (
+    Conflict,
+    InvalidInput,
+    NotThere,
+    PackageStateError,
+)
 from saltext.package_states.fleet import Fleet
 
 #: the stage that an assignment follows already
@@ -256,6 +261,7 @@ class Service:
         with store.writing(self.opts, commit=not dry_run, after=write) as connection:
             old = Fleet(self.opts, connection)
             before = old.sources(old.minions())
+            known = _conflicts(connection, old)
             told, states = change(connection, old)
             new = Fleet(self.opts, connection, old)
             minions = new.minions()
@@ -265,9 +271,9 @@ class Service:
                 for name, minion in minions.items()
                 if _contents(before.get(name, ())) != _contents(after[name])
             }
-            for where in store.states(connection):
-                for sources in new.rivals(where, {}):
-                    resolver.resolve(sources)
+            conflicts = _conflicts(connection, new) - known
+            if conflicts:
+                raise Conflict(" ".join(sorted(conflicts)))
             found, problems, wanted = self._texts(new, touched)
             self._refuse(old, touched, problems)
             texts.update(found)
@@ -525,6 +531,20 @@ def _contents(sources):
     Return what tells sources apart: all but their items, of which they have a digest
     """
     return [source[:-1] for source in sources]
+
+
+def _conflicts(connection, fleet):
+    """
+    Return what equal assignments to the same contradict each other in, a set of sentences
+    """
+    found = set()
+    for where in store.states(connection):
+        for sources in fleet.rivals(where, {}):
+            try:
+                resolver.resolve(sources)
+            except Conflict as exc:
+                found.add(str(exc))
+    return found
 
 
 def _filled(sources):
