@@ -90,3 +90,22 @@ def test_validate():
         "min_master_jobs is 0: write a whole number from 1 on.",
         "return_seconds is 'x': write seconds above 0.",
     ]
+
+
+def test_waves_do_not_wait_for_what_is_held_for_long(bench):
+    """
+    A wave that is to find out the limit waits for what comes back soon, and not for jobs
+    of hours.
+    """
+    settings = {"min_master_jobs": 100, "max_master_jobs": 100, "reserve": 0}
+    setup = bench(salt.job_criteria.adaptive.criteria(settings))
+    setup.submit([f"h{number}" for number in range(40)], "hours")
+    assert [len(minions) for _, minions in setup.sent()] == [40]
+    setup.now += 6
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    assert len(wave) == 60
+    setup.now += 1
+    setup.give_back("wide", *wave)
+    ((_, wave),) = setup.sent()
+    assert len(wave) == 60

@@ -1,6 +1,5 @@
 import pytest
 
-import salt.job_criteria.adaptive
 import salt.job_criteria.capacity
 
 
@@ -66,16 +65,12 @@ def test_min_wave(bench):
     assert [len(minions) for _, minions in setup.sent()] == [6]
 
 
-@pytest.mark.parametrize(
-    "module", [salt.job_criteria.capacity, salt.job_criteria.adaptive]
-)
-def test_waves_do_not_wait_for_what_is_held_for_long(bench, module):
+def test_waves_do_not_wait_for_what_is_held_for_long(bench):
     """
     Jobs of hours hold two fifths of the capacity: the others' waves go out as soon as
     three quarters of the rest are free, not after the patience.
     """
-    settings = {"min_master_jobs": 100, "max_master_jobs": 100, "reserve": 0}
-    setup = bench(module.criteria(settings))
+    setup = bench(max_master_jobs=100, reserve=0)
     setup.submit([f"h{number}" for number in range(40)], "hours")
     assert [len(minions) for _, minions in setup.sent()] == [40]
     setup.now += 6
