@@ -101,7 +101,7 @@ def _upgraded(entry, told, version):
         newest = version if conditions.meets(platform, version, bounds) else ""
     else:
         offers = [
-            set(there[entry.key]["available"])
+            set(there[entry.key].get("available", ()))
             for _, there in told
             if entry.key in there
         ]
