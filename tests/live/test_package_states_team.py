@@ -369,7 +369,6 @@ def test_a_state_with_the_name_of_a_minion_writes_no_file_of_it(states: States) 
     states.do("compile")
     assert "foo" in alone.read_text()
     assert "evil" not in alone.read_text()
-    states.database.run("SELECT 1")
     # the state is the minion's now, and has no file by itself
     assert not (states.root / "susemanager" / "state-late.sls").exists()
 
@@ -436,9 +435,9 @@ def test_a_promotion_into_new_trouble_is_refused(states: States) -> None:
     number = states.do("promote", name="front", stage="prod")["request"]
     assert "minion web: foo: dnf can't purge" in states.by("bob").refused("approve", request=number)
     assert _packages(states, "web") == {"foo": "latest"}
-    text = "package_states: 1\nstates:\n  base: {packages: {foo: purged}, assigned: [{minion: web}]}\n"
+    text = "package_states: 1\nstates:\n  base: {packages: {bar: purged}, assigned: [{minion: db}]}\n"
     states.send("db", {}, "dnf")
-    assert "dnf can't purge" in states.refused("apply", text=text.replace("minion: web", "minion: db"))
+    assert "dnf can't purge" in states.refused("apply", text=text)
 
 
 ALIASES = ("ANN", "ann@example.com", "EX\\ann", "\uff41nn", " sudo_ann", "sudo_EX\\Ann", "ann.", "\u0430nn", "@x")

@@ -191,7 +191,7 @@ def restore(service, minion, generation, day, save):
     told = service.change(
         minion, lambda *_: entries, *save._replace(comment=comment), True
     )
-    if stage not in (None, told["stage"]):
+    if stage not in (None, told.get("stage")):
         told["next"] = (
             f"{minion} is in {stage}, so it has this when it came there; see"
             f" package_states.promote {minion} {stage}."

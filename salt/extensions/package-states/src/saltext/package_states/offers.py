@@ -15,6 +15,7 @@ from saltext.package_states.errors import InvalidInput
 
 # of one minion
 REPOSITORIES = 1000
+PACKAGES = 1000000
 # the bytes of what one repository may have
 MOST = 32 * 1024 * 1024
 
@@ -113,6 +114,17 @@ def store(opts, minion, answer):
                     f" {lacking.FUNCTION} says there."
                 )
             found[digest] = (one["name"], packages)
+        (there,) = tables.ask(
+            connection,
+            "SELECT count(*) FROM package_states.offer JOIN"
+            " package_states.minion_repository USING (digest) WHERE minion_id = %s",
+            minion,
+        )[0]
+        if there + sum(len(packages) for _, packages in found.values()) > PACKAGES:
+            raise InvalidInput(
+                f"The repositories of {minion} have more than {PACKAGES} packages; see what"
+                f" {lacking.FUNCTION} says there."
+            )
         for digest, (name, packages) in found.items():
             tables.ask(
                 connection,
