@@ -317,14 +317,17 @@ def test_a_minion_stays_in_prod_until_its_leaving_is_approved(
     else:
         monkeypatch.setitem(NODEGROUPS, "b", "G@role:nothing")
     saved = states.set("front", "foo", "installed", "=6.6")
-    assert saved["held"] == ["web", "web1.example.com"] if "held" in saved else saved["minions"] == ["db"]
+    assert (saved["minions"], saved["held"]) == (["db"], ["web", "web1.example.com"])
     for arguments in ({}, {"minion": "web"}):
         found = states.do("compile", **arguments)
         assert "package_states.release web" in found["errors"]["web"]
         assert states.files()["packages-web.sls"] == before
     shown = states.do("verdicts", minion="web")
     assert (shown["stage"], shown["packages"], len(shown["errors"])) == ("prod", {}, 1)
+    states.send("web", {})
     assert "belonged to the stage prod" in states.refused("status", minion="web")
+    (row,) = (row for row in states.do("status", table=False)["minions"] if row["minion"] == "web")
+    assert (row["verdict"], "belonged to the stage prod" in row["error"]) == ("drifting", True)
     # the group is back, and all is as it was
     with monkeypatch.context() as back:
         back.setitem(NODEGROUPS, "b", "L@web,web1.example.com")

@@ -159,7 +159,9 @@ def test_what_minions_send_is_checked_at_the_door(text):
     A version that is no line of text, at each place where there is one
     """
     good = {"platform": "apt", "digest": "x", "packages": {"foo": {"versions": ["1"]}}}
-    refresh.check({**good, "repositories": {"a" * 64: "main"}, "security": {"b": ["1"]}})
+    refresh.check(
+        {**good, "repositories": {"a" * 64: "main"}, "security": {"b": ["1"]}}
+    )
     key = text if not isinstance(text, (list, dict)) else ()
     for changed in (
         {"digest": text},
@@ -247,6 +249,15 @@ def test_a_person_has_one_name(alias):
 
 
 def test_nobody_is_no_person():
-    for nobody in ("", " ", "UNKNOWN", "unknown", "Reactor", "@x", "EX\\", "UNKNOWN for ann"):
+    for nobody in (
+        "",
+        " ",
+        "UNKNOWN",
+        "unknown",
+        "Reactor",
+        "@x",
+        "EX\\",
+        "UNKNOWN for ann",
+    ):
         assert names.person(nobody) in names.NOBODY
     assert names.author("UNKNOWN") == "UNKNOWN"

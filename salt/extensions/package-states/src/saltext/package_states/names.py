@@ -150,9 +150,7 @@ def line(value, most=200):
     :param value: what it sent
     :param int most: the number of characters at the end that are shown
     """
-    return "".join(
-        mark if mark.isprintable() else "?" for mark in str(value)[-most:]
-    )
+    return "".join(mark if mark.isprintable() else "?" for mark in str(value)[-most:])
 
 
 def author(value):

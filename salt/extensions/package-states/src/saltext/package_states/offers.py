@@ -106,8 +106,10 @@ def store(opts, minion, answer):
         for one in answer if isinstance(answer, list) else [None]:
             one = one if isinstance(one, dict) else {}
             digest, packages = one.get("digest"), one.get("packages")
-            if not names.is_line(one.get("name")) or not _are_packages(packages) or digest != offer.digest(
-                platform, one.get("name"), packages
+            if (
+                not names.is_line(one.get("name"))
+                or not _are_packages(packages)
+                or digest != offer.digest(platform, one.get("name"), packages)
             ):
                 raise InvalidInput(
                     f"{minion} did not send what its repositories have; see what"

@@ -133,7 +133,9 @@ def rename(connection, old, new, author):
         new,
     )
     stay(connection, old, new)
-    place = "COALESCE((SELECT number FROM package_states.stage WHERE name = {}.stage), 0)"
+    place = (
+        "COALESCE((SELECT number FROM package_states.stage WHERE name = {}.stage), 0)"
+    )
     gone = store.ask(
         connection,
         "DELETE FROM package_states.assignment AS b USING package_states.assignment AS a"

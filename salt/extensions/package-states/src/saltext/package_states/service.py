@@ -305,7 +305,7 @@ class Service:
     @staticmethod
     def _stays(fleet, minions):
         """
-        Write down which minions belong to the last stage, and return the ids of those that
+        Write down which minions belong to the last stage, and return the ids of all that
         did and are held, a sorted list
         """
         if not fleet.stages:
@@ -313,7 +313,8 @@ class Service:
         last = {name for name in minions if fleet.is_last(minions[name])}
         if last - fleet.final:
             stages.stay(fleet.connection, sorted(last - fleet.final))
-        return sorted((minions.keys() & fleet.final) - last)
+        there = fleet.minions(sorted(fleet.final)) if fleet.final else {}
+        return sorted(name for name in there if fleet.held(there[name]))
 
     def _refuse(self, before, minions, problems, revisions=None, sources=None):
         """
@@ -512,7 +513,9 @@ class Service:
             ]
             if changed:
                 standing.drop(connection, changed)
-            self._stays(fleet, minions)
+            held = self._stays(fleet, minions)
+            if held:
+                standing.drop(connection, held)
             states = {
                 files.alone(where.name): where
                 for where in store.states(connection)

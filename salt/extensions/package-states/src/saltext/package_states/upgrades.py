@@ -101,9 +101,9 @@ def _upgraded(entry, told, version):
         newest = version if conditions.meets(platform, version, bounds) else ""
     else:
         offers = [
-            set(there[entry.key].get("available", ()))
+            set(there[entry.key]["available"])
             for _, there in told
-            if entry.key in there
+            if "available" in there.get(entry.key, ())
         ]
         common = set.intersection(*offers) if offers else set()
         newest = versions.newest(
