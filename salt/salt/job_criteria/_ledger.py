@@ -6,6 +6,8 @@ under one job id charges each minion once, and a return that comes twice gives
 back once, so the sums can't go below zero.
 """
 
+import collections
+
 #: What is left of a sum of fractions is not left.
 _NOTHING = 1e-6
 
@@ -36,6 +38,8 @@ class Ledger:
         # jid: {minion: (points, since)}. A job of 10,000 minions must not cost as many
         # objects, so its minions share one charge, and there is no index by minion
         self._jobs = {}
+        # second: the points of what was charged in it
+        self._seconds = collections.Counter()
 
     def __len__(self):
         return sum(len(charges) for charges in self._jobs.values())
@@ -97,7 +101,18 @@ class Ledger:
         for minion in minions:
             of_minion[minion] = of_minion.get(minion, 0) + points
         self.used += len(minions) * points
+        self._seconds[int(now)] += len(minions) * points
         return len(minions)
+
+    def _forget(self, points, since):
+        """
+        Some points are not those of a second any more.
+        """
+        left = self._seconds[int(since)] - points
+        if left <= _NOTHING:
+            del self._seconds[int(since)]
+        else:
+            self._seconds[int(since)] = left
 
     def rows(self):
         """
@@ -139,11 +154,12 @@ class Ledger:
         if charges is None:
             return False
         try:
-            points = charges[minion][0]
+            points, since = charges[minion]
         except KeyError:
             # it was not charged, or returns once more
             return False
         del charges[minion]
+        self._forget(points, since)
         self.releases += 1
         self.news.add(minion)
         if self._doubted:
@@ -181,9 +197,30 @@ class Ledger:
         """
         charges = self._jobs.get(jid, {})
         if minion in charges:
+            self._forget(*charges[minion])
             charges[minion] = (charges[minion][0], now)
+            self._seconds[int(now)] += charges[minion][0]
             self._sure(jid, minion, charges[minion][0])
             self.news.add(minion)
+
+    def held(self, before):
+        """
+        Return the points of what was charged up to a second.
+        """
+        return sum(
+            points for second, points in self._seconds.items() if second <= before
+        )
+
+    def soon(self, limit, before, missing):
+        """
+        Return what of a limit is free, or comes back soon: what was charged before a time
+        may be that of a job which takes hours. All of the limit, if the rest is less than
+        a quarter of it: what comes back bit by bit is waited for.
+
+        :param float missing: the points that do not count in the limit already
+        """
+        held = self.held(before) - missing
+        return limit - held if 0 < held <= limit * 3 / 4 else limit
 
     def stale(self, before):
         """

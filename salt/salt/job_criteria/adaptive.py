@@ -111,7 +111,9 @@ class Adaptive(salt.job_criteria.capacity.Capacity):
         wanted = super()._wanted(job, limit, cost, now)
         if self.seeking and wanted > 1:
             # each wave tells more than two of half its size
-            wanted = max(wanted, min(job.count, int(limit // cost)))
+            gone = self.missing.points()
+            soon = self.ledger.soon(limit, now - self.patience, gone)
+            wanted = max(wanted, min(job.count, int(soon // cost)))
         return wanted
 
     def _look(self, now):

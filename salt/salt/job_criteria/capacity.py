@@ -37,8 +37,10 @@ that have not answered when they were asked what they run, until they are heard 
 
 ``min_wave``
     How many minions a wave has at least, three quarters of the capacity by default: every
-    wave is sent to all connected minions, so many small ones are expensive. A job that
-    has not moved for ``wave_patience`` seconds (5 by default) takes what there is.
+    wave is sent to all connected minions, so many small ones are expensive. What has been
+    in use for longer than ``wave_patience`` seconds (5 by default) does not come back
+    soon, so a wave does not wait for it, unless that is more than three quarters of the
+    capacity. A job that has not moved for ``wave_patience`` seconds takes what there is.
 
 ``reserve``
     Which part of the master's capacity is kept for small jobs, 0.05 by default. A job
@@ -262,8 +264,7 @@ class Capacity(salt.job_criteria.Criteria):
         ret = f"the master is at {self.ledger.used:g} of {limit:g} points"
         if kept:
             ret += f", {kept} of which are for small jobs"
-        missing = self.missing.points()
-        if missing:
+        if missing := self.missing.points():
             ret += f"; {missing:g} are with minions that do not answer"
         return ret
 
@@ -275,8 +276,9 @@ class Capacity(salt.job_criteria.Criteria):
             return max(job.count, 1)
         if limit is None or now - job.moved >= self.patience:
             return 1
-        least = self.settings.get("min_wave") or int(limit * 3 // 4)
-        return max(1, min(job.count, least, int(limit // cost)))
+        soon = self.ledger.soon(limit, now - self.patience, self.missing.points())
+        least = self.settings.get("min_wave") or int(soon * 3 // 4)
+        return max(1, min(job.count, least, int(soon // cost)))
 
     def _split(self, job, room, cost, now, careful):
         """

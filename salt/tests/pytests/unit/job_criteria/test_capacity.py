@@ -1,5 +1,6 @@
 import pytest
 
+import salt.job_criteria.adaptive
 import salt.job_criteria.capacity
 
 
@@ -63,6 +64,50 @@ def test_min_wave(bench):
     assert setup.sent() == []
     setup.give_back("wide", first[5])
     assert [len(minions) for _, minions in setup.sent()] == [6]
+
+
+@pytest.mark.parametrize(
+    "module", [salt.job_criteria.capacity, salt.job_criteria.adaptive]
+)
+def test_waves_do_not_wait_for_what_is_held_for_long(bench, module):
+    """
+    Jobs of hours hold two fifths of the capacity: the others' waves go out as soon as
+    three quarters of the rest are free, not after the patience.
+    """
+    settings = {"min_master_jobs": 100, "max_master_jobs": 100, "reserve": 0}
+    setup = bench(module.criteria(settings))
+    setup.submit([f"h{number}" for number in range(40)], "hours")
+    assert [len(minions) for _, minions in setup.sent()] == [40]
+    setup.now += 6
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    assert len(wave) == 60
+    sizes = []
+    while wave and len(sizes) < 10:
+        setup.now += 1
+        setup.give_back("wide", *wave)
+        found = setup.sent()
+        wave = found[0][1] if found else []
+        sizes.append(len(wave))
+    assert sizes == [60, 60, 60, 60, 0]
+
+
+def test_small_waves_wait_where_nearly_all_is_held_for_long(bench):
+    """
+    Minions that come back one by one from a long job do not make a wave each: the first
+    one does, as the job has not moved for long.
+    """
+    setup = bench(max_master_jobs=100, reserve=0)
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    setup.now += 60
+    setup.sent()
+    sizes = []
+    for minion in wave:
+        setup.give_back("wide", minion)
+        sizes += [len(minions) for _, minions in setup.sent()]
+    assert sizes[0] == 1
+    assert min(sizes[1:]) >= 18
 
 
 def test_full_minions_beyond_the_wave_stay(bench):

@@ -53,6 +53,14 @@ def test_stale_and_renewed(ledger):
     assert ledger.stale(15) == {"b": ["x"]}
 
 
+def test_held(ledger):
+    assert ledger.held(15) == ledger.used - 1
+    ledger.renew("x", "a", 30)
+    assert ledger.held(15) == 2
+    assert ledger.held(5) == 0
+    assert ledger.held(30) == ledger.used
+
+
 def test_fractions_leave_nothing(ledger):
     for number in range(10):
         ledger.charge(f"f{number}", ["c"], 0.1, 10)

@@ -27,7 +27,8 @@ class Oracle:
         self.limit = limit
         self.per_minion = per_minion
         self.kept = int(limit * 0.05)
-        self.charges = set()
+        # since which second
+        self.charges = {}
         self.waiting = []
         # job ids of small jobs
         self.aside = set()
@@ -62,7 +63,10 @@ class Oracle:
                 used -= self.used_aside()
                 free = self.limit - self.kept - used
             most = self.limit if small else self.limit - self.kept
-            wanted = min(len(job["minions"]), most * 3 // 4, most)
+            old = now - PATIENCE
+            held = len([1 for since in self.charges.values() if since <= old])
+            soon = most - held if held <= most * 3 / 4 else most
+            wanted = min(len(job["minions"]), soon * 3 // 4)
             if now - job["moved"] >= PATIENCE:
                 wanted = 1
             if used and free < max(1, wanted):
@@ -84,7 +88,7 @@ class Oracle:
             else:
                 taken.append(minion)
         for minion in taken:
-            self.charges.add((job["jid"], minion))
+            self.charges.setdefault((job["jid"], minion), int(now))
         job["minions"] = [
             minion for minion in job["minions"] if minion not in taken + full
         ]
@@ -169,12 +173,14 @@ def test_random_events(seed):
             assert manager.returned(jid, minion, now) is (
                 (jid, minion) in oracle.charges
             )
-            oracle.charges.discard((jid, minion))
+            oracle.charges.pop((jid, minion), None)
         elif kind < 0.88:
             minion = rand.choice(MINIONS)
             manager.started(minion, now)
             oracle.charges = {
-                charge for charge in oracle.charges if charge[1] != minion
+                charge: since
+                for charge, since in oracle.charges.items()
+                if charge[1] != minion
             }
         elif kind < 0.9 and oracle.waiting:
             jid = rand.choice(oracle.waiting)["jid"]

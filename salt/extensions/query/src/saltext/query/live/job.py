@@ -82,7 +82,7 @@ class Asker:
         ret = Answers(minions, functions)
         left = self.until - self.clock()
         # some of the time is left to ask what is exempt
-        reserve = 0 if self.is_exempt(functions) else min(2 * self.patience, left / 2)
+        reserve = 0 if self.is_exempt(functions) else min(self.patience + 2, left / 2)
         until = self.clock() + max(left - reserve, 1)
         try:
             published = self._publish(minions, functions, until)
