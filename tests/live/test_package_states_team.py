@@ -612,6 +612,7 @@ def test_a_set_goes_out_and_into_an_empty_master(
     }
     for one in done["requests"]:
         states.by("bob").do("approve", request=one["request"])
+    assert states.do("compile")["files"] == []
     assert _packages(states, "web") == {"foo": "installed =1.0", "own": "kept =2"}
     assert _packages(states, "db") == {"foo": "installed =1.10"}
     # the same text once more changes nothing

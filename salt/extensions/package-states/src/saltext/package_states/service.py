@@ -286,6 +286,9 @@ class Service:
             found, problems, wanted = self._texts(new, touched)
             self._refuse(old, touched, problems, sources=before)
             texts.update(found)
+            if new.stages != old.stages:
+                # which of its revisions a state has by itself is another one
+                states = store.states(connection)
             for where in states:
                 if where.name not in new.own:
                     texts[files.alone(where.name)] = self._alone(new, where, {})

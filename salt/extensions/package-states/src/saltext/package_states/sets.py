@@ -197,6 +197,7 @@ class _Change:
             newest = self._saved(where, packages, newest)
         if packages != before:
             told["changes"] = difference.between(before, packages)
+        if packages != before or missing:
             self.touched.append(where)
         for stage, number in missing.items():
             self._promoted(where, stage, number)
