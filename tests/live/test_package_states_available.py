@@ -256,3 +256,18 @@ def test_an_upgrade_names_who_does_not_answer(told: Told) -> None:
     found = states.do("upgrade", name="front")
     assert found["silent"] == ["web1.example.com"]
     assert states.do("show", name="front")["packages"] == {"nginx": "installed =1.22.1-10"}
+
+
+def test_no_minion_renames_the_channel_of_others(told: Told) -> None:
+    """A digest stands for a name: what a hostile minion calls it counts for nobody once one has told what it is."""
+    main = told.contents("main", MAIN)
+    told.send("db", {**main, "name": "mine"})
+    told.refresh("web", main)
+    do = told.states.do
+    assert list(do("channels")) == ["main"]
+    assert do("available", channel="main", search="vim")["packages"][0]["channels"] == ["main"]
+    assert "no such" in told.states.refused("available", channel="mine").replace("No minion", "no such")
+    # nor does one answer for what it never had
+    other = told.contents("other", EXTRA)
+    told.act("offers", "db", [other])
+    assert list(do("channels")) == ["main"]

@@ -114,7 +114,7 @@ def team(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]
                 found.api("ann", "promote", name="front", stage="test")
                 number = found.api("ann", "promote", name="front", stage="prod")["request"]
                 if wanted == "latest":
-                    assert found.api("bob", "approve", request=number)["files"] == [REAL]
+                    assert found.api("bob", "approve", request=number)["files"] == ["front", REAL]
             assert b"package_state.latest" in found.prod()
             yield found
 
@@ -159,10 +159,10 @@ def test_no_caller_alone(team: Team) -> None:
         assert "erson" in str(tries[who]), tries[who]
     assert waiting in team.root("requests")
     # and then another person
-    assert team.api("bob", "approve", request=number)["files"] == [REAL]
+    assert team.api("bob", "approve", request=number)["files"] == ["front", REAL]
     assert b"package_state.removed" in team.prod()
     # one command, and the old file is there
-    assert team.root("rollback", "front", "1", "stage=prod")["files"] == [REAL]
+    assert team.root("rollback", "front", "1", "stage=prod")["files"] == ["front", REAL]
     assert team.prod() == before
 
 

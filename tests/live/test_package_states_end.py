@@ -127,7 +127,7 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     other = files / "susemanager" / "packages-other.sls"
     other.write_text("mine: test.nop\n")
     stray = files / "susemanager" / "packages-nobody.sls"
-    stray.write_text((files / "susemanager" / "packages-front.sls").read_text())
+    stray.write_text((files / "susemanager" / "state-front.sls").read_text())
     until(lambda: mine.exists() and not stray.exists(), Deadline(60), lambda: "the engine does nothing")
     assert other.exists()
     saved = states("set", "front", "sb-tool", "installed", ">=1.0,<2.0~~")

@@ -9,7 +9,7 @@ import pytest
 
 from harness.database import scratch
 from harness.saltprocess.patched import Salt, patched
-from tests.live.test_package_states_store import States
+from tests.live.test_package_states_store import NODEGROUPS, States
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ def test_a_revision_goes_from_stage_to_stage(states: States) -> None:
     assert plan["minions"] == ["web", "web1.example.com"]
     assert _packages(states, "web") == {}
     done = states.by("bob").do("approve", request=asked["request"], comment="looks good")
-    assert done["files"] == ["web", "web1.example.com"]
+    assert done["files"] == ["front", "web", "web1.example.com"]
     assert _packages(states, "web") == {"foo": "installed =1.0"}
     old = states.files()
 
@@ -222,13 +222,15 @@ def test_no_call_of_one_person_brings_a_revision_to_prod(states: States, caller:
         now = {name: states.files()[f"packages-{name}.sls"] for name in before}
         assert now == before, (function, arguments, found)
     assert states.do("compile")["files"] == []
-    # there was something to approve
-    assert len(states.do("requests")) >= 3
+    # there was something to approve, if anybody asked for it
+    assert (len(states.do("requests")) >= 3) is (caller != "UNKNOWN")
 
 
 def test_no_statement_brings_a_revision_to_prod(states: States) -> None:
     """The tables refuse it as well, whoever writes to them."""
     _staged(states)
+    asked = states.do("assign", name="front", kind="minion", target="web", stage="prod")
+    states.by("bob").do("approve", request=asked["request"])
     states.do("set", name="front", package="foo", wanted="latest")
     states.do("promote", name="front", stage="test")
     states.by("bob").do("approve", request=states.do("promote", name="front", stage="prod")["request"])
@@ -257,6 +259,13 @@ def test_no_statement_brings_a_revision_to_prod(states: States) -> None:
         "DELETE FROM package_states.stage WHERE name = 'prod'",
         "UPDATE package_states.stage SET name = 'other' WHERE name = 'prod'",
         "TRUNCATE package_states.stage",
+        "DELETE FROM package_states.final_minion",
+        "UPDATE package_states.final_minion SET minion_id = 'x' WHERE minion_id = 'web'",
+        "TRUNCATE package_states.final_minion",
+        "UPDATE package_states.state SET name = 'web'",
+        "UPDATE package_states.state SET name = 'web', own = TRUE",
+        "UPDATE package_states.state SET own = TRUE",
+        "UPDATE package_states.assignment SET target = 'db' WHERE kind = 'minion' AND stage = 'prod'",
         f"SET session_replication_role = replica; {prod}",
     )
     for statement in statements:
@@ -284,6 +293,220 @@ def test_leaving_prod_needs_another_person_too(states: States) -> None:
             " VALUES (1, 'group', 'b', 'x', 'prod')"
         )
     assert states.do("stages", wanted=[]) == []
+
+
+def _in_prod(states: States, name: str = "front") -> None:
+    """Let the newest revision of a state come into prod."""
+    states.do("promote", name=name, stage="test")
+    states.by("bob").do("approve", request=states.do("promote", name=name, stage="prod")["request"])
+
+
+@pytest.mark.parametrize("lost", ["gone", "empty"])
+def test_a_minion_stays_in_prod_until_its_leaving_is_approved(
+    states: States, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """Its group is removed or matches nothing: the file stays, and each look says so, until somebody releases it."""
+    _staged(states)
+    states.set("front", "foo", "installed", "=1.0")
+    _in_prod(states)
+    states.do("assign", name="front", kind="organization", target="all")
+    assert "is not held" in states.refused("release", minion="web")
+    before = states.files()["packages-web.sls"]
+    if lost == "gone":
+        monkeypatch.delitem(NODEGROUPS, "b")
+    else:
+        monkeypatch.setitem(NODEGROUPS, "b", "G@role:nothing")
+    saved = states.set("front", "foo", "installed", "=6.6")
+    assert (saved["minions"], saved["held"]) == (["db"], ["web", "web1.example.com"])
+    for arguments in ({}, {"minion": "web"}):
+        found = states.do("compile", **arguments)
+        assert "package_states.release web" in found["errors"]["web"]
+        assert states.files()["packages-web.sls"] == before
+    shown = states.do("verdicts", minion="web")
+    assert (shown["stage"], shown["packages"], len(shown["errors"])) == ("prod", {}, 1)
+    states.send("web", {})
+    assert "belonged to the stage prod" in states.refused("status", minion="web")
+    (row,) = (row for row in states.do("status", table=False)["minions"] if row["minion"] == "web")
+    assert (row["verdict"], "belonged to the stage prod" in row["error"]) == ("drifting", True)
+    # the group is back, and all is as it was
+    with monkeypatch.context() as back:
+        back.setitem(NODEGROUPS, "b", "L@web,web1.example.com")
+        assert states.do("compile")["errors"] == {}
+        assert _packages(states, "web") == {"foo": "installed =1.0"}
+    assert "whom Salt has authenticated" in states.by("UNKNOWN").refused("release", minion="web")
+    number = states.do("release", minion="web", comment="a test machine now")["request"]
+    assert [one["asks"] for one in states.do("requests")] == ["release web from prod"]
+    assert "another person" in states.refused("approve", request=number)
+    assert states.files()["packages-web.sls"] == before
+    states.by("bob").do("approve", request=number)
+    assert _packages(states, "web") == {"foo": "installed =6.6"}
+    assert set(states.do("compile")["errors"]) == {"web1.example.com"}
+
+
+def test_an_approved_unassign_lets_minions_leave_prod(states: States) -> None:
+    """Nothing holds them then."""
+    _staged(states)
+    states.set("front", "foo", "installed", "=1.0")
+    _in_prod(states)
+    number = states.do("unassign", name="front", kind="group", target="b")["request"]
+    states.by("bob").do("approve", request=number)
+    assert states.do("compile")["errors"] == {}
+    assert _packages(states, "web") == {}
+    assert states.do("verdicts", minion="web")["stage"] == "dev"
+
+
+def test_a_state_with_the_name_of_a_minion_writes_no_file_of_it(states: States) -> None:
+    """Neither before the minion is there nor after it; and by itself, a state has what prod has."""
+    states.do("create", name="late")
+    _staged(states)
+    states.set("front", "foo", "installed", "=1.0")
+    states.set("late", "evil", "latest")
+    (states.root / "pki" / "minions" / "late").write_text("key of late")
+    states.set("late", "evil", "removed")
+    assert "packages-late.sls" not in states.files()
+    alone = states.root / "susemanager" / "state-front.sls"
+    assert "revision: front@" in alone.read_text()
+    assert "foo" not in alone.read_text()
+    _in_prod(states)
+    states.set("front", "evil", "latest")
+    states.do("compile")
+    assert "foo" in alone.read_text()
+    assert "evil" not in alone.read_text()
+    # the state is the minion's now, and has no file by itself
+    assert not (states.root / "susemanager" / "state-late.sls").exists()
+
+
+def test_a_promoted_state_is_adopted_by_no_minion(states: States) -> None:
+    """It could be approved for anybody, and would be that of a minion that comes with its name."""
+    _staged(states)
+    states.do("create", name="late")
+    states.set("late", "evil", "latest")
+    _in_prod(states, "late")
+    (states.root / "pki" / "minions" / "late").write_text("key of late")
+    states.do("compile")
+    assert states.do("list")["late"]["own"] is False
+    assert _packages(states, "late") == {}
+
+
+def test_a_renamed_minion_stays_in_prod(states: States) -> None:
+    """Whatever somebody assigned to its new id before, or saved as its own state."""
+    _staged(states)
+    asked = states.do("assign", name="front", kind="minion", target="web1.example.com", stage="prod")
+    states.by("bob").do("approve", request=asked["request"])
+    states.set("front", "foo", "installed", "=1.0")
+    _in_prod(states)
+    states.set("front", "foo", "installed", "=6.6")
+    states.do("compile")
+    keys = states.root / "pki" / "minions"
+    (keys / "new").write_text("key of web1.example.com")
+    states.do("assign", name="front", kind="minion", target="new", author="mallory")
+    (keys / "web1.example.com").unlink()
+    assert states.do("compile")["renamed"] == {"web1.example.com": "new"}
+    assert _packages(states, "new") == {"foo": "installed =1.0"}
+    assert states.do("assignment_history", name="front")[-1]["stage"] == "prod"
+
+
+def test_two_own_states_of_a_renamed_minion_are_an_error(states: States) -> None:
+    """Nothing is moved and no file is written until somebody empties the old one."""
+    _staged(states)
+    states.set("web1.example.com", "own", "latest")
+    _in_prod(states, "web1.example.com")
+    states.do("compile")
+    keys = states.root / "pki" / "minions"
+    (keys / "new").write_text("key of web1.example.com")
+    states.set("new", "evil", "latest")
+    before = states.files().get("packages-new.sls")
+    (keys / "web1.example.com").unlink()
+    for _ in range(2):
+        found = states.do("compile")
+        assert "a state of either name" in found["errors"]["new"]
+        assert found["renamed"] == {}
+        assert states.files().get("packages-new.sls") == before
+    states.do("rollback", name="web1.example.com", revision=0)
+    states.do("set", name="new", package="evil", wanted="removed")
+    assert states.files().get("packages-new.sls") == before
+
+
+def test_a_promotion_into_new_trouble_is_refused(states: States) -> None:
+    """Whether by an approval or by a set; a minion was in none before."""
+    _staged(states)
+    states.send("web", {}, "dnf")
+    states.do("set", name="front", package="foo", wanted="latest")
+    _in_prod(states)
+    states.set("front", "foo", "purged")
+    states.do("promote", name="front", stage="test")
+    number = states.do("promote", name="front", stage="prod")["request"]
+    assert "minion web: foo: dnf can't purge" in states.by("bob").refused("approve", request=number)
+    assert _packages(states, "web") == {"foo": "latest"}
+    text = "package_states: 1\nstates:\n  base: {packages: {bar: purged}, assigned: [{minion: db}]}\n"
+    states.send("db", {}, "dnf")
+    assert "dnf can't purge" in states.refused("apply", text=text)
+
+
+ALIASES = ("ANN", "ann@example.com", "EX\\ann", "\uff41nn", " sudo_ann", "sudo_EX\\Ann", "ann.", "\u0430nn", "@x")
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_a_person_under_another_name_is_the_same(states: States, alias: str) -> None:
+    """And a name that is not plain decides nothing."""
+    _staged(states)
+    states.set("front", "foo", "latest")
+    states.do("promote", name="front", stage="test")
+    number = states.do("promote", name="front", stage="prod")["request"]
+    assert "erson" in states.by(alias).refused("approve", request=number)
+    assert _packages(states, "web") == {}
+
+
+def test_nobody_blocks_no_state(states: States) -> None:
+    """Who is not authenticated asks for nothing and rejects nothing; whoever asks has a request of their own."""
+    _staged(states)
+    states.by("UNKNOWN").do("set", name="front", package="foo", wanted="latest")
+    states.by("ann").do("set", name="front", package="bar", wanted="latest")
+    states.do("promote", name="front", stage="test")
+    assert "whom Salt has authenticated" in states.by("UNKNOWN").refused("promote", name="front", stage="prod")
+    number = states.do("promote", name="front", stage="prod")["request"]
+    assert "authors of what is new" in states.by("bob").refused("approve", request=number)
+    for nobody in ("UNKNOWN", "Reactor"):
+        assert "erson" in states.by(nobody).refused("reject", request=number)
+    # somebody takes it as theirs, from nothing on
+    states.do("rollback", name="front", revision=0)
+    states.do("rollback", name="front", revision=2)
+    states.do("promote", name="front", stage="test")
+    # another one asks first, and the author too
+    first = states.by("bob").do("promote", name="front", stage="prod")["request"]
+    mine = states.do("promote", name="front", stage="prod")["request"]
+    assert mine not in {number, first}
+    states.by("bob").do("approve", request=mine)
+    assert set(_packages(states, "web")) == {"foo", "bar"}
+
+
+def test_a_set_says_what_it_did(states: States) -> None:
+    """What only comes through a stage stays in none, what is not in the text goes out of prod too."""
+    assert states.do("stages", wanted="dev,test,prod") == STAGES
+    states.do("apply", text="package_states: 1\nstates:\n  new: {packages: {}, stages: {test: {}}}\n")
+    states.do("create", name="front")
+    states.set("front", "foo", "installed", "=1.0")
+    states.do("assign", name="front", kind="minion", target="db", stage="test")
+    text = "package_states: 1\nstates:\n  front: {stages: {prod: {foo: installed =1.0}}}\n"
+    found = states.do("apply", text=text)
+    assert (set(found["states"]["front"]["stages"]), len(found["requests"])) == ({"prod"}, 1)
+    assert _packages(states, "db") == {}
+    assert states.do("show", name="front")["packages"] == {"foo": "installed =1.0"}
+    asked = states.do("assign", name="front", kind="group", target="b", stage="prod")["request"]
+    for number in (found["requests"][0]["request"], asked):
+        states.by("bob").do("approve", request=number)
+    states.set("web", "own", "removed")
+    _in_prod(states, "web")
+    assert set(_packages(states, "web")) == {"foo", "own"}
+    restored = states.do("restore", minion="web", generation=1)
+    assert "package_states.promote web prod" in restored["next"]
+    small = "package_states: 1\nstates: {}\n"
+    asked = [one["request"] for one in states.do("apply", text=small, prune=True)["requests"]]
+    for number in asked:
+        states.by("bob").do("approve", request=number)
+    assert _packages(states, "web") == {}
+    again = states.do("apply", text=small, prune=True)
+    assert (again["states"], again["requests"]) == ({}, [])
 
 
 def test_stages_of_a_site(states: States) -> None:
@@ -389,6 +612,7 @@ def test_a_set_goes_out_and_into_an_empty_master(
     }
     for one in done["requests"]:
         states.by("bob").do("approve", request=one["request"])
+    assert states.do("compile")["files"] == []
     assert _packages(states, "web") == {"foo": "installed =1.0", "own": "kept =2"}
     assert _packages(states, "db") == {"foo": "installed =1.10"}
     # the same text once more changes nothing

@@ -6,12 +6,15 @@ import itertools
 import json
 
 import pytest
+import saltext.package_states.answers as answers
 import saltext.package_states.condition as condition
 import saltext.package_states.document as documents
 import saltext.package_states.item as items
 import saltext.package_states.managers.lockfile as lockfile
 import saltext.package_states.managers.pins as pins
 import saltext.package_states.names as names
+import saltext.package_states.offers as offers
+import saltext.package_states.refresh as refresh
 import saltext.package_states.resolver as resolver
 import saltext.package_states.sls as sls
 import saltext.package_states.transfer as transfer
@@ -144,6 +147,47 @@ def test_conditions():
         assert condition.parse(condition.show(parts)) == parts
 
 
+# a minion sends these where a name or a version is
+SENT = (
+    "1\x1b[2J", "a\n\nall is consistent.", "9" * 5000, "\ud800", "\0", "\u202e", 1, None, [], {},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SENT, ids=range(len(SENT)))
+def test_what_minions_send_is_checked_at_the_door(text):
+    """
+    A version that is no line of text, at each place where there is one
+    """
+    good = {"platform": "apt", "digest": "x", "packages": {"foo": {"versions": ["1"]}}}
+    refresh.check(
+        {**good, "repositories": {"a" * 64: "main"}, "security": {"b": ["1"]}}
+    )
+    key = text if not isinstance(text, (list, dict)) else ()
+    for changed in (
+        {"digest": text},
+        {"packages": {key: {}}},
+        {"packages": {"foo": {"versions": [text]}}},
+        {"packages": {"foo": {"available": ["1", text]}}},
+        {"packages": {"foo": {"candidate": text}}},
+        {"packages": {"foo": {"kept": text}}},
+        {"repositories": {"a" * 64: text}},
+        {"repositories": {key: "main"}},
+        {"security": {key: ["1"]}},
+        {"security": {"foo": [text]}},
+        {"security": {"foo": []}},
+    ):
+        with pytest.raises(InvalidInput):
+            refresh.check({**good, **changed})
+    for packages in ({key: ["1"]}, {"foo": [text]}, {"foo": text or 5}):
+        assert not offers._are_packages(packages)  # pylint: disable=protected-access
+        assert not answers._versions(packages)  # pylint: disable=protected-access
+
+
+def test_what_is_shown_of_a_minion_is_one_line():
+    for text in HOSTILE:
+        assert names.line(text).isprintable()
+
+
 def _documents():
     """
     Yield each hostile text at each place of a set
@@ -184,3 +228,36 @@ def test_hostile_texts_are_refused_or_inert():
             for one in entry.packages or ():
                 assert items.make(one.key, one.wanted, one.version, one.floor) == one
     assert count > 2500 and refused > 2500
+
+
+@pytest.mark.parametrize(
+    "alias",
+    (
+        "ann",
+        "ANN",
+        "ann@example.com",
+        "EX\\ann",
+        "\uff41nn",
+        " sudo_ann",
+        "sudo_EX\\Ann",
+        "ann for bob",
+    ),
+)
+def test_a_person_has_one_name(alias):
+    assert names.person(alias) == "ann"
+    assert names.person(names.author(alias)) == "ann"
+
+
+def test_nobody_is_no_person():
+    for nobody in (
+        "",
+        " ",
+        "UNKNOWN",
+        "unknown",
+        "Reactor",
+        "@x",
+        "EX\\",
+        "UNKNOWN for ann",
+    ):
+        assert names.person(nobody) in names.NOBODY
+    assert names.author("UNKNOWN") == "UNKNOWN"

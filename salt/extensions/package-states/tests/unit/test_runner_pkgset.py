@@ -55,6 +55,33 @@ def test_a_minion_without_packages_is_not_stored():
     assert "web1 says that it has no packages" in found["failed"]["web1"]
 
 
+def test_one_minion_does_not_end_the_run():
+    """
+    Whatever it answers, and whatever that does to who stores it
+    """
+    with patch("salt.client.LocalClient") as local:
+        client = local.return_value.__enter__.return_value
+        client.gather_minions.return_value = ["web1", "web2", "web3", "web4"]
+        client.cmd_iter.return_value = [
+            {"web1": "\x1b[2J"},
+            {"web2": {"ret": "\x1b[2J\nall is well", "retcode": 1}},
+            {"web3": {"ret": {"nginx": "1"}}},
+            {"web4": {"ret": {"nginx": "2"}}},
+        ]
+        stored = saltext.package_states.pkgset.store
+
+        def store(opts, minion, packages):
+            if minion == "web3":
+                raise TypeError("no\nlen()")
+            return stored(opts, minion, packages)
+
+        with patch("saltext.package_states.pkgset.store", store):
+            found = pkgset.refresh("web*")
+    assert found["stored"] == ["web4"]
+    assert set(found["failed"]) == {"web1", "web2", "web3"}
+    assert all(text.isprintable() for text in found["failed"].values())
+
+
 def test_refresh_of_nobody_is_an_error():
     """
     Three empty lists would look like a success

@@ -26,7 +26,7 @@ class Tables:
         self.revisions = {}
         self.minions = {}
         self.assigned = []
-        self.moved = membership.Movement([], [], {}, [])
+        self.moved = membership.Movement([], [], {}, [], {})
 
     def state(self, _, name):
         return self.states[name]
@@ -117,8 +117,12 @@ def test_a_state_does_not_take_the_file_of_a_minion_with_its_name(
     tables.states["web"] = store.State(1, "web", False)
     tables.minions["web"] = Minion("web", "apt")
     found = put(states, "web", "foo", "latest")
-    assert (found["minions"], found["files"]) == ([], [])
+    assert (found["minions"], found["files"]) == ([], ["web"])
     assert not list(tmp_path.rglob("packages-*"))
+    # and its file of before goes
+    old = tmp_path / files.FOLDER / "packages-old.sls"
+    old.write_text((tmp_path / files.FOLDER / "state-web.sls").read_text())
+    assert states.sweep()["removed"] == ["old"]
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,14 @@ def test_newest_and_sort():
     assert version.newest("apt", ["1.2", "1.10", "1.9"]) == "1.10"
     assert version.newest("apt", []) == ""
     assert version.sort("apt", ["1.10", "1.2", "1.2"]) == ["1.2", "1.10"]
+
+
+def test_digits_without_end():
+    """
+    Python makes no int of more than some thousand digits
+    """
+    many = "9" * 5000
+    assert version.compare("apt", many, "1") == 1
+    assert version.compare("apt", f"{many}:1", "1:1") == 1
+    assert version.compare("apt", f"1.{many}", f"1.0{many}") == 0
+    assert version.sort("apt", ["\u00b2:1", "1"]) == ["1", "\u00b2:1"]

@@ -2,6 +2,7 @@
 What minions answer when they are asked.
 """
 
+import saltext.package_states.names as names
 import saltext.package_states.offers as offers
 import saltext.package_states.refresh as refreshed
 import saltext.package_states.status as status
@@ -44,10 +45,11 @@ def ask(opts, minion, function, arg=()):
             f"{minion} can't be asked: {exc}; see that the master runs and that you may"
             " use it."
         ) from exc
-    data = answer.get(minion) or {}
-    if not isinstance(data, dict) or data.get("retcode", 1) or "ret" not in data:
+    data = answer.get(minion)
+    data = data if isinstance(data, dict) else {}
+    if data.get("retcode", 1) or "ret" not in data:
         raise PackageStateError(
-            f"{minion} did not answer {function}: {str(data.get('ret', 'no answer'))[-300:]};"
+            f"{minion} did not answer {function}: {names.line(data.get('ret', 'no answer'), 300)};"
             " see that it is up and has saltext-package-states."
         )
     return data["ret"]
@@ -73,7 +75,19 @@ def available(opts, minions, keys):
             )
     except salt.exceptions.SaltException:
         return {}
-    return {one: answer for one, answer in answers.items() if isinstance(answer, dict)}
+    return {one: answer for one, answer in answers.items() if _versions(answer)}
+
+
+def _versions(answer):
+    """
+    Return whether these are versions by package, and nothing else
+    """
+    return isinstance(answer, dict) and all(
+        names.is_line(key, 199)
+        and isinstance(there, list)
+        and all(map(names.is_line, there))
+        for key, there in answer.items()
+    )
 
 
 def refresh(opts, minion):

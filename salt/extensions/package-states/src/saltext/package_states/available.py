@@ -188,14 +188,14 @@ def channels(opts):
     with store.reading(opts) as connection:
         rows = store.ask(
             connection,
-            "SELECT m.name, count(DISTINCT m.minion_id)::int,"
+            "SELECT COALESCE(r.name, m.name), count(DISTINCT m.minion_id)::int,"
             " count(DISTINCT m.digest)::int, count(DISTINCT r.digest)::int,"
             " max(r.received)::text,"
             " (SELECT count(DISTINCT o.package)::int FROM package_states.offer AS o"
             " WHERE o.digest = ANY(array_agg(DISTINCT m.digest)))"
             " FROM package_states.minion_repository AS m"
             " LEFT JOIN package_states.repository AS r USING (digest)"
-            ' GROUP BY m.name ORDER BY m.name COLLATE "C"',
+            ' GROUP BY 1 ORDER BY COALESCE(r.name, m.name) COLLATE "C"',
         )
     return {
         name: {

@@ -180,6 +180,7 @@ def restore(service, minion, generation, day, save):
             for source in fleet.sources({minion: found})[minion]
             if source.level != resolver.OWN
         ]
+        stage = fleet.stage(found) if fleet.stages else None
     wanted = keyed(old.items)
     for source in others:
         for entry in source.items:
@@ -187,6 +188,12 @@ def restore(service, minion, generation, day, save):
                 wanted[entry.key] = items.make(entry.key, items.UNMANAGED)
     comment = save.comment or f"generation {old.number} of {old.created[:19]}"
     entries = [*wanted.values()]
-    return service.change(
+    told = service.change(
         minion, lambda *_: entries, *save._replace(comment=comment), True
     )
+    if stage not in (None, told.get("stage")):
+        told["next"] = (
+            f"{minion} is in {stage}, so it has this when it came there; see"
+            f" package_states.promote {minion} {stage}."
+        )
+    return told

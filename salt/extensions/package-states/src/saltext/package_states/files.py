@@ -1,5 +1,9 @@
 """
-The generated files, ``susemanager/packages-$id.sls`` below a root.
+The generated files, ``susemanager/packages-$id.sls`` of minions and
+``susemanager/state-$name.sls`` of states by themselves, below a root.
+
+The two have names that never meet: a state that somebody names like a minion must not write
+what this minion includes.
 
 A file is written beside its place and then moved there: whoever reads it sees
 the old one or the new one. One that would not change is not touched.
@@ -16,6 +20,27 @@ import salt.utils.files
 
 FOLDER = "susemanager"
 _HEAD, _END = "packages-", ".sls"
+_ALONE = "state-"
+# no id of a minion, and no name of a state, has a colon
+_MARK = "state:"
+
+
+def alone(name):
+    """
+    Return by what name the functions here know the file of a state by itself
+
+    :param str name: that of the state
+    """
+    return f"{_MARK}{name}"
+
+
+def shown(name):
+    """
+    Return the name of a state or minion for people
+
+    :param str name: the id of a minion, or what :func:`alone` returned
+    """
+    return name[len(_MARK) :] if name.startswith(_MARK) else name
 
 
 def root(opts):
@@ -38,10 +63,11 @@ def path(root, name):
     Return the path of the file of a state or minion
 
     :param str root: one of the file roots
-    :param str name: of the state, which can be the id of a minion
+    :param str name: the id of a minion, or what :func:`alone` returned
     :raises InvalidInput: if the name is not accepted
     """
-    return os.path.join(root, FOLDER, f"{_HEAD}{names.state(name)}{_END}")
+    head = _ALONE if name.startswith(_MARK) else _HEAD
+    return os.path.join(root, FOLDER, f"{head}{names.state(shown(name))}{_END}")
 
 
 def write(root, name, text):
@@ -49,7 +75,7 @@ def write(root, name, text):
     Write the file of a state or minion, and return whether it changed
 
     :param str root: one of the file roots
-    :param str name: of the state, which can be the id of a minion
+    :param str name: the id of a minion, or what :func:`alone` returned
     :param str text: what the file should hold
     :raises PackageStateError: if it can't be written
     """
@@ -61,7 +87,7 @@ def read(root, name):
     Return what the file of a state or minion holds, empty if there is none
 
     :param str root: one of the file roots
-    :param str name: of the state, which can be the id of a minion
+    :param str name: the id of a minion, or what :func:`alone` returned
     """
     try:
         with salt.utils.files.fopen(path(root, name), encoding="utf-8") as handle:
@@ -82,21 +108,23 @@ def names_of(root):
         return []
     except OSError as exc:
         raise _unwritable(os.path.join(root, FOLDER), exc) from exc
+    heads = ((_HEAD, ""), (_ALONE, _MARK))
     return sorted(
-        name[len(_HEAD) : -len(_END)]
+        f"{mark}{name[len(head) : -len(_END)]}"
         for name in found
-        if name.startswith(_HEAD) and name.endswith(_END)
+        for head, mark in heads
+        if name.startswith(head) and name.endswith(_END)
     )
 
 
 def remove(root, name):
     """
-    Remove the file of a minion that is gone, and return whether there was one
+    Remove the file of a minion or state that is gone, and return whether there was one
 
     Another file of that name, which somebody else made, is left alone.
 
     :param str root: one of the file roots
-    :param str name: the id of the minion
+    :param str name: the id of a minion, or what :func:`alone` returned
     :raises PackageStateError: if it can't be removed
     """
     place = path(root, name)

@@ -14,7 +14,12 @@ import saltext.package_states.registry as registry
 import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
-from saltext.package_states.errors import NotThere, PackageStateError, Unsupported
+from saltext.package_states.errors import (
+    NotThere,
+    PackageStateError,
+    Unapproved,
+    Unsupported,
+)
 from saltext.package_states.item import UNMANAGED
 from saltext.package_states.resolver import Source
 
@@ -88,6 +93,9 @@ class Fleet:
         The fleet of a moment ago, whose minions and grains are still the same.
     """
 
+    #: the ids of minions that belonged to the last stage, and that nobody released
+    final = frozenset()
+
     def __init__(self, opts, connection, before=None):
         self.connection = connection
         if before:
@@ -109,6 +117,8 @@ class Fleet:
         self.own = {
             state.name: state for state in store.states(connection) if state.own
         }
+        if self.stages:
+            self.final = stages.final(connection)
 
     def grains(self, minion):
         """
@@ -207,19 +217,57 @@ class Fleet:
 
         :param Minion minion: the minion
         """
-        return self.stages[
-            max((entry.stage for entry in self.followed(minion)), default=0)
-        ]
+        return self.stages[-1 if self.held(minion) else self._place(minion)]
+
+    def _place(self, minion):
+        """
+        Return the place of the last stage that assignments to a minion follow
+        """
+        return max(
+            (entry.stage for entry in self.assignments if self.applies(entry, minion)),
+            default=0,
+        )
+
+    def is_last(self, minion):
+        """
+        Return whether an assignment to a minion follows the last stage
+
+        :param Minion minion: the minion
+        """
+        return len(self.stages) > 1 and self._place(minion) == len(self.stages) - 1
+
+    def held(self, minion):
+        """
+        Return whether a minion belonged to the last stage, and now nothing tells that it
+        does: its group may be gone, or its grains. Nobody has approved that it leaves.
+
+        :param Minion minion: the minion
+        """
+        return minion.id in self.final and not self.is_last(minion)
+
+    def _left(self, minion):
+        """
+        Return the error of a minion that is held
+        """
+        last = self.stages[-1]
+        return Unapproved(
+            f"{minion.id} belonged to the stage {last}, and no assignment to it that follows"
+            f" {last} is found any more, so its file stays as it is; see that its group and"
+            f" grains are there, or let package_states.release {minion.id} be approved."
+        )
 
     def followed(self, minion):
         """
         Return the assignments to a minion that count, and one for its own state, a list
 
         A minion belongs to the last of the stages that assignments to it follow. Those that
-        follow an earlier one do not count, and its own state is that of this stage.
+        follow an earlier one do not count, and its own state is that of this stage. For one
+        that is held, nothing counts.
 
         :param Minion minion: the minion
         """
+        if self.held(minion):
+            return []
         found = [entry for entry in self.assignments if self.applies(entry, minion)]
         stage = max((entry.stage for entry in found), default=0)
         if stage:
@@ -308,6 +356,8 @@ class Fleet:
         :param Minion minion: the minion
         :param sources: those that apply to it
         """
+        if self.held(minion):
+            return (), {"": self._left(minion)}
         trouble, verdicts = {}, []
         for verdict in resolver.resolve(sources, self.native(minion, sources), trouble):
             problem = platforms.problem(minion.platform, verdict.item)
@@ -336,6 +386,8 @@ class Fleet:
         :param sources: those that apply to it
         :raises PackageStateError: names the minion and what is wrong
         """
+        if self.held(minion):
+            raise self._left(minion)
         try:
             found = resolver.resolve(sources, self.native(minion, sources))
             platforms.check(

@@ -85,7 +85,7 @@ def keep(connection, wanted, author, comment):
         "INSERT INTO package_states.generation (minion_id, digest, author, comment)"
         " SELECT m, d, %s, %s FROM unnest(%s::text[], %s::text[]) AS n (m, d)"
         " RETURNING id",
-        names.text(author, "author", 256),
+        names.author(author),
         names.text(comment, "comment"),
         list(new),
         [found[0] for found in new.values()],

@@ -26,12 +26,17 @@ class Movement(NamedTuple):
 
     adopted
         The names of states that are the own ones of minions now.
+
+    collided
+        The old ids of minions by the new ones where both have a state of their own: nothing
+        is moved then.
     """
 
     joined: list
     gone: list
     renamed: dict
     adopted: list
+    collided: dict
 
 
 def notice(connection, registry, ids=None):
@@ -53,10 +58,10 @@ def notice(connection, registry, ids=None):
     identities = registry.identities(sorted(joined))
     roster.know(connection, identities, sorted(gone))
     lost = {one for one, (_, away) in known.items() if away and one not in there} | gone
-    renamed = _renamed(connection, registry, known, identities, lost)
+    renamed, collided = _renamed(connection, registry, known, identities, lost)
     strangers = roster.strangers(connection)
     adopted = roster.adopt(connection, registry.minions(strangers)) if strangers else []
-    return Movement(sorted(joined), sorted(gone), renamed, sorted(adopted))
+    return Movement(sorted(joined), sorted(gone), renamed, sorted(adopted), collided)
 
 
 def _renamed(connection, registry, known, identities, lost):
@@ -69,11 +74,16 @@ def _renamed(connection, registry, known, identities, lost):
     for one, identity in now.items():
         if identity and one not in lost:
             by_identity.setdefault(identity, []).append(one)
-    renamed = {}
+    renamed, collided = {}, {}
     for old in sorted(lost):
         heirs = by_identity.get(known[old][0], []) if old in known else []
         # more than one is a copied key, and nobody knows whose it is
         heirs = registry.minions(heirs) if heirs else []
-        if len(heirs) == 1 and roster.rename(connection, old, heirs[0], AUTHOR):
+        if len(heirs) != 1:
+            continue
+        if roster.collides(connection, old, heirs[0]):
+            roster.stay(connection, old, heirs[0])
+            collided[heirs[0]] = old
+        elif roster.rename(connection, old, heirs[0], AUTHOR):
             renamed[old] = heirs[0]
-    return renamed
+    return renamed, collided

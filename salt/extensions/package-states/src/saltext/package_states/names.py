@@ -8,6 +8,7 @@ of a minion can't have is found later, see :mod:`saltext.package_states.platform
 """
 
 import re
+import unicodedata
 
 from saltext.package_states.errors import InvalidInput
 
@@ -18,6 +19,9 @@ VERSION = re.compile(
     r"(?:[0-9]{1,9}:)?[A-Za-z0-9][A-Za-z0-9.+~^:_-]{0,126}\Z", re.ASCII
 )
 GLOB = re.compile(r"[A-Za-z0-9*?][A-Za-z0-9.+~^:_*?-]{0,126}\Z", re.ASCII)
+#: persons that are none: Salt has authenticated nobody there
+NOBODY = frozenset(("", "unknown", "reactor"))
+_SUDO = "sudo_"
 STATE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}\Z", re.ASCII)
 
 
@@ -127,6 +131,54 @@ def text(value, kind, most=1000):
             f"The {kind} must be one line of at most {most} printable characters."
         )
     return value
+
+
+def is_line(value, most=256):
+    """
+    Return whether this is text of a minion that may be kept and shown: one line, printable
+
+    :param value: what it sent
+    :param int most: the number of characters that it may have
+    """
+    return isinstance(value, str) and len(value) <= most and value.isprintable()
+
+
+def line(value, most=200):
+    """
+    Return what a message or a result shows of what a minion sent: one line, printable
+
+    :param value: what it sent
+    :param int most: the number of characters at the end that are shown
+    """
+    return "".join(mark if mark.isprintable() else "?" for mark in str(value)[-most:])
+
+
+def author(value):
+    """
+    Return who does something, with one spelling for one person: ``EX\\Ann``,
+    ``ann@example.com`` and ``ann`` are one
+
+    :param value: the name, maybe with ``sudo_`` before and `` for `` and another one behind
+    :raises InvalidInput: if it is too long or has control characters
+    """
+    head, word, rest = text(value, "author", 256).partition(" for ")
+    who = unicodedata.normalize("NFKC", head).strip()
+    if who.casefold() in NOBODY:
+        return f"{who}{word}{rest}"
+    who = unicodedata.normalize("NFKC", who.casefold())
+    sudo = _SUDO if who.startswith(_SUDO) else ""
+    who = who[len(sudo) :].rpartition("\\")[2].partition("@")[0].strip()
+    return f"{sudo}{who}{word}{rest}"[:256]
+
+
+def person(value):
+    """
+    Return the person of an author, whom else they name, as the database does
+
+    :param value: the author
+    """
+    who = author(value).partition(" for ")[0].casefold()
+    return who[len(_SUDO) :].strip() if who.startswith(_SUDO) else who
 
 
 def priority(value):

@@ -8,15 +8,16 @@ not known yet is asked of one of its minions, and kept once for all of them.
 import json
 
 import saltext.package_states.lacking as lacking
+import saltext.package_states.names as names
 import saltext.package_states.offer as offer
 import saltext.package_states.store as tables
 from saltext.package_states.errors import InvalidInput
 
 # of one minion
 REPOSITORIES = 1000
+PACKAGES = 1000000
 # the bytes of what one repository may have
 MOST = 32 * 1024 * 1024
-_LONGEST = 256
 
 
 def check(repositories):
@@ -29,14 +30,14 @@ def check(repositories):
         isinstance(repositories, dict)
         and len(repositories) <= REPOSITORIES
         and all(
-            _is_digest(digest) and isinstance(name, str) and 0 < len(name) <= _LONGEST
+            _is_digest(digest) and names.is_line(name) and name
             for digest, name in repositories.items()
         )
     )
 
 
 def _is_digest(value):
-    return isinstance(value, str) and len(value) == 64 and value.isalnum()
+    return names.is_line(value, 64) and len(value) == 64 and value.isalnum()
 
 
 def keep(connection, minion, repositories):
@@ -105,25 +106,41 @@ def store(opts, minion, answer):
         for one in answer if isinstance(answer, list) else [None]:
             one = one if isinstance(one, dict) else {}
             digest, packages = one.get("digest"), one.get("packages")
-            if not _are_packages(packages) or digest != offer.digest(
-                platform, one.get("name"), packages
+            if (
+                not names.is_line(one.get("name"))
+                or not _are_packages(packages)
+                or digest != offer.digest(platform, one.get("name"), packages)
             ):
                 raise InvalidInput(
                     f"{minion} did not send what its repositories have; see what"
                     f" {lacking.FUNCTION} says there."
                 )
-            found[digest] = packages
-        for digest, packages in found.items():
+            found[digest] = (one["name"], packages)
+        (there,) = tables.ask(
+            connection,
+            "SELECT count(*) FROM package_states.offer JOIN"
+            " package_states.minion_repository USING (digest) WHERE minion_id = %s",
+            minion,
+        )[0]
+        if there + sum(len(packages) for _, packages in found.values()) > PACKAGES:
+            raise InvalidInput(
+                f"The repositories of {minion} have more than {PACKAGES} packages; see what"
+                f" {lacking.FUNCTION} says there."
+            )
+        for digest, (name, packages) in found.items():
             tables.ask(
                 connection,
                 "WITH made AS (INSERT INTO package_states.repository (digest, name, platform)"
-                " SELECT %s, m.name, %s FROM package_states.minion_repository AS m"
-                " WHERE m.digest = %s LIMIT 1 ON CONFLICT DO NOTHING RETURNING digest)"
+                " SELECT %s, %s, %s WHERE EXISTS (SELECT FROM"
+                " package_states.minion_repository WHERE minion_id = %s AND digest = %s)"
+                " ON CONFLICT DO NOTHING RETURNING digest)"
                 " INSERT INTO package_states.offer (digest, package, versions)"
                 " SELECT made.digest, key, ARRAY(SELECT jsonb_array_elements_text(value))"
                 " FROM made, jsonb_each(%s::jsonb) RETURNING 1",
                 digest,
+                name,
                 platform,
+                minion,
                 digest,
                 json.dumps(packages),
             )
@@ -134,13 +151,11 @@ def _are_packages(packages):
     return (
         isinstance(packages, dict)
         and all(
-            isinstance(key, str)
-            and 0 < len(key) <= _LONGEST
+            names.is_line(key)
+            and key
             and isinstance(there, list)
-            and all(isinstance(version, str) for version in there)
+            and all(map(names.is_line, there))
             for key, there in packages.items()
         )
-        # PostgreSQL takes no NUL
-        and "\\u0000" not in (text := json.dumps(packages))
-        and len(text) <= MOST
+        and len(json.dumps(packages)) <= MOST
     )

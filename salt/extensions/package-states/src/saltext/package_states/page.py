@@ -6,6 +6,7 @@ somebody asks after a change of what is wanted, and kept until then: a page of t
 thousand minions reads nothing but that.
 """
 
+import saltext.package_states.names as names
 import saltext.package_states.standing as standing
 import saltext.package_states.status as status
 import saltext.package_states.store as store
@@ -41,7 +42,12 @@ def work_out(connection, fleet, ids):
     sources, found = fleet.sources(minions), []
     for name, minion in minions.items():
         verdicts, trouble = fleet.possible(minion, sources[name])
-        rows = status.rows(verdicts, minion.platform, packages(connection, minion))
+        there = packages(connection, minion)
+        try:
+            rows = status.rows(verdicts, minion.platform, there)
+        except Exception as exc:  # pylint: disable=broad-except
+            # what one minion sent must not hide the others
+            rows, trouble = (), {**trouble, "": names.line(exc)}
         drifted = sum(not row.consistent for row in rows)
         error = " ".join(map(str, trouble.values()))[:2000]
         found.append((name, len(rows) + len(trouble), drifted + len(trouble), error))

@@ -8,6 +8,7 @@ import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.fleet import Fleet
 
 
 def set_stages(service, wanted, save):
@@ -22,7 +23,39 @@ def set_stages(service, wanted, save):
     wanted = stages.checked(wanted)
     with store.writing(service.opts) as connection:
         stages.write(connection, wanted, save.author, save.comment)
+    service.states()
     return wanted
+
+
+def release(service, minion, save):
+    """
+    Ask that a minion that is held in the last stage leaves it
+
+    :param Service service: see :class:`saltext.package_states.service.Service`
+    :param str minion: its id
+    :param Save save: who asks for it, and why
+    :raises NotThere: if it is not held
+    """
+    with store.writing(service.opts) as connection:
+        fleet = Fleet(service.opts, connection)
+        if not fleet.held(fleet.minion(minion)):
+            raise NotThere(
+                f"{minion} is not held in the last stage; what is assigned to it is taken"
+                " away with package_states.unassign."
+            )
+        asked = requests.Request(
+            None,
+            None,
+            "",
+            requests.RELEASE,
+            fleet.stages[-1],
+            kind=resolver.MINION,
+            target=minion,
+            author=save.author,
+            comment=save.comment,
+        )
+        number = requests.ask(connection, asked)
+    return {"minion": minion, "request": number, "waits for": "approval"}
 
 
 def promote(service, name, stage, revision, save):
@@ -46,7 +79,7 @@ def promote(service, name, stage, revision, save):
         else:
             found = store.revision(connection, where, revision)
         _there(connection, where, found, before, fleet.stages[place - 1])
-        return _brought(connection, fleet, where, stage, found, save), []
+        return _brought(connection, fleet, where, stage, found, save), [where]
 
     return _told(service.alter(change, save.author, _why(name, stage, save), save[3]))
 
@@ -71,7 +104,7 @@ def back(service, name, stage, revision, save):
                 f"Revision {found.number} of {name} never was in {stage}; see"
                 f" package_states.promotion_history {name}, or promote it."
             )
-        return _brought(connection, fleet, where, stage, found, save), []
+        return _brought(connection, fleet, where, stage, found, save), [where]
 
     return _told(service.alter(change, save.author, _why(name, stage, save), save[3]))
 
@@ -201,6 +234,10 @@ def approve(service, number, save):
         asked = requests.one(connection, number)
         requests.decide(connection, asked, True, save.author, save.comment)
         where = store.State(asked.state, asked.name, False)
+        done = {"request": asked.id, "approved": asked.label}
+        if asked.action == requests.RELEASE:
+            stages.release(connection, [asked.target])
+            return done, []
         if asked.action == requests.PROMOTE:
             place = _later(fleet, asked.stage)
             found = store.revision(connection, where, asked.revision)
@@ -219,7 +256,7 @@ def approve(service, number, save):
                 # it may be gone meanwhile
                 fleet.registry.target(asked.kind, asked.target)
             service.assigned(connection, asked)
-        return {"request": asked.id, "approved": asked.label}, []
+        return done, [where]
 
     found = service.alter(change, save.author, f"request {number} approved", save[3])
     return _told(found)

@@ -19,6 +19,7 @@ A minion may send anything, so its answer is checked before it is stored.
 
 import json
 
+import saltext.package_states.names as names
 import saltext.package_states.offers as offers
 import saltext.package_states.standing as standing
 import saltext.package_states.status as status
@@ -52,10 +53,10 @@ def check(inventory):
         isinstance(inventory, dict)
         and inventory.get("platform") in MANAGERS
         and isinstance(inventory.get("digest"), str)
-        and len(inventory["digest"]) <= 64
+        and names.is_line(inventory["digest"], 64)
         and isinstance(inventory.get("packages"), dict)
         and all(
-            isinstance(key, str) and len(key) < 200 and _entry(there)
+            names.is_line(key, 199) and _entry(there)
             for key, there in inventory["packages"].items()
         )
     )
@@ -64,8 +65,7 @@ def check(inventory):
         and offers.check(inventory.get("repositories", {}))
         and _versions(inventory.get("security", {}))
     )
-    # PostgreSQL takes no NUL
-    if not good or "\\u0000" in (text := json.dumps(inventory)) or len(text) > MOST:
+    if not good or len(json.dumps(inventory)) > MOST:
         raise InvalidInput(
             "The minion sent no list of packages; see what package_state.inventory says there."
         )
@@ -76,9 +76,10 @@ def _versions(found):
     Return whether these are versions by package
     """
     return isinstance(found, dict) and all(
-        len(key) < 200
+        names.is_line(key, 199)
         and isinstance(there, list)
-        and all(isinstance(version, str) for version in there)
+        and there
+        and all(map(names.is_line, there))
         for key, there in found.items()
     )
 
@@ -88,7 +89,8 @@ def _entry(there):
         field in _FIELDS
         and isinstance(value, _FIELDS[field])
         and (
-            not isinstance(value, list) or all(isinstance(part, str) for part in value)
+            isinstance(value, bool)
+            or all(map(names.is_line, value if isinstance(value, list) else [value]))
         )
         for field, value in there.items()
     )
@@ -160,10 +162,14 @@ def every(fleet, ids=None):
         there = packages(fleet.connection, minions[name])
         try:
             verdicts = fleet.verdicts(minions[name], sources[name])
+            found = status.rows(verdicts, minions[name].platform, there)
         except PackageStateError as exc:
             yield name, exc
+        except Exception as exc:  # pylint: disable=broad-except
+            # what one minion sent must not hide the others
+            yield name, PackageStateError(f"minion {name}: {names.line(exc)}")
         else:
-            yield name, status.rows(verdicts, minions[name].platform, there)
+            yield name, found
 
 
 def installed(opts, minion):

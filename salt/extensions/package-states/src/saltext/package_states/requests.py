@@ -3,11 +3,11 @@ What waits for another person: changes of what the last stage has.
 
 .. code-block:: text
 
-    promote into, assign to or unassign from the last stage
+    promote into, assign to, unassign or release from the last stage
         |
       open ---- approve, by another person ---> approved: it is done
         |
-        `------ reject, by anybody -----------> rejected: nothing is done
+        `------ reject, by any person -------> rejected: nothing is done
 
 A request and the decision on it are written once and stay. The database takes no approval
 by the person who asked, and none of a revision by an author of what is new in it.
@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import saltext.package_states.names as names
 import saltext.package_states.store as store
-from saltext.package_states.errors import NotThere
+from saltext.package_states.errors import NotThere, Unapproved
 
 PROMOTE, ASSIGN, UNASSIGN = "promote", "assign", "unassign"
+RELEASE = "release"
 
 
 class Request(NamedTuple):
@@ -30,10 +31,10 @@ class Request(NamedTuple):
         Its number, None for one that is not written down yet.
 
     state, name
-        The id and the name of the state.
+        The id and the name of the state, None and empty with ``release``.
 
     action
-        ``promote``, ``assign`` or ``unassign``.
+        ``promote``, ``assign``, ``unassign`` or ``release``.
 
     stage
         Into which a revision is to come, or which an assignment is to follow.
@@ -68,6 +69,8 @@ class Request(NamedTuple):
         """
         if self.action == PROMOTE:
             return f"promote {self.name} revision {self.revision} to {self.stage}"
+        if self.action == RELEASE:
+            return f"release {self.target} from {self.stage}"
         to = f"{self.kind} {self.target}"
         if self.action == UNASSIGN:
             return f"unassign {self.name} from {to}"
@@ -76,21 +79,32 @@ class Request(NamedTuple):
 
 
 _FIELDS = (
-    "q.id, q.state_id, s.name, q.action, q.stage, q.revision, q.kind, q.target,"
+    "q.id, q.state_id, COALESCE(s.name, ''), q.action, q.stage, q.revision, q.kind, q.target,"
     " q.priority, q.author, q.comment, q.created::text"
 )
 
 
 def ask(connection, request):
     """
-    Write a request down, and return its number; that of an open one that asks for the same
+    Write a request down, and return its number; that of an open one in which the same
+    person asks for the same
 
     :param connection: see :func:`saltext.package_states.store.writing`
     :param Request request: what is asked for
+    :raises Unapproved: if nobody asks for it whom Salt has authenticated
     """
+    who = names.person(request.author)
+    if who in names.NOBODY:
+        raise Unapproved(
+            "What the last stage has is asked for by persons whom Salt has authenticated;"
+            f" {request.label} as one of them."
+        )
     same = request._replace(id=None, author="", comment="", created="")
     for one in waiting(connection):
-        if one._replace(id=None, author="", comment="", created="") == same:
+        if (
+            one._replace(id=None, author="", comment="", created="") == same
+            and names.person(one.author) == who
+        ):
             return one.id
     rows = store.ask(
         connection,
@@ -99,7 +113,7 @@ def ask(connection, request):
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
         request.state,
         *request[3:9],
-        names.text(request.author, "author", 256),
+        names.author(request.author),
         names.text(request.comment, "comment"),
     )
     return rows[0][0]
@@ -114,7 +128,7 @@ def waiting(connection, ids=None):
     rows = store.ask(
         connection,
         f"SELECT {_FIELDS} FROM package_states.request AS q"
-        " JOIN package_states.state AS s ON s.id = q.state_id"
+        " LEFT JOIN package_states.state AS s ON s.id = q.state_id"
         " LEFT JOIN package_states.decision AS d ON d.request_id = q.id"
         " WHERE d.request_id IS NULL AND (%s OR q.id = ANY(%s)) ORDER BY q.id",
         ids is None,
@@ -156,7 +170,7 @@ def decide(connection, request, approved, author, comment):
         " VALUES (%s, %s, %s, %s) RETURNING request_id",
         request.id,
         approved,
-        names.text(author, "author", 256),
+        names.author(author),
         names.text(comment, "comment"),
     )
 

@@ -7,7 +7,7 @@ import saltext.package_states.store as store
 
 def adopt(connection, ids):
     """
-    Let states that are assigned to nothing be the own ones of the minions of their name,
+    Let states that are assigned to nothing, and never were promoted, be the own ones of the minions of their name,
     and return their names
 
     :param ids: the ids of minions
@@ -16,6 +16,7 @@ def adopt(connection, ids):
         connection,
         "UPDATE package_states.state AS s SET own = TRUE WHERE NOT own AND name = ANY(%s)"
         " AND NOT EXISTS (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)"
+        " AND NOT EXISTS (SELECT FROM package_states.promotion AS p WHERE p.state_id = s.id)"
         " RETURNING name",
         list(ids),
     )
@@ -29,7 +30,8 @@ def strangers(connection):
     rows = store.ask(
         connection,
         "SELECT name FROM package_states.state AS s WHERE NOT own AND NOT EXISTS"
-        " (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)",
+        " (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)"
+        " AND NOT EXISTS (SELECT FROM package_states.promotion AS p WHERE p.state_id = s.id)",
     )
     return [row[0] for row in rows]
 
@@ -69,12 +71,54 @@ def know(connection, joined, gone):
         )
 
 
+def collides(connection, old, new):
+    """
+    Return whether there is a state with the name of either, so that the one of the old id,
+    which asks for something, can't be that of the new one
+
+    :param str old: the id that a minion had
+    :param str new: the id that it has
+    """
+    return bool(
+        store.ask(
+            connection,
+            "SELECT FROM package_states.state AS o, package_states.state AS n"
+            " WHERE o.own AND o.name = %s AND n.name = %s AND EXISTS"
+            " (SELECT FROM package_states.revision AS r WHERE r.state_id = o.id"
+            "  AND jsonb_array_length(r.items) > 0 AND (r.number = (SELECT max(number)"
+            "  FROM package_states.revision WHERE state_id = o.id) OR r.number IN"
+            "  (SELECT DISTINCT ON (stage) revision FROM package_states.promotion"
+            "  WHERE state_id = o.id ORDER BY stage, id DESC)))",
+            old,
+            new,
+        )
+    )
+
+
+def stay(connection, old, new):
+    """
+    Let a minion that was in the last stage under another id belong to it
+
+    :param str old: the id that it had
+    :param str new: the id that it has
+    """
+    store.ask(
+        connection,
+        "INSERT INTO package_states.final_minion (minion_id) SELECT %s"
+        " FROM package_states.final_minion WHERE minion_id = %s"
+        " ON CONFLICT DO NOTHING RETURNING minion_id",
+        new,
+        old,
+    )
+
+
 def rename(connection, old, new, author):
     """
     Give what is a minion's to the id that it has now, and return whether there was
     anything: its own state, assignments to it, and the packages that it sent
 
-    What is there under the new id stays.
+    What is there under the new id stays, but for an assignment of the same state that
+    follows an earlier stage.
 
     :param str old: the id that it had
     :param str new: the id that it has
@@ -88,6 +132,19 @@ def rename(connection, old, new, author):
         old,
         new,
     )
+    stay(connection, old, new)
+    place = (
+        "COALESCE((SELECT number FROM package_states.stage WHERE name = {}.stage), 0)"
+    )
+    gone = store.ask(
+        connection,
+        "DELETE FROM package_states.assignment AS b USING package_states.assignment AS a"
+        " WHERE a.kind = 'minion' AND a.target = %s AND b.kind = 'minion' AND b.target = %s"
+        f" AND a.state_id = b.state_id AND {place.format('a')} > {place.format('b')}"
+        " RETURNING b.state_id",
+        old,
+        new,
+    )
     rows = store.ask(
         connection,
         "UPDATE package_states.assignment AS a SET target = %s WHERE kind = 'minion'"
@@ -98,8 +155,12 @@ def rename(connection, old, new, author):
         old,
         new,
     )
+    why = f"{old} is {new} now"
+    for (state_id,) in gone:
+        where = store.State(state_id, "", False)
+        store.note(connection, where, "minion", new, None, author, why)
     for state_id, priority, stage in rows:
-        where, why = store.State(state_id, "", False), f"{old} is {new} now"
+        where = store.State(state_id, "", False)
         store.note(connection, where, "minion", old, None, author, why)
         store.note(connection, where, "minion", new, priority, author, why, stage)
     sent = store.ask(

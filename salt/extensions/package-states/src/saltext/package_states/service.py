@@ -120,6 +120,9 @@ class Service:
                 standing.drop(connection, minions)
             why = _why(f"{name} revision {revision.number}", comment)
             generations.keep(connection, wanted, author, why)
+            held = self._stays(fleet, fleet.minions(minions))
+            if held:
+                result["held"] = held
             result.update(revision=revision.number, minions=minions)
             if fleet.stages:
                 result["stage"] = fleet.stages[0]
@@ -206,10 +209,12 @@ class Service:
             texts.update(found)
             standing.drop(connection, minions)
             generations.keep(connection, wanted, author, _why(asked.label, comment))
+            held = self._stays(fleet, fleet.minions(minions))
         return {
             "state": name,
             kind: target,
             "minions": minions,
+            **({"held": held} if held else {}),
             "files": written,
         }
 
@@ -265,6 +270,10 @@ class Service:
             told, states = change(connection, old)
             new = Fleet(self.opts, connection, old)
             minions = new.minions()
+            left = _left(old, new, minions)
+            if left:
+                stages.release(connection, left)
+                new = Fleet(self.opts, connection, old)
             after = new.sources(minions)
             touched = {
                 name: minion
@@ -275,11 +284,15 @@ class Service:
             if conflicts:
                 raise Conflict(" ".join(sorted(conflicts)))
             found, problems, wanted = self._texts(new, touched)
-            self._refuse(old, touched, problems)
+            self._refuse(old, touched, problems, sources=before)
             texts.update(found)
+            if new.stages != old.stages:
+                # which of its revisions a state has by itself is another one
+                states = store.states(connection)
             for where in states:
-                if not where.own and where.name not in minions:
-                    texts[where.name] = self._alone(new, where, {})
+                if where.name not in new.own:
+                    texts[files.alone(where.name)] = self._alone(new, where, {})
+            held = self._stays(new, minions)
             standing.drop(connection, touched)
             generations.keep(connection, wanted, author, comment)
         dropped = {
@@ -288,14 +301,30 @@ class Service:
             for source in _filled(before.get(name, ())) - _filled(after[name])
         }
         result = {**told, "minions": sorted(touched), "dropped": sorted(dropped)}
+        if held:
+            result["held"] = held
         return {**result, "dry_run": True} if dry_run else {**result, "files": written}
 
-    def _refuse(self, before, minions, problems, revisions=None):
+    @staticmethod
+    def _stays(fleet, minions):
+        """
+        Write down which minions belong to the last stage, and return the ids of all that
+        did and are held, a sorted list
+        """
+        if not fleet.stages:
+            return []
+        last = {name for name in minions if fleet.is_last(minions[name])}
+        if last - fleet.final:
+            stages.stay(fleet.connection, sorted(last - fleet.final))
+        there = fleet.minions(sorted(fleet.final)) if fleet.final else {}
+        return sorted(name for name in there if fleet.held(there[name]))
+
+    def _refuse(self, before, minions, problems, revisions=None, sources=None):
         """
         Raise what is wrong with minions and was not before
         """
         troubled = {name: minions[name] for name in problems}
-        _, known, _ = self._texts(before, troubled, revisions)
+        _, known, _ = self._texts(before, troubled, revisions, sources)
         for name, found in problems.items():
             new = {
                 key: text
@@ -329,25 +358,34 @@ class Service:
                 problems,
                 old if isinstance(old, dict) else {},
             )
-        # a minion that was registered after the state was made may have its name: the
-        # file is the minion's then, whether the state applies to it or not
-        if not where.own and not fleet.minions([where.name]):
-            texts[where.name] = self._alone(fleet, where, revisions)
+        if not where.own:
+            texts[files.alone(where.name)] = self._alone(fleet, where, revisions)
         return sorted(minions), texts, wanted
 
-    def _texts(self, fleet, minions, revisions=None):
+    def _texts(self, fleet, minions, revisions=None, known=None):
         """
         Return the texts of the files of minions, what is wrong by id and package, and what
         is wanted by id
+
+        :param dict known: their sources, if they are known already
         """
-        texts, problems, wanted, known = {}, {}, {}, {}
-        for name, sources in fleet.sources(minions, revisions).items():
+        texts, problems, wanted = {}, {}, {}
+        if known is None:
+            found = fleet.sources(minions, revisions)
+        else:
+            found = {name: known.get(name, []) for name in minions}
+        known = {}
+        for name, sources in found.items():
             try:
                 names.state(name)
             except PackageStateError as exc:
                 problems[name] = {"": exc}
                 continue
             minion = minions[name]
+            if fleet.held(minion):
+                # the file that it has is what was approved
+                problems[name] = fleet.possible(minion, ())[1]
+                continue
             # most minions of a fleet have the same states
             same = (minion.platform, fleet.native(minion, sources), *_contents(sources))
             if same not in known:
@@ -380,11 +418,14 @@ class Service:
     def _alone(self, fleet, where, revisions):
         """
         Return the text of the file of a state by itself
+
+        Whoever may apply it may do so on any minion, so with stages it has what is approved.
         """
-        revision = (
-            revisions.get(where.id)
-            or store.newest(fleet.connection, [where.id])[where.id]
-        )
+        if fleet.stages:
+            there = stages.in_force(fleet.connection, [where.id], fleet.stages[-1])
+        else:
+            there = {**store.newest(fleet.connection, [where.id]), **revisions}
+        revision = there[where.id]
         source = resolver.Source(
             where.name,
             item.digest(revision.items),
@@ -402,12 +443,10 @@ class Service:
         """
         Write files and return the names of those that changed
         """
-        changed = [
-            name for name in sorted(texts) if files.write(self.root, name, texts[name])
-        ]
+        changed = [name for name in texts if files.write(self.root, name, texts[name])]
         if changed:
             files.ship(self.root)
-        return changed
+        return sorted(map(files.shown, changed))
 
     def compile(self, minion=None):
         """
@@ -421,6 +460,21 @@ class Service:
         with store.reading(self.opts) as connection:
             Fleet(self.opts, connection).minion(minion)
         return self.sweep([minion])
+
+    def states(self):
+        """
+        Write the files of all states by themselves, and return the names of those that
+        changed
+        """
+        with store.reading(self.opts) as connection:
+            fleet = Fleet(self.opts, connection)
+            return self._write(
+                {
+                    files.alone(where.name): self._alone(fleet, where, {})
+                    for where in store.states(connection)
+                    if not where.own
+                }
+            )
 
     def sweep(self, ids=None):
         """
@@ -436,19 +490,25 @@ class Service:
 
         def write():
             result["files"] = self._write(texts)
-            result["removed"] = [name for name in away if files.remove(self.root, name)]
+            result["removed"] = [
+                files.shown(name) for name in away if files.remove(self.root, name)
+            ]
 
         # a state must not be saved meanwhile
         with store.writing(self.opts, after=write) as connection:
             fleet = Fleet(self.opts, connection)
             moved = membership.notice(connection, fleet.registry, ids)
-            if moved.renamed or moved.adopted:
+            if moved.renamed or moved.adopted or moved.collided:
                 fleet = Fleet(self.opts, connection)
             if ids is None:
                 minions = fleet.minions()
             else:
                 minions = fleet.minions({*ids, *moved.renamed.values(), *moved.adopted})
             found, problems, wanted = self._texts(fleet, minions)
+            for new, old in moved.collided.items():
+                problems[new] = {"": _collision(old, new)}
+                found.pop(new, None)
+                wanted.pop(new, None)
             texts.update(found)
             generations.keep(connection, wanted, membership.AUTHOR, "who there is")
             changed = [
@@ -456,13 +516,18 @@ class Service:
             ]
             if changed:
                 standing.drop(connection, changed)
+            held = self._stays(fleet, minions)
+            if held:
+                standing.drop(connection, held)
             states = {
-                where.name: where for where in store.states(connection) if not where.own
+                files.alone(where.name): where
+                for where in store.states(connection)
+                if not where.own
             }
-            alone = states.keys() if ids is None else states.keys() & set(moved.gone)
-            for name in alone:
-                if name not in minions:
-                    texts[name] = self._alone(fleet, states[name], {})
+            if ids is None:
+                for name, where in states.items():
+                    texts[name] = self._alone(fleet, where, {})
+            away.extend(map(files.alone, moved.adopted))
             for name in found:
                 # no file for a minion that never had a state; an empty one for a
                 # minion that had, so that its locks are released
@@ -471,7 +536,7 @@ class Service:
                 ):
                     del texts[name]
             if ids is not None:
-                away.extend(one for one in {*ids, *moved.renamed} - {*minions, *states})
+                away.extend({*ids, *moved.renamed} - {*minions})
             elif minions or not moved.gone:
                 away.extend(self._strays({*minions, *states}))
         return {
@@ -552,6 +617,29 @@ def _filled(sources):
     Return the names of the states that have entries, a set
     """
     return {source.state for source in sources if source.items}
+
+
+def _collision(old, new):
+    """
+    Return the error of a minion that has another id, and two states of its own
+    """
+    return Conflict(
+        f"{new} was {old}, and there is a state of either name, so nothing of {old} is given"
+        f" to {new}; save in {new} what it needs, and empty {old} with"
+        f" package_states.rollback {old} 0, in its stages too."
+    )
+
+
+def _left(old, new, minions):
+    """
+    Return the ids of minions that belonged to the last stage before a change and do not
+    after it, which is approved then, a list
+    """
+    return [
+        name
+        for name, minion in minions.items()
+        if name in new.final and old.is_last(minion) and not new.is_last(minion)
+    ]
 
 
 def _why(what, comment):

@@ -125,8 +125,7 @@ class _Change:
         known = {where.name: where for where in store.states(self.connection)}
         if prune:
             for name, where in known.items():
-                gone = documents.Entry((), None, None if where.own else ())
-                entries.setdefault(name, gone)
+                entries.setdefault(name, self._gone(where))
         minions = self.fleet.minions(entries)
         for name in sorted(entries):
             where = known.get(name)
@@ -138,6 +137,17 @@ class _Change:
             if told:
                 self.told["states"][name] = told
         return self.told, self.touched
+
+    def _gone(self, where):
+        """
+        Return what is wanted of a state that the text does not have: nothing, in no stage
+        """
+        force = {
+            stage: stages.in_force(self.connection, [where.id], stage)[where.id]
+            for stage in self.stages[1:]
+        }
+        staged = {stage: () for stage, there in force.items() if there.items}
+        return documents.Entry((), staged, None if where.own else ())
 
     def _saved(self, where, items, current):
         """
@@ -167,11 +177,17 @@ class _Change:
         for stage in reversed(self.stages[1:]):
             items = (entry.stages or {}).get(stage)
             force = stages.in_force(self.connection, [where.id], stage)[where.id]
+            if items is None and missing and not force.number:
+                # a revision that only comes through here leaves nothing
+                items = ()
             if items is None or (force.number and force.items == items):
                 continue
-            told.setdefault("stages", {})[stage] = difference.between(
-                force.items, items
-            )
+            if not (items or force.number or missing):
+                continue
+            if items != force.items:
+                told.setdefault("stages", {})[stage] = difference.between(
+                    force.items, items
+                )
             number = store.contents(self.connection, where, items)
             if number is None:
                 newest = self._saved(where, items, newest)
@@ -181,6 +197,7 @@ class _Change:
             newest = self._saved(where, packages, newest)
         if packages != before:
             told["changes"] = difference.between(before, packages)
+        if packages != before or missing:
             self.touched.append(where)
         for stage, number in missing.items():
             self._promoted(where, stage, number)

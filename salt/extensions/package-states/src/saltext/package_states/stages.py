@@ -100,12 +100,14 @@ def write(connection, wanted, author, comment):
                 number,
                 name,
             )
+    if not wanted:
+        release(connection, final(connection))
     store.ask(
         connection,
         "INSERT INTO package_states.stage_change (names, author, comment)"
         " VALUES (%s, %s, %s) RETURNING id",
         ",".join(wanted),
-        names.text(author, "author", 256),
+        names.author(author),
         names.text(comment, "comment"),
     )
 
@@ -184,6 +186,42 @@ def was_there(connection, where, stage, number):
     )
 
 
+def final(connection):
+    """
+    Return the ids of minions that belong to the last stage, or did and were not released
+    """
+    rows = store.ask(connection, "SELECT minion_id FROM package_states.final_minion")
+    return frozenset(row[0] for row in rows)
+
+
+def stay(connection, ids):
+    """
+    Write down that minions belong to the last stage
+
+    :param ids: their ids
+    """
+    store.ask(
+        connection,
+        "INSERT INTO package_states.final_minion (minion_id) SELECT unnest(%s::text[])"
+        " ON CONFLICT DO NOTHING RETURNING minion_id",
+        list(ids),
+    )
+
+
+def release(connection, ids):
+    """
+    Let minions leave the last stage, in the transaction in which that is approved
+
+    :param ids: their ids
+    """
+    store.ask(
+        connection,
+        "DELETE FROM package_states.final_minion WHERE minion_id = ANY(%s)"
+        " RETURNING minion_id",
+        list(ids),
+    )
+
+
 def promote(connection, where, stage, number, author, comment):
     """
     Let a revision of a state be in force in a stage
@@ -201,7 +239,7 @@ def promote(connection, where, stage, number, author, comment):
         where.id,
         stage,
         number,
-        names.text(author, "author", 256),
+        names.author(author),
         names.text(comment, "comment"),
     )
 

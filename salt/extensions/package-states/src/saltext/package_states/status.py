@@ -4,6 +4,7 @@ The verdicts for a minion beside what is installed on it.
 
 from typing import NamedTuple
 
+import saltext.package_states.names as names
 import saltext.package_states.version as versions
 from saltext.package_states.decision import IMPOSSIBLE, NOTHING, Facts, decide
 from saltext.package_states.difference import show
@@ -195,7 +196,7 @@ def security(found, newer):
     for key, there in sorted(newer.items()):
         row = by_key.get(key)
         why = f" (it is to be {row.verdict}, from {row.source})" if row else ""
-        parts.append(f"{key} {there[0]}{why}")
+        parts.append(f"{names.line(key)} {names.line(''.join(there[:1]))}{why}")
     noun = "package lacks a security update" if len(parts) == 1 else None
     return (
         f"{len(parts)} {noun or 'packages lack security updates'}: {', '.join(parts)}."

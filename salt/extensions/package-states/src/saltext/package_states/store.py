@@ -337,7 +337,7 @@ def save(connection, where, current, items, author, comment, parent=None):
         number,
         rows[0][0] or number,
         parent or current.number or None,
-        names.text(author, "author", 256),
+        names.author(author),
         names.text(comment, "comment"),
         text,
     )
@@ -397,7 +397,7 @@ def assign(
         kind,
         target,
         priority,
-        names.text(author, "author", 256),
+        names.author(author),
         stage,
     )
     note(connection, where, kind, target, priority, author, comment, stage)
@@ -422,7 +422,7 @@ def note(
         kind,
         target,
         priority,
-        names.text(author, "author", 256),
+        names.author(author),
         names.text(comment, "comment"),
         stage,
     )

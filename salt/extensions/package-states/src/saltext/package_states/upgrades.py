@@ -103,7 +103,7 @@ def _upgraded(entry, told, version):
         offers = [
             set(there[entry.key]["available"])
             for _, there in told
-            if entry.key in there
+            if "available" in there.get(entry.key, ())
         ]
         common = set.intersection(*offers) if offers else set()
         newest = versions.newest(

@@ -37,19 +37,27 @@ def _deb_part(text):
     for marks, digits in _RUNS.findall(text):
         if marks or digits:
             # the 0 stands for the end, between a tilde and a letter
-            key.append(([_weight(mark) for mark in marks] + [0], int(digits or 0)))
+            key.append(([_weight(mark) for mark in marks] + [0], _number(digits)))
     # "1." is "1.0", and the end of a version weighs 0 as well
-    key.append(([0], 0))
+    key.append(([0], _number("")))
     return key
+
+
+def _number(digits):
+    """
+    Return the key of a number, which may have more digits than Python makes an int of
+    """
+    digits = digits.lstrip("0")
+    return len(digits), digits
 
 
 @functools.lru_cache(maxsize=16384)
 def _deb_key(version):
     epoch, colon, rest = version.partition(":")
-    if not colon or not epoch.isdigit():
+    if not colon or not (epoch.isascii() and epoch.isdigit()):
         epoch, rest = "0", version
     upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "0")
-    return int(epoch), _deb_part(upstream), _deb_part(revision)
+    return _number(epoch), _deb_part(upstream), _deb_part(revision)
 
 
 def _deb_compare(one, two):

@@ -28,11 +28,13 @@ ALTER TABLE package_states.assignment_change ADD COLUMN stage VARCHAR(64);
 CREATE TABLE package_states.request
 (
     id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    state_id INTEGER NOT NULL
+    -- NULL for a minion that is to be released from the last stage
+    state_id INTEGER
              CONSTRAINT request_state_fk
-             REFERENCES package_states.state (id),
+             REFERENCES package_states.state (id)
+             CONSTRAINT request_state_ck CHECK ((state_id IS NULL) = (action = 'release')),
     action VARCHAR(16) NOT NULL
-           CONSTRAINT request_action_ck CHECK (action IN ('promote', 'assign', 'unassign')),
+           CONSTRAINT request_action_ck CHECK (action IN ('promote', 'assign', 'unassign', 'release')),
     -- into which a revision is to come, or which an assignment is to follow
     stage VARCHAR(64),
     revision INTEGER,
@@ -71,6 +73,14 @@ CREATE TABLE package_states.promotion
 
 CREATE INDEX promotion_state_idx ON package_states.promotion (state_id, stage, id);
 
+-- Minions that belong to the last stage. One stays in it until another person approves that it leaves, whatever becomes of
+-- its group or its grains.
+CREATE TABLE package_states.final_minion
+(
+    minion_id VARCHAR(256) PRIMARY KEY,
+    since TIMESTAMPTZ NOT NULL DEFAULT now()
+);
+
 -- What a minion should have, each time that it is something else.
 CREATE TABLE package_states.generation_contents
 (
@@ -93,9 +103,16 @@ CREATE TABLE package_states.generation
 
 CREATE INDEX generation_minion_idx ON package_states.generation (minion_id, id);
 
--- The person of an author, whom else they name: "ann for bob" and "sudo_ann" are ann.
+-- The person of an author, whom else they name: "ann for bob", "sudo_ann", "EX\ann" and "ann@example.com" are ann.
 CREATE FUNCTION package_states.person(author TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE AS $$
-  SELECT lower(trim(regexp_replace(split_part(author, ' for ', 1), '^sudo_', '')))
+  SELECT trim(regexp_replace(regexp_replace(regexp_replace(
+    lower(trim(split_part(author, ' for ', 1))), '^sudo_', ''), '^.*\\', ''), '@.*$', ''))
+$$;
+
+-- Whether a minion that is gone is there under another id.
+CREATE FUNCTION package_states.renamed(old TEXT, new TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE AS $$
+  SELECT EXISTS (SELECT FROM package_states.known_minion AS o JOIN package_states.known_minion AS n USING (identity)
+                  WHERE o.minion_id = old AND n.minion_id = new AND o.gone AND NOT n.gone AND identity <> '')
 $$;
 
 CREATE FUNCTION package_states.refuse(why TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
@@ -115,6 +132,12 @@ DECLARE
   who TEXT := package_states.person(NEW.author);
 BEGIN
   SELECT * INTO asked FROM package_states.request WHERE id = NEW.request_id;
+  IF who !~ '^[a-z0-9_][a-z0-9._-]*$' OR who ~ '\.$' THEN
+    PERFORM package_states.refuse('A decision is by a person with a plain name, of letters from a to z, digits and ._-; let one of them decide.');
+  END IF;
+  IF NOT NEW.approved AND who IN ('unknown', 'reactor') THEN
+    PERFORM package_states.refuse('A request is rejected by a person whom Salt has authenticated; let one of them do it.');
+  END IF;
   IF NOT NEW.approved THEN
     RETURN NEW;
   END IF;
@@ -125,8 +148,13 @@ BEGIN
     PERFORM package_states.refuse('A request is approved by another person than the one who made it; let somebody else approve it.');
   END IF;
   IF asked.action = 'promote' THEN
-    SELECT COALESCE(max(p.revision), 0) INTO since FROM package_states.promotion AS p
-     WHERE p.state_id = asked.state_id AND p.stage = asked.stage AND p.revision < asked.revision;
+    -- the newest one with what was approved there already, or with nothing: what is new came after it
+    SELECT COALESCE(max(r.number), 0) INTO since FROM package_states.revision AS r
+     WHERE r.state_id = asked.state_id AND r.number <= asked.revision
+       AND (r.items = '[]'::jsonb AND r.number < asked.revision
+            OR r.contents IN (SELECT c.contents FROM package_states.promotion AS p JOIN package_states.revision AS c
+                                ON c.state_id = p.state_id AND c.number = p.revision
+                               WHERE p.state_id = asked.state_id AND p.stage = asked.stage));
     IF EXISTS (SELECT FROM package_states.revision AS r WHERE r.state_id = asked.state_id
                 AND r.number > since AND r.number <= asked.revision
                 AND package_states.person(r.author) IN (who, '', 'unknown', 'reactor')) THEN
@@ -179,7 +207,7 @@ BEGIN
     END IF;
   END IF;
   -- a minion that is renamed keeps what is assigned to it
-  IF TG_OP = 'UPDATE' AND OLD.kind = 'minion'
+  IF TG_OP = 'UPDATE' AND OLD.kind = 'minion' AND package_states.renamed(OLD.target, NEW.target)
      AND (OLD.state_id, OLD.kind, OLD.priority, OLD.stage) IS NOT DISTINCT FROM
          (NEW.state_id, NEW.kind, NEW.priority, NEW.stage) THEN
     RETURN NEW;
@@ -228,6 +256,44 @@ BEGIN
 END
 $$;
 
+-- A state stays what it is; but for the own one of a minion that is renamed, and of one that comes.
+CREATE FUNCTION package_states.check_state() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.id <> OLD.id OR (OLD.own AND NOT NEW.own) OR NEW.name <> OLD.name
+     AND NOT (OLD.own AND package_states.renamed(OLD.name, NEW.name)) THEN
+    PERFORM package_states.refuse('A state keeps its name and whose it is; make another one.');
+  END IF;
+  IF NEW.own AND NOT OLD.own
+     AND (EXISTS (SELECT FROM package_states.promotion WHERE state_id = OLD.id)
+          OR EXISTS (SELECT FROM package_states.assignment WHERE state_id = OLD.id)) THEN
+    PERFORM package_states.refuse('A state that is assigned or was promoted is no minion''s own; make another one.');
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+-- A minion leaves the last stage in the transaction in which that is approved, or when there are no stages.
+CREATE FUNCTION package_states.check_final() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'DELETE' AND (NOT EXISTS (SELECT FROM package_states.stage)
+     OR EXISTS (SELECT FROM package_states.decision AS d JOIN package_states.request AS q ON q.id = d.request_id
+                 WHERE d.approved AND d.created = now() AND (q.action IN ('assign', 'unassign')
+                       OR q.action = 'release' AND q.target = OLD.minion_id))) THEN
+    RETURN OLD;
+  END IF;
+  PERFORM package_states.refuse('A minion leaves the last stage as another person has approved; see package_states.release.');
+END
+$$;
+
+CREATE TRIGGER state_check BEFORE UPDATE ON package_states.state
+  FOR EACH ROW EXECUTE FUNCTION package_states.check_state();
+CREATE TRIGGER final_minion_check BEFORE UPDATE OR DELETE ON package_states.final_minion
+  FOR EACH ROW EXECUTE FUNCTION package_states.check_final();
+CREATE TRIGGER final_minion_no_truncate BEFORE TRUNCATE ON package_states.final_minion
+  FOR EACH STATEMENT EXECUTE FUNCTION package_states.append_only();
+ALTER TABLE package_states.state ENABLE ALWAYS TRIGGER state_check;
+ALTER TABLE package_states.final_minion ENABLE ALWAYS TRIGGER final_minion_check;
+ALTER TABLE package_states.final_minion ENABLE ALWAYS TRIGGER final_minion_no_truncate;
 CREATE TRIGGER stage_check BEFORE INSERT OR UPDATE OR DELETE ON package_states.stage
   FOR EACH ROW EXECUTE FUNCTION package_states.check_stage();
 CREATE TRIGGER stage_no_truncate BEFORE TRUNCATE ON package_states.stage

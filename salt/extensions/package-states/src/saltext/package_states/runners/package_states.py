@@ -538,6 +538,30 @@ def reject(request, comment=""):
     return promotions.reject(_service(), request, _save(None, comment, None, False))
 
 
+def release(minion, author=None, comment=""):
+    """
+    Ask that a minion that belonged to the last stage leaves it
+
+    A minion whose group or grains can't be told any more keeps the file that it has, and
+    ``compile`` names it under ``errors``. It leaves the last stage when another person
+    approves the ``request`` that is returned.
+
+    minion
+        Its id.
+
+    author, comment
+        As for :func:`set`.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.release web1 comment='a test machine now'
+    """
+    save = _save(author, comment, None, False)
+    return promotions.release(_service(), minion, save)
+
+
 def promotion_history(name):
     """
     Return what came into the stages of a state, what was asked for, and who decided

@@ -27,11 +27,12 @@ import fnmatch
 import logging
 import time
 
+import saltext.package_states.names as plain
 import saltext.package_states.pkgset
 from saltext.package_states.lacking import FUNCTION, Lacking
 
 import salt.client
-from salt.exceptions import CommandExecutionError, SaltException
+from salt.exceptions import CommandExecutionError
 
 log = logging.getLogger(__name__)
 
@@ -74,17 +75,19 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
             silent = set(part)
             for answers in found:
                 for minion, answer in answers.items():
+                    answer = answer if isinstance(answer, dict) else {}
                     packages = answer.get("ret")
                     silent.discard(minion)
                     if answer.get("retcode") or not isinstance(packages, dict):
-                        ret["failed"][minion] = str(packages)[:200]
+                        ret["failed"][minion] = plain.line(str(packages)[:200])
                         continue
                     try:
                         digests = saltext.package_states.pkgset.store(
                             __opts__, minion, packages
                         )
-                    except SaltException as exc:
-                        ret["failed"][minion] = str(exc)
+                    except Exception as exc:  # pylint: disable=broad-except
+                        # one minion does not end the run for the others
+                        ret["failed"][minion] = plain.line(exc, 500)
                     else:
                         ret["stored"].append(minion)
                         lacking.add(minion, digests)
@@ -106,8 +109,8 @@ def _offers(client, lacking, timeout, failed):
             lacking.answered(
                 saltext.package_states.pkgset.store_offers(__opts__, minion, answer)
             )
-        except SaltException as exc:
-            failed[minion] = str(exc)
+        except Exception as exc:  # pylint: disable=broad-except
+            failed[minion] = plain.line(exc, 500)
             lacking.answered(())
 
 
