@@ -7,6 +7,7 @@ import logging
 import os
 
 import pytest
+import saltext.uyuni_pillar.connection as pillar_connection
 import saltext.uyuni_pillar.engines.pillar_changes as pillar_changes
 
 import salt.exceptions
@@ -204,3 +205,9 @@ def test_state_that_cannot_be_read_is_told(waiting, state, caplog, text):
 def test_no_state_is_no_error(waiting, state, caplog):
     state.load(waiting)
     assert (waiting.snapshot, waiting.minions, caplog.text) == (None, {}, "")
+
+
+@pytest.mark.parametrize("given,taken", [(0.5, 1), (3, 3), (0, 0), ("7", "7")])
+def test_fraction_of_a_second_is_rounded_up_for_libpq(given, taken):
+    found = pillar_connection.get_params({"postgres": {"connect_timeout": given}})
+    assert found["connect_timeout"] == taken

@@ -35,7 +35,7 @@ change. Minions that wait, and up to where changes are known, are kept in the ma
 ``cachedir``; when it is started for the first time nobody is refreshed. Once an hour it
 lets the database delete what it keeps of changes and is too old.
 
-:depends: psycopg2, or psycopg 3 where only that is installed
+:depends: psycopg2, or psycopg 3.1 or later where only that is installed
 """
 
 import logging
