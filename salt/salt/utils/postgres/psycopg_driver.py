@@ -11,13 +11,16 @@ import json
 
 import psycopg
 import psycopg.pq
-from psycopg.types.json import JsonLoader
-
-from salt.utils.postgres.cursor import Asking
 
 # as one that is not installed
 if not hasattr(psycopg, "ClientCursor"):
     raise ImportError(f"psycopg {psycopg.__version__} is older than 3.1")
+
+# pylint: disable=wrong-import-position
+from psycopg.types.json import JsonLoader
+
+from salt.utils.postgres import psycopg_types
+from salt.utils.postgres.cursor import Asking
 
 NAME = "psycopg"
 
@@ -62,7 +65,13 @@ def connect(**params):
     if params.get("connect_timeout") == 0:
         # to psycopg 3 this would be 130 seconds
         params["connect_timeout"] = LONGEST
-    return psycopg.connect(autocommit=True, cursor_factory=LastResult, **params)
+    conn = psycopg.connect(autocommit=True, cursor_factory=LastResult, **params)
+    try:
+        psycopg_types.register(conn)
+    except BaseException:
+        conn.close()
+        raise
+    return conn
 
 
 def register_json(conn, loads):

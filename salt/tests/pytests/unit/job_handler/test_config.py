@@ -103,7 +103,10 @@ def test_no_criteria(opts, section, expected):
             "import nonesuch_module\n",
             "can't be loaded: No module named 'nonesuch_module'; see ",
         ),
-        ("def criteria(:\n", "can't be loaded: invalid syntax (broken.py, line 1); see "),
+        (
+            "def criteria(:\n",
+            "can't be loaded: invalid syntax (broken.py, line 1); see ",
+        ),
         ("x = 1\n", "has no function criteria: add it to "),
         (
             "def __virtual__():\n    return False, 'needs the package nonesuch'\n",
