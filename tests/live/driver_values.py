@@ -1,4 +1,4 @@
-"""Ask a database with either driver: the parameters and the queries as JSON on stdin, what each makes of each on stdout.
+"""Ask a database with either driver: parameters and queries as JSON on stdin, what each makes of them on stdout.
 
 Run by the patched environment, outside of the tests' own process.
 """
@@ -25,7 +25,7 @@ PARAMS = salt.utils.postgres.get_params({"postgres": GIVEN["postgres"]})
 FOUND = []
 for name in ("psycopg2", "psycopg"):
     driver.module = importlib.import_module(f"salt.utils.postgres.{name}_driver")
-    salt.utils.postgres._kept.clear()  # noqa: SLF001 - those of the other driver
+    salt.utils.postgres._kept.clear()
     FOUND.append([])
     for query, values in GIVEN["queries"]:
         try:
