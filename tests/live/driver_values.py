@@ -6,13 +6,14 @@ Run by the patched environment, outside of the tests' own process.
 import importlib
 import json
 import sys
+from typing import Any
 
 import salt.payload
 import salt.utils.postgres
 from salt.utils.postgres import driver
 
 
-def made(query, values):  # noqa: ANN001, ANN201 - Salt has no types
+def made(query: str, values: list[list[Any]] | None) -> list[str]:
     """Return a value, its type, and what a minion has of it."""
     with salt.utils.postgres.get_cursor(**PARAMS) as cursor:
         cursor.execute(query, values and [tuple(one) if kind == "tuple" else one for kind, one in values])
@@ -22,7 +23,7 @@ def made(query, values):  # noqa: ANN001, ANN201 - Salt has no types
 
 GIVEN = json.load(sys.stdin)
 PARAMS = salt.utils.postgres.get_params({"postgres": GIVEN["postgres"]})
-FOUND = []
+FOUND: list[list[list[str]]] = []
 for name in ("psycopg2", "psycopg"):
     driver.module = importlib.import_module(f"salt.utils.postgres.{name}_driver")
     salt.utils.postgres._kept.clear()
