@@ -28,6 +28,9 @@ $$;
 
 BEGIN;
 
+-- Of an earlier version of this file, and of no use
+DROP INDEX IF EXISTS suse_salt_pillar_everyone_idx;
+
 -- Over the table of Uyuni. The index is for the one scope for which Uyuni has none, whose rows the function finds by their level.
 DO $$
 BEGIN
@@ -145,7 +148,8 @@ CREATE TABLE IF NOT EXISTS suseSaltFormulaOrder
 
 -- A query for each scope, and not one with four ORs, which reads the whole table. PL/pgSQL keeps their plans for the session, which is most
 -- of the time: a function in SQL is planned at each call. Each of them looks up one value in one index, so that a plan that is made for any
--- minion is good for all; an array of groups, as IN over a subquery joins.
+-- minion is good for all; an array of groups, as IN over a subquery joins. pillar_role.sql lets it run as its owner: it casts
+-- each VARCHAR that it compares, as who may create an operator for VARCHAR itself would have it called in place of PostgreSQL's.
 CREATE OR REPLACE FUNCTION suse_minion_pillars(
   mid VARCHAR
 ) RETURNS TABLE (pillar JSONB) LANGUAGE plpgsql STABLE
@@ -154,7 +158,7 @@ DECLARE
   minion RECORD;
 BEGIN
   SELECT s.id, s.org_id INTO minion
-    FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id WHERE m.minion_id = mid;
+    FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id WHERE m.minion_id::TEXT = mid::TEXT;
   IF NOT FOUND THEN
     RETURN;
   END IF;

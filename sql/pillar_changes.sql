@@ -3,8 +3,11 @@
 -- Run it after pillar.sql, and pillar_role.sql after it. Needs PostgreSQL 13. Safe to run twice:
 --     psql -f sql/pillar_changes.sql
 -- Each change of a row is noted in suseSaltPillarHistory: when, by whom, from what, to what. A minion that gets another group, organisation
--- or id, and a group that gets another priority, are noted in suseSaltPillarMoved. Either notifies the channel suse_salt_pillar. The notification is nothing but a bell: what has changed is asked for with suse_salt_pillar_changes, so that
--- one that is lost loses nothing.
+-- or id, a group that gets another priority, and a table that is emptied with TRUNCATE are noted in suseSaltPillarMoved. Either notifies
+-- the channel suse_salt_pillar. The notification is nothing but a bell: what has changed is asked for with suse_salt_pillar_changes, so
+-- that one that is lost loses nothing. Nothing old goes by itself: the engine pillar_changes calls suse_salt_pillar_prune now and then.
+--
+-- PUBLIC may create nothing in the schema of the pillars any more, as functions here run as their owner. The owner of the pillars may.
 --     SELECT * FROM suseSaltPillarHistory WHERE server_id = 1 ORDER BY id;         -- see
 --     SELECT suse_salt_pillar_restore(17);                                         -- go back to what was before the change 17
 
@@ -56,31 +59,72 @@ CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_transaction_idx ON suseSaltP
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_owner_idx ON suseSaltPillarHistory (server_id, group_id, org_id, category);
 
--- Minions, and all of a group, whose pillars have changed though no row of a pillar has: by another group, another organisation, another id,
--- another priority.
+-- Who may have another pillar though no row of a pillar has changed, by another group, organisation, id or priority: a minion, all of a group,
+-- a minion by a group that it joins or leaves, everyone.
 CREATE TABLE IF NOT EXISTS suseSaltPillarMoved
 (
     id BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     changed TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
     server_id NUMERIC,
-    group_id NUMERIC,
-    CHECK (num_nonnulls(server_id, group_id) = 1)
+    group_id NUMERIC
 );
+
+-- Of an earlier version of this file
+ALTER TABLE suseSaltPillarMoved DROP CONSTRAINT IF EXISTS susesaltpillarmoved_check;
+DROP FUNCTION IF EXISTS suse_salt_pillar_dissolved() CASCADE;
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_moved_time_idx ON suseSaltPillarMoved (changed);
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_moved_transaction_idx ON suseSaltPillarMoved (transaction);
 
--- The bell, once for each transaction whatever is changed in it. What is too old goes a bit at a time.
+-- The last transaction of which anything was pruned
+CREATE TABLE IF NOT EXISTS suseSaltPillarPruned
+(
+    id SMALLINT PRIMARY KEY CHECK (id = 1),
+    transaction xid8 NOT NULL
+);
+
+-- The functions below that run as their owner cast each VARCHAR that they compare, and name the schema of each function that takes a value
+-- of any type: who may create an operator or a function for the type itself would have it called in place of PostgreSQL's.
+
+-- The bell, once for each transaction whatever is changed in it
 CREATE OR REPLACE FUNCTION suse_salt_pillar_ring() RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER
 AS $$
 BEGIN
-  PERFORM pg_notify('suse_salt_pillar', '');
-  DELETE FROM suseSaltPillarHistory WHERE id IN (
-    SELECT id FROM suseSaltPillarHistory WHERE changed < now() - suse_salt_pillar_keep() ORDER BY changed LIMIT 1000);
-  DELETE FROM suseSaltPillarMoved WHERE id IN (
-    SELECT id FROM suseSaltPillarMoved WHERE changed < now() - suse_salt_pillar_keep() ORDER BY changed LIMIT 1000);
+  PERFORM pg_catalog.pg_notify('suse_salt_pillar', '');
+END
+$$;
+
+-- Delete what is too old, at most so many rows of each table, and return how many. In a transaction of its own, and never waiting for another
+-- one: whoever changes pillars must not be held up by it.
+CREATE OR REPLACE FUNCTION suse_salt_pillar_prune(
+  most INTEGER
+) RETURNS INTEGER LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE
+  pruned INTEGER;
+BEGIN
+  WITH history AS (
+    DELETE FROM suseSaltPillarHistory WHERE id IN (
+      SELECT id FROM suseSaltPillarHistory WHERE changed < now() - suse_salt_pillar_keep()
+        ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
+      RETURNING transaction
+  ), moved AS (
+    DELETE FROM suseSaltPillarMoved WHERE id IN (
+      SELECT id FROM suseSaltPillarMoved WHERE changed < now() - suse_salt_pillar_keep()
+        ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
+      RETURNING transaction
+  ), gone AS (
+    SELECT transaction FROM history UNION ALL SELECT transaction FROM moved
+  ), noted AS (
+    -- not those of another server
+    INSERT INTO suseSaltPillarPruned AS p (id, transaction)
+      SELECT 1, transaction FROM gone WHERE transaction < pg_snapshot_xmax(pg_current_snapshot()) ORDER BY transaction DESC LIMIT 1
+      ON CONFLICT (id) DO UPDATE SET transaction = GREATEST(p.transaction, excluded.transaction)
+  )
+  SELECT count(*) INTO pruned FROM gone;
+  RETURN pruned;
 END
 $$;
 
@@ -102,14 +146,16 @@ BEGIN
     INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, before, after)
       SELECT o.server_id, o.group_id, o.org_id, o.category, o.pillar, n.pillar
         FROM old_rows AS o JOIN new_rows AS n USING (id)
-        WHERE (o.server_id, o.group_id, o.org_id, o.category) IS NOT DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category)
+        WHERE (o.server_id, o.group_id, o.org_id, o.category::TEXT)
+            IS NOT DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category::TEXT)
           AND o.pillar::TEXT <> n.pillar::TEXT
       UNION ALL
       SELECT side.*
         FROM old_rows AS o JOIN new_rows AS n USING (id),
           LATERAL (VALUES (o.server_id, o.group_id, o.org_id, o.category, o.pillar, NULL::JSONB),
                           (n.server_id, n.group_id, n.org_id, n.category, NULL, n.pillar)) AS side
-        WHERE (o.server_id, o.group_id, o.org_id, o.category) IS DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category);
+        WHERE (o.server_id, o.group_id, o.org_id, o.category::TEXT)
+            IS DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category::TEXT);
   END IF;
   GET DIAGNOSTICS noted = ROW_COUNT;
   IF noted > 0 THEN
@@ -119,35 +165,26 @@ BEGIN
 END
 $$;
 
--- Uyuni has groups for much else than pillars: only those count that have one, or had one when this transaction began
+-- Of any group: whether one has a pillar is known to whoever asks, and not while other transactions are on their way
 CREATE OR REPLACE FUNCTION suse_salt_pillar_joined() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
 AS $$
 BEGIN
-  INSERT INTO suseSaltPillarMoved (server_id)
-    SELECT DISTINCT side.server_id
+  INSERT INTO suseSaltPillarMoved (server_id, group_id)
+    SELECT DISTINCT side.server_id, side.group_id
       FROM (VALUES (OLD.server_id, OLD.server_group_id), (NEW.server_id, NEW.server_group_id)) AS side (server_id, group_id)
-      WHERE side.server_id IS NOT NULL
-        AND (EXISTS (SELECT FROM suseSaltPillars AS p WHERE p.group_id = side.group_id)
-          OR EXISTS (SELECT FROM suseSaltPillarHistory AS h
-                     WHERE h.transaction = pg_current_xact_id() AND h.group_id = side.group_id));
-  IF FOUND THEN
-    PERFORM suse_salt_pillar_ring();
-  END IF;
+      WHERE side.server_id IS NOT NULL;
+  PERFORM suse_salt_pillar_ring();
   RETURN NULL;
 END
 $$;
 
--- A group that goes takes its members and pillars with it, in an order of the server's own
-CREATE OR REPLACE FUNCTION suse_salt_pillar_dissolved() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
+-- No row is known of what TRUNCATE empties
+CREATE OR REPLACE FUNCTION suse_salt_pillar_emptied() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
 AS $$
 BEGIN
-  INSERT INTO suseSaltPillarMoved (server_id)
-    SELECT g.server_id FROM rhnServerGroupMembers AS g
-      WHERE g.server_group_id = OLD.id AND EXISTS (SELECT FROM suseSaltPillars AS p WHERE p.group_id = OLD.id);
-  IF FOUND THEN
-    PERFORM suse_salt_pillar_ring();
-  END IF;
-  RETURN OLD;
+  INSERT INTO suseSaltPillarMoved DEFAULT VALUES;
+  PERFORM suse_salt_pillar_ring();
+  RETURN NULL;
 END
 $$;
 
@@ -157,7 +194,7 @@ AS $$
 BEGIN
   INSERT INTO suseSaltPillarMoved (server_id, group_id)
     SELECT DISTINCT (side.moved ->> TG_ARGV[0])::NUMERIC, (side.moved ->> TG_ARGV[1])::NUMERIC
-      FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS side (moved) WHERE side.moved <> 'null';
+      FROM (VALUES (pg_catalog.to_jsonb(OLD)), (pg_catalog.to_jsonb(NEW))) AS side (moved) WHERE side.moved <> 'null';
   PERFORM suse_salt_pillar_ring();
   RETURN NULL;
 END
@@ -166,7 +203,7 @@ $$;
 CREATE OR REPLACE FUNCTION suse_salt_pillar_check() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
 AS $$
 DECLARE
-  size INTEGER := octet_length(NEW.pillar::TEXT);
+  size INTEGER := pg_catalog.octet_length(NEW.pillar::TEXT);
 BEGIN
   IF size > suse_salt_pillar_limit() THEN
     RAISE EXCEPTION 'the pillar of category % has % bytes, and the limit is %', NEW.category, size, suse_salt_pillar_limit()
@@ -177,7 +214,9 @@ END
 $$;
 
 -- What has changed since a snapshot, which is what an earlier call returned; NULL is now. Changes that were not committed then are among
--- the answers, whenever they began. A snapshot that the server cannot know, as after a restore into another one, is everything.
+-- the answers, whenever they began. A snapshot that the server cannot know, as after a restore into another one, is everything, and so is
+-- one of which something was pruned. Rows of transactions that are still to come are those of another server.
+-- Uyuni has groups for much else than pillars: a minion that joins or leaves a group counts if that has a pillar, or had one.
 CREATE OR REPLACE FUNCTION suse_salt_pillar_changes(
   since TEXT
 ) RETURNS TABLE (snapshot TEXT, minions TEXT[]) LANGUAGE plpgsql STABLE
@@ -185,17 +224,25 @@ AS $$
 DECLARE
   here pg_snapshot := pg_current_snapshot();
   seen pg_snapshot := COALESCE(since::pg_snapshot, here);
-  is_known BOOLEAN := pg_snapshot_xmax(seen) <= pg_snapshot_xmax(here);
+  is_known BOOLEAN := pg_snapshot_xmax(seen) <= pg_snapshot_xmax(here) AND NOT EXISTS (
+    SELECT FROM suseSaltPillarPruned AS p
+      WHERE p.transaction >= pg_snapshot_xmin(seen) AND p.transaction < pg_snapshot_xmax(here) AND since IS NOT NULL);
 BEGIN
   RETURN QUERY
     WITH changed AS (
       SELECT DISTINCT h.server_id, h.group_id, h.org_id FROM suseSaltPillarHistory AS h
-        WHERE h.transaction >= pg_snapshot_xmin(seen) AND NOT pg_visible_in_snapshot(h.transaction, seen)
+        WHERE h.transaction >= pg_snapshot_xmin(seen) AND h.transaction < pg_snapshot_xmax(here)
+          AND NOT pg_visible_in_snapshot(h.transaction, seen)
       UNION
-      SELECT m.server_id, m.group_id, NULL FROM suseSaltPillarMoved AS m
-        WHERE m.transaction >= pg_snapshot_xmin(seen) AND NOT pg_visible_in_snapshot(m.transaction, seen)
+      SELECT m.server_id, CASE WHEN m.server_id IS NULL THEN m.group_id END, NULL FROM suseSaltPillarMoved AS m
+        WHERE m.transaction >= pg_snapshot_xmin(seen) AND m.transaction < pg_snapshot_xmax(here)
+          AND NOT pg_visible_in_snapshot(m.transaction, seen)
+          AND (m.server_id IS NULL OR m.group_id IS NULL
+            OR EXISTS (SELECT FROM suseSaltPillars AS p WHERE p.level = 2 AND p.group_id = m.group_id)
+            OR EXISTS (SELECT FROM suseSaltPillarHistory AS h WHERE h.server_id IS NULL AND h.group_id = m.group_id))
     ), everyone AS (
-      SELECT NOT is_known OR EXISTS (SELECT FROM changed AS c WHERE num_nonnulls(c.server_id, c.group_id, c.org_id) = 0) AS is_meant
+      SELECT NOT is_known OR EXISTS (
+        SELECT FROM changed AS c WHERE c.server_id IS NULL AND c.group_id IS NULL AND c.org_id IS NULL) AS is_meant
     )
     SELECT here::TEXT, ARRAY(
       SELECT m.minion_id::TEXT FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id
@@ -242,12 +289,23 @@ DO $$
 DECLARE
   home TEXT;
   target REGCLASS;
+  owner TEXT;
   name TEXT;
 BEGIN
   SELECT CASE relkind WHEN 'v' THEN to_regclass('suseSaltPillar') ELSE oid::regclass END, relnamespace::regnamespace::TEXT
     INTO target, home FROM pg_class WHERE oid = 'suseSaltPillars'::regclass;
+  IF has_schema_privilege('public', to_regnamespace(home), 'CREATE') THEN
+    SELECT relowner::regrole::TEXT INTO owner FROM pg_class WHERE oid = target;
+    EXECUTE format('GRANT CREATE ON SCHEMA %s TO %s', home, owner);
+    EXECUTE format('REVOKE CREATE ON SCHEMA %s FROM PUBLIC', home);
+    IF has_schema_privilege('public', to_regnamespace(home), 'CREATE') THEN
+      RAISE EXCEPTION 'PUBLIC may create objects in the schema % of the pillars, and % cannot revoke that', home, current_user
+        USING HINT = 'Run sql/pillar_changes.sql as the owner of the schema, or as a superuser.';
+    END IF;
+  END IF;
   FOREACH name IN ARRAY ARRAY['suse_salt_pillar_changed()', 'suse_salt_pillar_check()', 'suse_salt_pillar_joined()',
-                              'suse_salt_pillar_dissolved()', 'suse_salt_pillar_moved()', 'suse_salt_pillar_ring()'] LOOP
+                              'suse_salt_pillar_emptied()', 'suse_salt_pillar_moved()', 'suse_salt_pillar_ring()',
+                              'suse_salt_pillar_prune(integer)'] LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', name, home);
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name);
   END LOOP;
@@ -262,29 +320,52 @@ BEGIN
     ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_changed()', target);
   EXECUTE format('CREATE TRIGGER suse_salt_pillar_deleted AFTER DELETE ON %s REFERENCING OLD TABLE AS old_rows'
     ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_changed()', target);
+  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_emptied ON %s', target);
+  EXECUTE format('CREATE TRIGGER suse_salt_pillar_emptied AFTER TRUNCATE ON %s'
+    ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_emptied()', target);
   EXECUTE format('CREATE TRIGGER suse_salt_pillar_checked BEFORE INSERT OR UPDATE OF pillar ON %s'
     ' FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_check()', target);
 END
 $$;
 
+-- Hibernate writes all columns of a row, those too that have not changed
 DROP TRIGGER IF EXISTS suse_salt_pillar_joined ON rhnServerGroupMembers;
-CREATE TRIGGER suse_salt_pillar_joined AFTER INSERT OR UPDATE OR DELETE ON rhnServerGroupMembers
+CREATE TRIGGER suse_salt_pillar_joined AFTER INSERT OR DELETE ON rhnServerGroupMembers
   FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_joined();
 
-DROP TRIGGER IF EXISTS suse_salt_pillar_dissolved ON rhnServerGroup;
-CREATE TRIGGER suse_salt_pillar_dissolved BEFORE DELETE ON rhnServerGroup
-  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_dissolved();
+DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON rhnServerGroupMembers;
+CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE ON rhnServerGroupMembers
+  FOR EACH ROW WHEN ((OLD.server_id, OLD.server_group_id) IS DISTINCT FROM (NEW.server_id, NEW.server_group_id))
+  EXECUTE FUNCTION suse_salt_pillar_joined();
+
+DROP TRIGGER IF EXISTS suse_salt_pillar_emptied ON rhnServerGroupMembers;
+CREATE TRIGGER suse_salt_pillar_emptied AFTER TRUNCATE ON rhnServerGroupMembers
+  FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_emptied();
 
 DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON rhnServer;
 CREATE TRIGGER suse_salt_pillar_moved AFTER UPDATE OF org_id ON rhnServer
-  FOR EACH ROW WHEN (OLD.org_id <> NEW.org_id) EXECUTE FUNCTION suse_salt_pillar_moved('id', '');
+  FOR EACH ROW WHEN (OLD.org_id IS DISTINCT FROM NEW.org_id) EXECUTE FUNCTION suse_salt_pillar_moved('id', '');
 
 DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON suseMinionInfo;
-CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT OR UPDATE OF server_id, minion_id ON suseMinionInfo
+CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT ON suseMinionInfo
   FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_moved('server_id', '');
 
+DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON suseMinionInfo;
+CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE OF server_id, minion_id ON suseMinionInfo
+  FOR EACH ROW WHEN ((OLD.server_id, OLD.minion_id::TEXT) IS DISTINCT FROM (NEW.server_id, NEW.minion_id::TEXT))
+  EXECUTE FUNCTION suse_salt_pillar_moved('server_id', '');
+
 DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON suseSaltPillarPriority;
-CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT OR UPDATE OR DELETE ON suseSaltPillarPriority
+CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT OR DELETE ON suseSaltPillarPriority
   FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_moved('', 'group_id');
+
+DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON suseSaltPillarPriority;
+CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE ON suseSaltPillarPriority
+  FOR EACH ROW WHEN ((OLD.group_id, OLD.priority) IS DISTINCT FROM (NEW.group_id, NEW.priority))
+  EXECUTE FUNCTION suse_salt_pillar_moved('', 'group_id');
+
+DROP TRIGGER IF EXISTS suse_salt_pillar_emptied ON suseSaltPillarPriority;
+CREATE TRIGGER suse_salt_pillar_emptied AFTER TRUNCATE ON suseSaltPillarPriority
+  FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_emptied();
 
 COMMIT;

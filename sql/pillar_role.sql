@@ -49,7 +49,7 @@ SELECT format('REVOKE ALL ON ALL TABLES IN SCHEMA %I FROM %I', nspname, :'role')
 
 SELECT format('GRANT SELECT ON %s TO salt_pillar_owner', found)
   FROM unnest(ARRAY['suseSaltPillars', 'suseSaltPillar', 'suseSaltPillarPriority', 'suseMinionInfo', 'rhnServer',
-                    'rhnServerGroupMembers', 'suseSaltPillarHistory', 'suseSaltPillarMoved']) AS name, to_regclass(name) AS found
+                    'rhnServerGroupMembers', 'suseSaltPillarHistory', 'suseSaltPillarMoved', 'suseSaltPillarPruned']) AS name, to_regclass(name) AS found
   WHERE found IS NOT NULL \gexec
 
 -- Each function runs as its owner, and finds its tables where they are, whatever the caller's search_path is
@@ -60,5 +60,9 @@ SELECT format('ALTER FUNCTION %s SECURITY DEFINER', p.oid::regprocedure),
        format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'role')
   FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
   WHERE p.oid IN (to_regprocedure('suse_minion_pillars(varchar)'), to_regprocedure('suse_salt_pillar_changes(text)')) \gexec
+
+-- It deletes old notes, as the owner of these
+SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', found, :'role')
+  FROM to_regprocedure('suse_salt_pillar_prune(integer)') AS found WHERE found IS NOT NULL \gexec
 
 COMMIT;

@@ -98,12 +98,18 @@ def _criteria_errors(opts, section):
     """
     name = criteria_name(section)
     loader = salt.loader.job_criteria(opts)
-    if f"{name}.criteria" not in loader:
+    function = f"{name}.criteria"
+    if function not in loader:
         path = (loader.file_mapping.get(name) or [""])[0]
+        if name in loader.missing_modules:
+            told = loader.missing_modules[name]
+            if not isinstance(told, BaseException):
+                told = loader.missing_fun_string(function)
+            told = str(told).rstrip(".")
+            return [f"the criteria module {name} can't be loaded: {told}; see {path}."]
         if path:
             return [
-                f"the criteria module {name} can't be loaded, or has no function criteria:"
-                f" run python3 {path} to see why, and correct it."
+                f"the criteria module {name} has no function criteria: add it to {path}."
             ]
         known = sorted(key.split(".")[0] for key in loader if key.endswith(".criteria"))
         return [

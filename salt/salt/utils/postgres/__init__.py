@@ -11,7 +11,7 @@ Each use of a connection is one transaction, and sees one state of the database.
 What a user of a connection leaves in its session is reset before the next one
 sends anything: a query is quoted and parsed as the session is at that time.
 
-:depends: psycopg2, or psycopg 3 where only that is installed
+:depends: psycopg2, or psycopg 3.1 or later where only that is installed
 """
 
 import contextlib

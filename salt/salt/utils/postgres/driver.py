@@ -1,5 +1,6 @@
 """
-The driver of PostgreSQL: psycopg2, or psycopg 3 where only that is installed
+The driver of PostgreSQL: psycopg2, or psycopg 3.1 or later where only that is
+installed
 
 .. versionadded:: 3009.0
 """

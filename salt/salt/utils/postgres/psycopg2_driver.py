@@ -24,6 +24,9 @@ class Cursor(Asking, psycopg2.extensions.cursor):
     A cursor whose queries are those of one use of a connection
     """
 
+    # they would ask outside of its transaction
+    copy_from = copy_to = None
+
     def callproc(self, procname, parameters=()):
         """
         Call a function, see PEP 249

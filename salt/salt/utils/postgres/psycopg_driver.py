@@ -1,5 +1,5 @@
 """
-What kept connections to PostgreSQL need of psycopg 3
+What kept connections to PostgreSQL need of psycopg 3.1 or later
 
 .. versionadded:: 3009.0
 
@@ -11,8 +11,15 @@ import json
 
 import psycopg
 import psycopg.pq
+
+# as one that is not installed
+if not hasattr(psycopg, "ClientCursor"):
+    raise ImportError(f"psycopg {psycopg.__version__} is older than 3.1")
+
+# pylint: disable=wrong-import-position
 from psycopg.types.json import JsonLoader
 
+from salt.utils.postgres import psycopg_types
 from salt.utils.postgres.cursor import Asking
 
 NAME = "psycopg"
@@ -20,6 +27,9 @@ NAME = "psycopg"
 Error = psycopg.Error
 InterfaceError = psycopg.InterfaceError
 OperationalError = psycopg.OperationalError
+
+# As many seconds as can be waited for
+LONGEST = 2147483
 
 libpq_version = psycopg.pq.version
 
@@ -52,7 +62,16 @@ def connect(**params):
     """
     Return a new connection that begins no transactions by itself
     """
-    return psycopg.connect(autocommit=True, cursor_factory=LastResult, **params)
+    if params.get("connect_timeout") == 0:
+        # to psycopg 3 this would be 130 seconds
+        params["connect_timeout"] = LONGEST
+    conn = psycopg.connect(autocommit=True, cursor_factory=LastResult, **params)
+    try:
+        psycopg_types.register(conn)
+    except BaseException:
+        conn.close()
+        raise
+    return conn
 
 
 def register_json(conn, loads):

@@ -19,19 +19,26 @@ class Watch:
     """
 
     def __init__(self):
-        self._pid = None
+        self._forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self):
+        """
+        Begin anew: a forked process has no threads, and nobody to give back a
+        lock that one of them had
+        """
         self._lock = threading.Lock()
         self._ends = {}
+        self._is_running = False
 
     def begin(self, connection, seconds):
         """
         End a connection unless :meth:`end` is called in so many seconds
         """
         with self._lock:
-            if self._pid != os.getpid():
-                # a forked process has no threads
-                self._pid = os.getpid()
-                self._ends.clear()
+            if not self._is_running:
+                self._is_running = True
                 threading.Thread(target=self._run, daemon=True).start()
             self._ends[connection] = time.monotonic() + seconds
 

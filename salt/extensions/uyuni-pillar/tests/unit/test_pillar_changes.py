@@ -7,6 +7,7 @@ import logging
 import os
 
 import pytest
+import saltext.uyuni_pillar.connection as pillar_connection
 import saltext.uyuni_pillar.engines.pillar_changes as pillar_changes
 
 import salt.exceptions
@@ -35,6 +36,9 @@ class Connection:
         self.answers = list(answers)
         self.rings = []
         self.asked = []
+        self.pruned = []
+        self.rows = []
+        self.query = None
 
     def heard(self, seconds):
         rings = [ring for ring in self.rings if ring <= self.clock.now + seconds]
@@ -46,10 +50,16 @@ class Connection:
         return False
 
     def execute(self, query, values):
+        self.query = query
+        if query == pillar_changes.PRUNE:
+            self.pruned.append(self.clock.now)
+            return
         assert query == pillar_changes.CHANGES
         self.asked.append((self.clock.now, values[0]))
 
     def fetchall(self):
+        if self.query == pillar_changes.PRUNE:
+            return [(self.rows.pop(0) if self.rows else 0,)]
         number = len(self.asked)
         minions = self.answers.pop(0) if self.answers else []
         return [(f"{number}:{number}:", minions)]
@@ -142,6 +152,23 @@ def test_batch_that_cannot_be_told_waits_at_the_front(clock, waiting, state, cap
     assert "2 minions cannot be refreshed yet: no master" in caplog.text
 
 
+def test_old_changes_are_deleted_once_an_hour(clock, waiting, state):
+    connection = Connection(clock)
+    # the first time there are more than go at once
+    connection.rows = [pillar_changes.PRUNE_MOST, 5]
+    steps(connection, waiting, state, clock, 65)
+    assert connection.pruned == [100.0, 160.0, 160.0 + 3600]
+
+
+def test_deleting_that_fails_is_not_tried_at_once(clock, waiting, state):
+    connection = Connection(clock)
+    connection.rows = [None]
+    with pytest.raises(TypeError):
+        steps(connection, waiting, state, clock, 1)
+    steps(connection, waiting, state, clock, 5)
+    assert (len(connection.pruned), len(connection.asked)) == (1, 6)
+
+
 def test_next_process_goes_on_where_this_one_was(clock, waiting, state):
     connection = Connection(clock, ["a", "b", "c"])
     steps(connection, waiting, state, clock, 1)
@@ -178,3 +205,9 @@ def test_state_that_cannot_be_read_is_told(waiting, state, caplog, text):
 def test_no_state_is_no_error(waiting, state, caplog):
     state.load(waiting)
     assert (waiting.snapshot, waiting.minions, caplog.text) == (None, {}, "")
+
+
+@pytest.mark.parametrize("given,taken", [(0.5, 1), (3, 3), (0, 0), ("7", "7")])
+def test_fraction_of_a_second_is_rounded_up_for_libpq(given, taken):
+    found = pillar_connection.get_params({"postgres": {"connect_timeout": given}})
+    assert found["connect_timeout"] == taken

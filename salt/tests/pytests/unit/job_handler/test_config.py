@@ -97,18 +97,35 @@ def test_no_criteria(opts, section, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["import nonesuch_module\n", "def criteria(:\n", "x = 1\n"]
+    "text,told",
+    [
+        (
+            "import nonesuch_module\n",
+            "can't be loaded: No module named 'nonesuch_module'; see ",
+        ),
+        (
+            "def criteria(:\n",
+            "can't be loaded: invalid syntax (broken.py, line 1); see ",
+        ),
+        ("x = 1\n", "has no function criteria: add it to "),
+        (
+            "def __virtual__():\n    return False, 'needs the package nonesuch'\n",
+            "__virtual__ returned False: needs the package nonesuch; see ",
+        ),
+        ("def __virtual__():\n    return False\n", "__virtual__ returned False; see "),
+    ],
 )
-def test_module_that_is_there_and_broken(opts, tmp_path, text):
+def test_module_that_is_there_and_broken(opts, tmp_path, text, told):
     """
-    It is not called missing, and one is told which file it is.
+    It is not called missing, and one is told which file it is and why.
     """
     folder = tmp_path / "extmods" / "job_criteria"
     folder.mkdir(parents=True)
     (folder / "broken.py").write_text(text)
     opts["rate_limiting"] = {"criteria": "broken"}
     (error,) = salt.job_handler.config.errors(opts)
-    assert "the criteria module broken can't be loaded" in error
+    assert error.startswith("rate_limiting: the criteria module broken ")
+    assert told in error
     assert str(folder / "broken.py") in error
 
 

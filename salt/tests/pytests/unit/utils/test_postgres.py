@@ -6,6 +6,7 @@ its protocol as one query needs
 import operator
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -204,6 +205,30 @@ def test_driver_is_the_one_that_is_installed(missing):
     left = [name for name in DRIVERS if name not in missing]
     expected = f"{left[0]} True" if left else "None False"
     assert done.stdout.strip() == expected
+
+
+def test_driver_that_is_too_old_is_none(tmp_path):
+    (tmp_path / "psycopg").mkdir()
+    (tmp_path / "psycopg" / "pq.py").touch()
+    (tmp_path / "psycopg" / "types").mkdir()
+    (tmp_path / "psycopg" / "types" / "json.py").write_text("JsonLoader = None\n")
+    (tmp_path / "psycopg" / "__init__.py").write_text("__version__ = '3.0.18'\n")
+    program = (
+        "import sys; sys.modules['psycopg2'] = None;"
+        "from salt.utils.postgres import driver; import salt.pillar.postgres as pillar;"
+        "print(driver.module, pillar.__virtual__())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+        },
+    )
+    assert done.stdout.strip() == "None False"
 
 
 @pytest.mark.parametrize(
@@ -532,6 +557,32 @@ def test_connection_in_use_survives_a_fork(server, params):
         cursor.execute("SELECT 1")
         assert cursor.fetchall() == [({"a": 1},)]
     assert len(server.startups) == 1
+
+
+@pytest.mark.skip_unless_on_linux
+def test_fork_while_the_watch_has_its_lock(server, params):
+    params["statement_timeout"] = 60
+    ask(params)
+    # as its thread does twice a second
+    with connection._watch._lock:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(20)
+                code = 0 if ask(params) == [({"a": 1},)] else 2
+                KEPT.clear()
+            finally:
+                os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ask(params) == [({"a": 1},)]
+
+
+@pytest.mark.parametrize("name", ["copy_from", "copy_to", "copy", "stream"])
+def test_nothing_asks_outside_of_the_transaction(server, params, name):
+    with salt.utils.postgres.get_cursor(**params) as cursor:
+        assert getattr(cursor, name, None) is None
 
 
 def test_password_is_in_no_error(server, params, database):

@@ -4,9 +4,10 @@ A connection to the PostgreSQL of the option ``postgres``
 It is opened for one use and closed after it. Salt's own kept connections are for many
 small queries.
 
-:depends: psycopg2, or psycopg 3 where only that is installed
+:depends: psycopg2, or psycopg 3.1 or later where only that is installed
 """
 
+import math
 import os
 import select
 
@@ -44,6 +45,9 @@ def get_params(opts):
             params["password"] = "salt"
     params.update(connect_timeout=10, fallback_application_name="salt")
     params.update(configured)
+    # libpq takes integers
+    if isinstance(params["connect_timeout"], float):
+        params["connect_timeout"] = math.ceil(params["connect_timeout"])
     return {name: value for name, value in params.items() if value is not None}
 
 

@@ -1,5 +1,5 @@
 """
-The driver of PostgreSQL: psycopg2, or psycopg 3 where only that is installed
+The driver of PostgreSQL: psycopg2, or psycopg 3.1 or later where only that is installed
 """
 
 # modules that need one say so where there is none
@@ -13,12 +13,14 @@ except ImportError:
     try:
         import psycopg
 
-        module = psycopg
+        # one that is older has no cursor for several statements in a message
+        if hasattr(psycopg, "ClientCursor"):
+            module = psycopg
     except ImportError:
         pass
 
 # What __virtual__ says without one
-MISSING = "needs psycopg2 or psycopg, and neither is installed."
+MISSING = "needs psycopg2, or psycopg 3.1 or later, and neither is installed."
 
 
 def code(err):

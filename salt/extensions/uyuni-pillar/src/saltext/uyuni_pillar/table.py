@@ -1,7 +1,7 @@
 """
 The tables of Uyuni that hold pillars
 
-:depends: psycopg2, or psycopg 3 where only that is installed
+:depends: psycopg2, or psycopg 3.1 or later where only that is installed
 """
 
 import contextlib

@@ -32,9 +32,10 @@ check
 The notification is nothing but a bell. What is asked for is all that was committed
 since the last answer, so one that was lost, as by a restart of the server, loses no
 change. Minions that wait, and up to where changes are known, are kept in the master's
-``cachedir``; when it is started for the first time nobody is refreshed.
+``cachedir``; when it is started for the first time nobody is refreshed. Once an hour it
+lets the database delete what it keeps of changes and is too old.
 
-:depends: psycopg2, or psycopg 3 where only that is installed
+:depends: psycopg2, or psycopg 3.1 or later where only that is installed
 """
 
 import logging
@@ -56,6 +57,12 @@ __virtualname__ = "pillar_changes"
 
 LISTEN = "LISTEN suse_salt_pillar"
 CHANGES = "SELECT snapshot, minions FROM suse_salt_pillar_changes(%s)"
+
+# Rows at once, and how many seconds later the next ones are deleted: where there may be
+# more, and where there are none
+PRUNE = "SELECT suse_salt_pillar_prune(%s)"
+PRUNE_MOST = 10000
+PRUNE_AGAIN = (60, 3600)
 
 # Seconds until it tries again after an error, the first time and at most
 RETRY = (1, 60)
@@ -90,6 +97,7 @@ class Waiting:
         # at once: changes may have come while nobody listened
         self.ask_at = 0
         self.refresh_at = 0
+        self.prune_at = 0
 
     def heard(self, now):
         """
@@ -122,6 +130,23 @@ class Waiting:
         These could not be told to refresh
         """
         self.minions = {**dict.fromkeys(minions), **self.minions}
+
+    def prune(self, now):
+        """
+        Return whether old changes are to be deleted now
+        """
+        if now < self.prune_at:
+            return False
+        # also after an error: changes are heard of without it
+        self.prune_at = now + PRUNE_AGAIN[1]
+        return True
+
+    def pruned(self, rows, now):
+        """
+        So many rows were deleted
+        """
+        if rows >= PRUNE_MOST:
+            self.prune_at = now + PRUNE_AGAIN[0]
 
     def idle(self, now):
         """
@@ -201,6 +226,9 @@ def step(connection, waiting, state, refresh, clock):
             waiting.failed(batch)
         # not before: a batch that a crash cuts off is told again
         state.save(waiting)
+    if waiting.prune(clock()):
+        connection.execute(PRUNE, (PRUNE_MOST,))
+        waiting.pruned(connection.fetchall()[0][0], clock())
 
 
 def _refresh(batch):

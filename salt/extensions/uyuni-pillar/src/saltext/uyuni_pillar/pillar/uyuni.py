@@ -52,7 +52,7 @@ A minion that Uyuni does not know gets the rows of everyone.
 All rows are read with one statement, so they are of one moment. The database being away
 is an error of the pillar, where Uyuni's module leaves the pillar empty.
 
-:depends: psycopg2, or psycopg 3 where only that is installed
+:depends: psycopg2, or psycopg 3.1 or later where only that is installed
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """
 Move the pillars of Uyuni from files to PostgreSQL, and back
 
-:depends: psycopg2, or psycopg 3 where only that is installed
+:depends: psycopg2, or psycopg 3.1 or later where only that is installed
 
 The functions read and write the table ``suseSaltPillars`` of Uyuni in the
 database of the option ``postgres``, see :mod:`salt.pillar.postgres`. The
