@@ -69,7 +69,7 @@ def connect(**params):
     try:
         psycopg_types.register(conn)
     except BaseException:
-        conn.close()
+        conn.close()  # pylint: disable=no-member
         raise
     return conn
 

@@ -6,8 +6,12 @@ Values of psycopg 3 as psycopg2 reads and writes them
 
 import datetime
 
+# only the driver imports this, where there is one
+# pylint: disable=3rd-party-module-not-gated
 import psycopg
 from psycopg.types import datetime as datetimes
+
+# pylint: enable=3rd-party-module-not-gated
 
 # The types that psycopg2 leaves to be text, and those whose arrays it does too
 TEXT = ("inet", "cidr", "uuid", "record")

@@ -19,6 +19,7 @@ class Watch:
     """
 
     def __init__(self):
+        self._is_running = False
         self._forget()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
