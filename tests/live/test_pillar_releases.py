@@ -97,5 +97,5 @@ def made(version: str, root: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     for name in (folder / "patches/series").read_text().split():
         apply = ["git", "apply", str(folder / "patches" / name)]
         subprocess.run(apply, cwd=site, env={**os.environ, "GIT_CEILING_DIRECTORIES": str(made)}, check=True)
-    assert (site / "salt" / "utils" / "postgres.py").exists()
+    assert (site / "salt" / "utils" / "postgres" / "connection.py").exists()
     return made
