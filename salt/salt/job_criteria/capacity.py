@@ -40,7 +40,9 @@ that have not answered when they were asked what they run, until they are heard 
     wave is sent to all connected minions, so many small ones are expensive. What has been
     in use for longer than ``wave_patience`` seconds (5 by default) does not come back
     soon, so a wave does not wait for it, unless that is more than three quarters of the
-    capacity. A job that has not moved for ``wave_patience`` seconds takes what there is.
+    capacity. When nothing comes back of a job for a fifth of that time, a quarter of the
+    capacity is enough for its next wave, and when it has not moved for ``wave_patience``
+    seconds it takes what there is.
 
 ``reserve``
     Which part of the master's capacity is kept for small jobs, 0.05 by default. A job
@@ -69,6 +71,9 @@ from salt.job_criteria._shares import Shares
 #: long it takes a master to notice that nobody is at the other end of a connection, and
 #: to drop what was to be sent there.
 HOLD_SECONDS = 300
+
+#: The charges of so many jobs are remembered beyond their ends.
+_OWED_KEPT = 100
 
 #: A minion stays in the queue until it has answered.
 _ASKED = "asked"
@@ -129,6 +134,8 @@ class Capacity(salt.job_criteria.Criteria):
         self.shares = Shares()
         # job ids of small jobs
         self._aside = set()
+        # how many minions jobs with waves wait for, and since when, by job id
+        self._owed = {}
         # how long silent minions are charged for what they were sent
         self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
 
@@ -277,8 +284,28 @@ class Capacity(salt.job_criteria.Criteria):
         if limit is None or now - job.moved >= self.patience:
             return 1
         soon = self.ledger.soon(limit, now - self.patience, self.missing.points())
-        least = self.settings.get("min_wave") or int(soon * 3 // 4)
+        least = self.settings.get("min_wave")
+        if least is None:
+            least = int(soon * 3 // 4)
+            if self._is_still(job, now):
+                least = min(least, int(limit // 4))
         return max(1, min(job.count, least, int(soon // cost)))
+
+    def _is_still(self, job, now):
+        """
+        Return whether a wave of the job is out, and nothing has come back of it for a
+        while: those that are left may be gone.
+        """
+        owed = self.ledger.owes(job.jid)
+        before, since = self._owed.get(job.jid, (None, now))
+        if owed == before:
+            return owed > 0 and now - since >= self.patience / 5
+        if len(self._owed) >= _OWED_KEPT:
+            self._owed = {
+                jid: one for jid, one in self._owed.items() if self.ledger.owes(jid)
+            }
+        self._owed[job.jid] = (owed, now)
+        return False
 
     def _split(self, job, room, cost, now, careful):
         """
