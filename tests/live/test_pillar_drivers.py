@@ -53,7 +53,7 @@ READ = [
 ]
 # what a database may have set for its sessions: the second is a zone that Python does not know
 SETTINGS = ["datestyle = 'German, DMY'", "timezone = '<+0230>-02:30'", "datestyle = 'SQL'"]
-TIMES = ["now()::date::text", "'2020-01-02 10:00+00'::timestamptz", "'2020-02-01'::date", "'2020-02-01'::timestamp::text"]
+TIMES = ["now()::date::text", "'2020-01-02 10:00+00'::timestamptz", "'2020-02-01'::date", "'2020-02-01'::timestamp"]
 WRITTEN: list[tuple[str, Any]] = [
     ("'a' = ANY(%s)", ["a", "b"]),
     ("'a' IN %s", ("a", "b")),

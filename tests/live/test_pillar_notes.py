@@ -236,7 +236,7 @@ def test_functions_use_no_operator_of_another_role(database: scratch.Database) -
 
 @pytest.mark.parametrize("planted", PLANTED)
 def test_what_another_role_has_planted_is_refused(template: scratch.Database, planted: str) -> None:
-    """It would be called as the owner of the triggers, or be what these write to: nothing is installed before it is gone."""
+    """It would be called as the owner of the triggers, or be what they write to: nothing is installed beside it."""
     database = scratch.make(template.server, f"planted_{PLANTED.index(planted)}")
     files = ("uyuni.sql", "pillar.sql", "pillar_changes.sql")
     with roles(database, "evil"):
@@ -277,8 +277,8 @@ def test_role_that_owns_the_database_is_trusted(template: scratch.Database) -> N
 
 def test_check_of_owners_is_the_same_in_each_file() -> None:
     """A file has to stand alone, as it is read from stdin."""
-    found = {re.findall(r"-- What functions of the pillars find.*?^\$\$;$", schema.read(name), re.S | re.M)[0] for name in CHECKED}
-    assert len(found) == 1
+    check = re.compile(r"-- What functions of the pillars find.*?^\$\$;$", re.DOTALL | re.MULTILINE)
+    assert len({check.findall(schema.read(name))[0] for name in CHECKED}) == 1
 
 
 @contextmanager

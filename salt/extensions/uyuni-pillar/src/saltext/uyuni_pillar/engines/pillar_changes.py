@@ -183,11 +183,12 @@ class State:
             return
         except (OSError, ValueError, TypeError, KeyError) as err:
             log.error(
-                "%s cannot be read: %s. Changes are heard of from now on; refresh the"
-                " pillars of all minions to have those before",
+                "%s cannot be read: %s; all minions refresh their pillars",
                 self.path,
                 err,
             )
+            # the database knows no such snapshot
+            waiting.snapshot = ""
             return
         waiting.snapshot, waiting.minions = snapshot, minions
 
