@@ -69,7 +69,7 @@ def connect(**params):
     try:
         if not (status(conn, "DateStyle") or "").startswith("ISO"):
             # as psycopg2 does, and no other style of all values can be read
-            conn.execute("SET datestyle TO 'ISO'")
+            conn.execute("SET datestyle TO 'ISO'")  # pylint: disable=no-member
         psycopg_types.register(conn)
     except BaseException:
         conn.close()  # pylint: disable=no-member

@@ -222,8 +222,9 @@ def step(connection, waiting, state, refresh, clock):
         connection.execute(CHANGES, (before,))
         ((snapshot, minions),) = connection.fetchall()
         waiting.answered(snapshot, minions, clock())
-        if minions or before is None:
+        if minions:
             log.info("The pillars of %s minions have changed", len(minions))
+        if snapshot != before:
             state.save(waiting)
     batch = waiting.take(clock())
     if batch:
