@@ -245,9 +245,11 @@ class Fleet:
         """
         return minion.id in self.final and not self.is_last(minion)
 
-    def _left(self, minion):
+    def left(self, minion):
         """
         Return the error of a minion that is held
+
+        :param Minion minion: the minion
         """
         last = self.stages[-1]
         return Unapproved(
@@ -357,7 +359,7 @@ class Fleet:
         :param sources: those that apply to it
         """
         if self.held(minion):
-            return (), {"": self._left(minion)}
+            return (), {"": self.left(minion)}
         trouble, verdicts = {}, []
         for verdict in resolver.resolve(sources, self.native(minion, sources), trouble):
             problem = platforms.problem(minion.platform, verdict.item)
@@ -387,7 +389,7 @@ class Fleet:
         :raises PackageStateError: names the minion and what is wrong
         """
         if self.held(minion):
-            raise self._left(minion)
+            raise self.left(minion)
         try:
             found = resolver.resolve(sources, self.native(minion, sources))
             platforms.check(

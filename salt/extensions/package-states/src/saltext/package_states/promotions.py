@@ -21,9 +21,13 @@ def set_stages(service, wanted, save):
     :raises Unapproved: if an assignment follows one that would go
     """
     wanted = stages.checked(wanted)
-    with store.writing(service.opts) as connection:
+
+    def change(connection, _):
         stages.write(connection, wanted, save.author, save.comment)
-    service.states()
+        return {}, store.states(connection)
+
+    why = f"stages {','.join(wanted)}: {save.comment}"[:1000]
+    service.alter(change, save.author, why)
     return wanted
 
 

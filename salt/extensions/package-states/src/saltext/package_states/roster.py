@@ -7,8 +7,8 @@ import saltext.package_states.store as store
 
 def adopt(connection, ids):
     """
-    Let states that are assigned to nothing, and never were promoted, be the own ones of the minions of their name,
-    and return their names
+    Let states that are assigned to nothing, and never were promoted, be the own ones of the
+    minions of their name, and return their names
 
     :param ids: the ids of minions
     """
@@ -32,6 +32,23 @@ def strangers(connection):
         "SELECT name FROM package_states.state AS s WHERE NOT own AND NOT EXISTS"
         " (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)"
         " AND NOT EXISTS (SELECT FROM package_states.promotion AS p WHERE p.state_id = s.id)",
+    )
+    return [row[0] for row in rows]
+
+
+def namesakes(connection, ids):
+    """
+    Return the names of states that are assigned to nothing and were promoted, so that they
+    are not the own ones of the minions of their name, a list
+
+    :param ids: the ids of minions
+    """
+    rows = store.ask(
+        connection,
+        "SELECT name FROM package_states.state AS s WHERE NOT own AND name = ANY(%s)"
+        " AND NOT EXISTS (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)"
+        " AND EXISTS (SELECT FROM package_states.promotion AS p WHERE p.state_id = s.id)",
+        list(ids),
     )
     return [row[0] for row in rows]
 

@@ -17,6 +17,7 @@ import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
 import saltext.package_states.requests as requests
 import saltext.package_states.resolver as resolver
+import saltext.package_states.roster as roster
 import saltext.package_states.sls as sls
 import saltext.package_states.stages as stages
 import saltext.package_states.standing as standing
@@ -26,6 +27,7 @@ from saltext.package_states.errors import (
     InvalidInput,
     NotThere,
     PackageStateError,
+    Unapproved,
 )
 from saltext.package_states.fleet import Fleet
 
@@ -33,6 +35,8 @@ from saltext.package_states.fleet import Fleet
 KEPT = ""
 # no name of a minion has it
 _NAME = "\0"
+# so many states are looked at one by one
+FEW = 10
 
 
 class Service:
@@ -279,16 +283,25 @@ class Service:
                 name: minion
                 for name, minion in minions.items()
                 if _contents(before.get(name, ())) != _contents(after[name])
+                or (old.held(minion) and not new.held(minion))
             }
             conflicts = _conflicts(connection, new) - known
             if conflicts:
                 raise Conflict(" ".join(sorted(conflicts)))
             found, problems, wanted = self._texts(new, touched)
             self._refuse(old, touched, problems, sources=before)
-            texts.update(found)
             if new.stages != old.stages:
                 # which of its revisions a state has by itself is another one
                 states = store.states(connection)
+            if not dry_run:
+                # also where nothing is different: a file that could not be written is now
+                again, _, _ = self._texts(new, _concerned(new, states, minions))
+                texts.update(
+                    (name, text)
+                    for name, text in again.items()
+                    if not self._idle(name, text)
+                )
+            texts.update(found)
             for where in states:
                 if where.name not in new.own:
                     texts[files.alone(where.name)] = self._alone(new, where, {})
@@ -442,10 +455,21 @@ class Service:
     def _write(self, texts):
         """
         Write files and return the names of those that changed
+
+        :raises PackageStateError: if some can't be written; all others are
         """
-        changed = [name for name in texts if files.write(self.root, name, texts[name])]
+        changed, failed = [], []
+        for name, text in texts.items():
+            try:
+                if files.write(self.root, name, text):
+                    changed.append(name)
+            except PackageStateError as exc:
+                failed.append(exc)
         if changed:
             files.ship(self.root)
+        if failed:
+            more = f" So it is with {len(failed) - 1} more." if failed[1:] else ""
+            raise PackageStateError(f"{failed[0]}{more}")
         return sorted(map(files.shown, changed))
 
     def compile(self, minion=None):
@@ -461,21 +485,6 @@ class Service:
             Fleet(self.opts, connection).minion(minion)
         return self.sweep([minion])
 
-    def states(self):
-        """
-        Write the files of all states by themselves, and return the names of those that
-        changed
-        """
-        with store.reading(self.opts) as connection:
-            fleet = Fleet(self.opts, connection)
-            return self._write(
-                {
-                    files.alone(where.name): self._alone(fleet, where, {})
-                    for where in store.states(connection)
-                    if not where.own
-                }
-            )
-
     def sweep(self, ids=None):
         """
         Bring all files up to date with who there is: who joined has one, who left a group
@@ -489,10 +498,11 @@ class Service:
         texts, away, result = {}, [], {"files": [], "removed": []}
 
         def write():
-            result["files"] = self._write(texts)
+            # one that can't be written keeps none that is gone
             result["removed"] = [
                 files.shown(name) for name in away if files.remove(self.root, name)
             ]
+            result["files"] = self._write(texts)
 
         # a state must not be saved meanwhile
         with store.writing(self.opts, after=write) as connection:
@@ -509,10 +519,17 @@ class Service:
                 problems[new] = {"": _collision(old, new)}
                 found.pop(new, None)
                 wanted.pop(new, None)
+            if fleet.stages:
+                for name in roster.namesakes(connection, minions):
+                    problems.setdefault(name, {})["own"] = _namesake(
+                        name, fleet.stages[-1]
+                    )
             texts.update(found)
             generations.keep(connection, wanted, membership.AUTHOR, "who there is")
             changed = [
-                name for name in found if found[name] != files.read(self.root, name)
+                name
+                for name, text in found.items()
+                if files.differs(self.root, name, text)
             ]
             if changed:
                 standing.drop(connection, changed)
@@ -529,15 +546,13 @@ class Service:
                     texts[name] = self._alone(fleet, where, {})
             away.extend(map(files.alone, moved.adopted))
             for name in found:
-                # no file for a minion that never had a state; an empty one for a
-                # minion that had, so that its locks are released
-                if sls.NOTHING in texts[name] and not os.path.exists(
-                    files.path(self.root, name)
-                ):
+                if self._idle(name, texts[name]):
                     del texts[name]
-            if ids is not None:
+            if moved.vanished:
+                problems["*"] = {"": _vanished(moved.vanished)}
+            elif ids is not None:
                 away.extend({*ids, *moved.renamed} - {*minions})
-            elif minions or not moved.gone:
+            else:
                 away.extend(self._strays({*minions, *states}))
         return {
             "compiled": len(texts),
@@ -549,6 +564,13 @@ class Service:
                 for name in sorted(problems)
             },
         }
+
+    def _idle(self, name, text):
+        """
+        Return whether a minion needs no file: there is none for one that never had a state,
+        and an empty one for one that had, so that its locks are released
+        """
+        return sls.NOTHING in text and not os.path.exists(files.path(self.root, name))
 
     def _strays(self, known):
         """
@@ -612,6 +634,23 @@ def _conflicts(connection, fleet):
     return found
 
 
+def _concerned(fleet, states, minions):
+    """
+    Return the minions to which any of some states applies, by id; all where there are many
+    states, as that costs less
+
+    :param Fleet fleet: the minions
+    :param states: the states
+    :param dict minions: all minions by id
+    """
+    if len(states) > FEW:
+        return minions
+    found = {}
+    for where in states:
+        found.update(fleet.affected(where))
+    return found
+
+
 def _filled(sources):
     """
     Return the names of the states that have entries, a set
@@ -627,6 +666,28 @@ def _collision(old, new):
         f"{new} was {old}, and there is a state of either name, so nothing of {old} is given"
         f" to {new}; save in {new} what it needs, and empty {old} with"
         f" package_states.rollback {old} 0, in its stages too."
+    )
+
+
+def _namesake(name, last):
+    """
+    Return the error of a minion whose state was promoted before it came
+    """
+    return Unapproved(
+        f"The state {name} was promoted before there was a minion {name}, so it is not its own"
+        f" and applies to nothing; let it apply with package_states.assign {name} minion"
+        f" {name}, with stage={last} if it is to be in {last}."
+    )
+
+
+def _vanished(count):
+    """
+    Return the error of a fleet that is not there any more
+    """
+    return NotThere(
+        f"There is no minion at all, and there were {count}, so no file is removed until there"
+        " is one again; see that the keys of the master are there, or the rows of the view"
+        " package_states.minion."
     )
 
 

@@ -109,7 +109,6 @@ class _Change:
         self.save = save
         self.stages = fleet.stages
         self.told = {"states": {}, "requests": []}
-        self.touched = []
 
     def do(self, wanted, prune):
         """
@@ -126,7 +125,7 @@ class _Change:
         if prune:
             for name, where in known.items():
                 entries.setdefault(name, self._gone(where))
-        minions = self.fleet.minions(entries)
+        minions, named = self.fleet.minions(entries), []
         for name in sorted(entries):
             where = known.get(name)
             told = {} if where else {"new": True}
@@ -134,9 +133,10 @@ class _Change:
                 where = store.create(self.connection, name, name in minions)
             self._contents(where, entries[name], told)
             self._assigned(where, entries[name], told)
+            named.append(where)
             if told:
                 self.told["states"][name] = told
-        return self.told, self.touched
+        return self.told, named
 
     def _gone(self, where):
         """
@@ -197,8 +197,6 @@ class _Change:
             newest = self._saved(where, packages, newest)
         if packages != before:
             told["changes"] = difference.between(before, packages)
-        if packages != before or missing:
-            self.touched.append(where)
         for stage, number in missing.items():
             self._promoted(where, stage, number)
 

@@ -123,12 +123,48 @@ def writing(opts, commit=True, after=None):
             schema.check(connection)
             connection.execute("BEGIN")
             yield connection
-            connection.execute("COMMIT" if commit else "ROLLBACK")
+            if commit:
+                connection.commit()
+            else:
+                connection.execute("ROLLBACK")
             if after:
                 after()
+                _still_locked(connection)
         finally:
             # rolls back what was not committed, and releases the lock
             connection.close()
+
+
+def _still_locked(connection):
+    """
+    Check that nobody else can have saved while files were written
+
+    :raises PackageStateError: if the lock went with the connection
+    """
+    try:
+        with connections.told():
+            connection.execute("SELECT 1")
+    except PackageStateError:
+        raise PackageStateError(
+            "It is saved, but PostgreSQL went away while files were written, and somebody else"
+            " may have saved since; run package_states.compile."
+        ) from None
+
+
+@contextlib.contextmanager
+def quiet(connection):
+    """
+    Yield whether nobody is saving, and let nobody save meanwhile; does not wait
+
+    :param connection: see :func:`reading`
+    """
+    (alone,) = ask(
+        connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK
+    )[0]
+    # an error ends the session, and with it the lock
+    yield alone
+    if alone:
+        ask(connection, "SELECT pg_advisory_unlock_shared(%s)", schema.LOCK)
 
 
 def _has_nul(value):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.offer as offer
 import saltext.package_states.version as versions
+from saltext.package_states.errors import PackageStateError
 
 import salt.utils.files
 
@@ -29,8 +30,11 @@ _FIELDS = (
 )
 _FORMAT = "\t".join(f"$({field})" for field in _FIELDS)
 # the rest of a list is descriptions
+# a list that can't be read would else be a repository without packages
+_FAILED = "!failed"
 _SCRIPT = (
-    f'{HELPER} cat-file "$1" | grep -E "^(Package|Version|Architecture): |^$" || true'
+    f'{{ {HELPER} cat-file "$1" || echo {_FAILED}; }}'
+    f' | grep -E "^(Package|Version|Architecture): |^$|^{_FAILED}$" || true'
 )
 _PASSWORD = re.compile(r"//[^/@]*@")
 
@@ -98,6 +102,10 @@ def packages(manager, path):
     :param str path: that of the file
     """
     out = manager.run("sh", "-c", _SCRIPT, "sh", path)
+    if _FAILED in out.splitlines():
+        raise PackageStateError(
+            f"{HELPER} can't read {path}; run apt-get update on the minion, then try again."
+        )
     native, found, fields = manager.native(), {}, {}
     for line in [*out.splitlines(), ""]:
         if line:
