@@ -164,7 +164,9 @@ class Walk:
     def wrong(self) -> list[str]:
         """Return what is not as it should be: against what the compiler says, and against what was done here."""
         self.tick()
-        before = {name: files.read(self.service.root, name) for name in files.names_of(self.service.root)}
+        before = {
+            name: files.read(self.service.compiler.root, name) for name in files.names_of(self.service.compiler.root)
+        }
         found = self.service.sweep()
         problems = [f"stale: {name}" for name in found["files"]] + [f"left over: {name}" for name in found["removed"]]
         problems += [f"error: {name}: {error}" for name, error in found["errors"].items()]

@@ -10,7 +10,7 @@ import pytest
 
 from harness.database import scratch
 from harness.saltprocess.patched import Salt, patched
-from tests.live.test_package_states_store import States
+from tests.live.package_states import States
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

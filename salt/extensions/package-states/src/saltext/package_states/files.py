@@ -35,13 +35,22 @@ def alone(name):
     return f"{_MARK}{name}"
 
 
+def is_alone(name):
+    """
+    Return whether this is what :func:`alone` returned, and no id of a minion
+
+    :param str name: by what name the functions here know a file
+    """
+    return name.startswith(_MARK)
+
+
 def shown(name):
     """
     Return the name of a state or minion for people
 
     :param str name: the id of a minion, or what :func:`alone` returned
     """
-    return name[len(_MARK) :] if name.startswith(_MARK) else name
+    return name[len(_MARK) :] if is_alone(name) else name
 
 
 def root(opts):

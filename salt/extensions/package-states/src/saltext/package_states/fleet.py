@@ -7,6 +7,7 @@ are those that the minions sent last, out of the cache of the master.
 
 from typing import NamedTuple
 
+import saltext.package_states.final as final
 import saltext.package_states.item as item
 import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
@@ -118,7 +119,7 @@ class Fleet:
             state.name: state for state in store.states(connection) if state.own
         }
         if self.stages:
-            self.final = stages.final(connection)
+            self.final = final.listed(connection)
 
     def grains(self, minion):
         """

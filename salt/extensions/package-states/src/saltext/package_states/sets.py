@@ -155,7 +155,7 @@ class _Change:
         """
         if items == current.items and (current.number or not items):
             return current
-        platforms.guard(items, self.service.protected)
+        platforms.guard(items, self.service.compiler.protected)
         return store.save(
             self.connection, where, current, items, self.save.author, self.save.comment
         )

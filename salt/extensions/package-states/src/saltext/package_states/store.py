@@ -158,9 +158,7 @@ def quiet(connection):
 
     :param connection: see :func:`reading`
     """
-    (alone,) = ask(
-        connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK
-    )[0]
+    (alone,) = ask(connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK)[0]
     # an error ends the session, and with it the lock
     yield alone
     if alone:

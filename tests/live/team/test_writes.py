@@ -1,4 +1,4 @@
-"""Package states whose files or whose database are out of order: what can be written is, and the rest is made up for."""
+"""Package states whose files or database are out of order: what can be written is, and the rest is made up for."""
 
 from __future__ import annotations
 
@@ -10,56 +10,27 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from harness.database import scratch
 from harness.processes.deadline import Deadline, until
-from harness.saltprocess.patched import Salt, patched
-from tests.live.test_package_states_store import States
+from tests.live.package_states import LOCK, WAITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.database.postgres import Postgres
+    from tests.live.package_states import States
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
-# the key of the advisory lock of whoever saves
-LOCK = 0x706B677374
-WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 TEXT = "package_states: 1\nstates:\n  front: {packages: {foo: latest}, assigned: [{group: b}]}\n"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
-    """Yield the patched Salt."""
-    with patched(tmp_path_factory.mktemp("salt")) as found:
-        for minion in ("web", "web1.example.com", "db"):
-            found.act("grains", minion, {"os_family": "Debian", "osarch": "amd64"})
-        yield found
-
-
-@pytest.fixture
-def states(server: Postgres, salt: Salt, tmp_path: Path, request: pytest.FixtureRequest) -> States:
-    """Return the state front, which applies to the minions web and web1.example.com."""
-    made = scratch.make(server, f"writes_{abs(hash(request.node.name))}")
-    found = States(salt, made, tmp_path, "keys", "ann")
-    keys = tmp_path / "pki" / "minions"
-    keys.mkdir(parents=True)
-    for minion in ("web", "web1.example.com", "db"):
-        (keys / minion).write_text(f"key of {minion}")
-    found.do("setup")
-    found.do("create", name="front")
-    found.do("assign", name="front", kind="group", target="b")
-    return found
+@pytest.fixture(autouse=True)
+def front(states: States) -> None:
+    """Have a state that applies to the minions web and web1.example.com."""
+    states.do("create", name="front")
+    states.do("assign", name="front", kind="group", target="b")
 
 
 def _file(states: States, minion: str) -> Path:
+    """Return the file of a minion."""
     return states.root / "susemanager" / f"packages-{minion}.sls"
 
 
@@ -107,7 +78,7 @@ def test_a_repeated_command_makes_up_for_a_file(states: States, command: str) ->
 
 
 def test_a_fleet_that_vanishes_keeps_its_files(states: States) -> None:
-    """Where the keys are is not mounted, say: no file goes, and it is said; with a minion there, who is gone is gone."""
+    """Their keys are not mounted, say: no file goes, and that is said; with one minion there, who is gone is gone."""
     states.set("front", "foo", "latest")
     keys = states.root / "pki" / "minions"
     keys.rename(states.root / "away")
@@ -162,7 +133,8 @@ def test_a_list_that_comes_while_the_old_one_is_compared(states: States) -> None
         looked = pool.submit(states.do, "status", table=False)
         until(lambda: states.database.run(WAITS)[0][0] > 0, Deadline(30), lambda: "nobody compares")
         cursor.execute(
-            "UPDATE package_states.package_list SET refreshed = clock_timestamp(), packages = %s WHERE minion_id = 'web'",
+            "UPDATE package_states.package_list SET refreshed = clock_timestamp(), packages = %s"
+            " WHERE minion_id = 'web'",
             [json.dumps({"foo": {"versions": ["2.0"], "available": ["2.0"]}})],
         )
         connection.commit()
@@ -183,34 +155,3 @@ def test_nothing_is_compared_with_what_somebody_is_changing(states: States) -> N
         assert states.do("status", table=False)["counts"]["consistent"] == 1
     # and a look leaves no lock behind
     states.set("front", "foo", "latest")
-
-
-def test_a_restore_counts_with_what_is_saved_meanwhile(states: States) -> None:
-    """What another state says since is released as well."""
-    states.set("front", "foo", "latest")
-    with ThreadPoolExecutor() as pool, closing(psycopg2.connect(states.database.server.dsn)) as connection:
-        connection.autocommit = True
-        cursor = connection.cursor()
-        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        restored = pool.submit(states.do, "restore", minion="web", generation=1)
-        until(lambda: states.database.run(WAITS)[0][0] > 0, Deadline(30), lambda: "nobody restores")
-        items = [{"package": one, "wanted": "latest"} for one in ("bar", "foo")]
-        cursor.execute(
-            "INSERT INTO package_states.revision (state_id, number, parent, contents, author, items)"
-            " SELECT id, 2, 1, 2, 'bob', %s FROM package_states.state WHERE name = 'front'",
-            [json.dumps(items)],
-        )
-        cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
-        restored.result()
-    assert states.do("show", name="web")["packages"] == {"foo": "latest", "bar": "unmanaged"}
-
-
-def test_a_restore_knows_the_architecture_of_the_minion(states: States) -> None:
-    """What a state calls by the name with its own architecture is the same package."""
-    states.set("front", "foo:amd64", "latest")
-    states.set("front", "bar:amd64", "latest")
-    states.do("restore", minion="web", generation=1)
-    assert states.do("show", name="web")["packages"] == {"foo": "latest", "bar": "unmanaged"}
-    found = states.do("verdicts", minion="web")
-    assert (found["current"], found["errors"]) == (True, {})
-    assert found["packages"]["foo"]["source"] == "own web"
