@@ -155,3 +155,13 @@ def test_nothing_is_compared_with_what_somebody_is_changing(states: States) -> N
         assert states.do("status", table=False)["counts"]["consistent"] == 1
     # and a look leaves no lock behind
     states.set("front", "foo", "latest")
+
+
+def test_somebody_else_saves_for_long(states: States) -> None:
+    """Whoever waited for as long as a statement may take is told what for."""
+    name = states.database.server.database
+    states.database.alone(f"ALTER DATABASE {name} SET lock_timeout = '100ms'")
+    with closing(psycopg2.connect(states.database.server.dsn)) as connection:
+        connection.cursor().execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        assert "somebody else has been saving" in states.refused("set", name="front", package="foo", wanted="latest")
+    states.set("front", "foo", "latest")

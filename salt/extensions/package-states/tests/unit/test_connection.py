@@ -34,3 +34,7 @@ def test_what_to_do_next(pgcode, what):
         with connections.told():
             raise Failed(pgcode)
     assert "\n" not in str(error.value)
+    if pgcode:
+        with pytest.raises(PackageStateError, match="says: it failed; wait[.]"):
+            with connections.told("wait"):
+                raise Failed(pgcode)

@@ -45,6 +45,7 @@ which knows only those above it:
 - :mod:`saltext.package_states.offers` -- what repositories have, in the database
 - :mod:`saltext.package_states.refresh` -- the list that a minion sent
 - :mod:`saltext.package_states.answers` -- what minions answer
+- :mod:`saltext.package_states.authors` -- who does something
 - :mod:`saltext.package_states.edit` -- changes of entries
 - :mod:`saltext.package_states.upgrades` -- the newest versions that policies permit
 - :mod:`saltext.package_states.promotions` -- revisions that come into a stage

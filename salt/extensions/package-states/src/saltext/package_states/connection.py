@@ -171,11 +171,11 @@ AWAY = "see the option postgres in the configuration of the master, and that the
 
 
 @contextlib.contextmanager
-def told(what="see the option postgres, then try again"):
+def told(what=None):
     """
     Raise what psycopg2 raises inside as one sentence
 
-    :param str what: what to do next
+    :param str what: what to do next, None for what is usual
     :raises PackageStateError: says what PostgreSQL says
     """
     if not HAS_PSYCOPG2:
@@ -189,7 +189,8 @@ def told(what="see the option postgres, then try again"):
             raise Unapproved(exc.diag.message_primary) from None
         # the first line is the message, the others are the query
         text = str(exc).strip().partition("\n")[0]
-        what = NEXT.get(exc.pgcode, what) if exc.pgcode else AWAY
+        usual = NEXT.get(exc.pgcode, "see the option postgres, then try again")
+        what = (what or usual) if exc.pgcode else AWAY
         raise PackageStateError(f"PostgreSQL says: {text}; {what}.") from None
 
 

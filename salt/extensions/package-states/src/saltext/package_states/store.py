@@ -83,6 +83,8 @@ REVISION = (
     "items",
 )
 _REVISION = ", ".join(REVISION)
+# what to do where the lock is not to be had
+_BUSY = "somebody else has been saving for so long; see who, in pg_stat_activity, or try again"
 
 
 @contextlib.contextmanager
@@ -119,7 +121,8 @@ def writing(opts, commit=True, after=None):
         connection = connections.Connection(**connections.get_params(opts))
         try:
             # before the transaction begins, so that it outlasts that
-            connection.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
+            with connections.told(_BUSY):
+                connection.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
             schema.check(connection)
             connection.execute("BEGIN")
             yield connection
