@@ -110,6 +110,8 @@ def test_a_set_is_saved_whole_or_not_at_all(states: States) -> None:
     for line in bad:
         assert "\n" not in states.refused("apply", text=f"{good}{line}\n"), line
         assert states.do("list") == {}, line
+    for line in bad[1:6]:
+        assert states.refused("apply", text=f"{good}{line}\n").startswith("state z: "), line
     assert "no path" in states.refused("apply")
     assert "can't be read" in states.refused("apply", path="/nope")
     # what a file of the master holds is not shown

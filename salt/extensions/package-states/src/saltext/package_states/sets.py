@@ -12,7 +12,7 @@ import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
 import saltext.package_states.transfer as transfer
-from saltext.package_states.errors import InvalidInput
+from saltext.package_states.errors import InvalidInput, PackageStateError
 from saltext.package_states.fleet import Fleet
 
 
@@ -131,8 +131,12 @@ class _Change:
             told = {} if where else {"new": True}
             if where is None:
                 where = store.create(self.connection, name, name in minions)
-            self._contents(where, entries[name], told)
-            self._assigned(where, entries[name], told)
+            try:
+                self._contents(where, entries[name], told)
+                self._assigned(where, entries[name], told)
+            except PackageStateError as exc:
+                # of a thousand states, which one
+                raise type(exc)(f"state {name}: {exc}") from exc
             named.append(where)
             if told:
                 self.told["states"][name] = told
