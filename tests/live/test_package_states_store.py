@@ -215,6 +215,18 @@ def test_import_export_and_upgrade(states: States) -> None:
         "lone": "kept =3:1",
     }
     assert "3.0 is not <2.0" in states.refused("upgrade", name="web", package="bar", version="3.0")
+    assert "is older than 2.0" in states.refused("upgrade", name="web", package="foo", version="1.10")
+    assert states.do("upgrade", name="web", package="foo", version="2.0")["changes"] == {}
+
+
+def test_an_upgrade_to_a_version_goes_by_the_order_of_the_minions(states: States) -> None:
+    """For rpm 1.0.1 is newer than 1.0^git1, which Debian's order has the other way round."""
+    for minion in MINIONS:
+        states.send(minion, {}, "zypper")
+    states.set("web", "foo", "installed", "=1.0^git1")
+    states.do("upgrade", name="web", package="foo", version="1.0.1")
+    assert states.do("show", name="web")["packages"] == {"foo": "installed =1.0.1"}
+    assert "is older than" in states.refused("upgrade", name="web", package="foo", version="1.0^git2")
 
 
 def test_what_drifted_is_shown(states: States) -> None:
