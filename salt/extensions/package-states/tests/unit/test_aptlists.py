@@ -1,7 +1,10 @@
 import subprocess
+from types import SimpleNamespace
 
 import pytest
+import saltext.package_states.managers as managers
 import saltext.package_states.managers.aptlists as aptlists
+import saltext.package_states.modules.package_state as package_state
 from saltext.package_states.errors import PackageStateError
 
 LIST = "Package: foo\nVersion: 1.0\nDescription: x\n\nPackage: foo\nVersion: 2.0\nArchitecture: i386\n"
@@ -52,3 +55,30 @@ def test_a_list_that_can_not_be_read_is_not_an_empty_one(helper, tmp_path, text)
         _helper(helper, text)
     with pytest.raises(PackageStateError, match="run apt-get update on the minion"):
         aptlists.packages(Apt(), str(tmp_path / "list"))
+
+
+def test_a_list_that_is_gone_is_an_error(tmp_path, monkeypatch):
+    gone = aptlists.List(str(tmp_path / "gone"), "main", False)
+    monkeypatch.setattr(aptlists, "lists", lambda _: [gone])
+    with pytest.raises(PackageStateError, match="run apt-get update on the minion"):
+        aptlists.digests(Apt(), str(tmp_path / "digests"))
+
+
+def test_the_packages_are_told_without_the_repositories(monkeypatch, caplog):
+    def fail():
+        raise PackageStateError("it can't be read; try again.")
+
+    manager = SimpleNamespace(
+        name="apt",
+        inventory=dict,
+        digests=fail,
+        security=fail,
+        refreshed=lambda: None,
+    )
+    monkeypatch.setattr(managers, "get", lambda *_: manager)
+    for name in ("__salt__", "__opts__", "__grains__", "__context__"):
+        monkeypatch.setattr(package_state, name, {}, raising=False)
+    found = package_state.inventory()
+    assert (found["platform"], found["packages"]) == ("apt", {})
+    assert not {"repositories", "security"} & set(found)
+    assert "it can't be read" in caplog.text

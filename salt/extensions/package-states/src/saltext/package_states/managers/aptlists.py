@@ -103,9 +103,7 @@ def packages(manager, path):
     """
     out = manager.run("sh", "-c", _SCRIPT, "sh", path)
     if _FAILED in out.splitlines():
-        raise PackageStateError(
-            f"{HELPER} can't read {path}; run apt-get update on the minion, then try again."
-        )
+        raise _unreadable(path)
     native, found, fields = manager.native(), {}, {}
     for line in [*out.splitlines(), ""]:
         if line:
@@ -119,6 +117,12 @@ def packages(manager, path):
             found.setdefault(key, []).append(fields["Version"])
         fields = {}
     return offer.ordered(versions.APT, found)
+
+
+def _unreadable(path):
+    return PackageStateError(
+        f"{path} can't be read; run apt-get update on the minion, then try again."
+    )
 
 
 def digests(manager, place):
@@ -135,7 +139,11 @@ def digests(manager, place):
         known = {}
     kept = {}
     for one in lists(manager):
-        stat = os.stat(one.path)
+        try:
+            stat = os.stat(one.path)
+        except OSError as exc:
+            # apt is reading it anew
+            raise _unreadable(one.path) from exc
         stamp = [one.name, stat.st_mtime_ns, stat.st_size, stat.st_ino]
         before = known.get(one.path) if isinstance(known, dict) else None
         if before and before[:-1] == stamp:
