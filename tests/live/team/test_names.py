@@ -70,6 +70,36 @@ def test_a_renamed_minion_stays_in_prod(states: States) -> None:
     assert states.do("assignment_history", name="front")[-1]["stage"] == "prod"
 
 
+def test_no_command_writes_the_file_of_a_minion_with_two_own_states(states: States) -> None:
+    """Without stages neither, until somebody empties the old one."""
+    states.do("create", name="front")
+    states.do("assign", name="front", kind="organization", target="all")
+    states.set("front", "foo", "latest")
+    states.set("db", "own", "latest")
+    states.do("compile")
+    keys = states.root / "pki" / "minions"
+    (keys / "new").write_text("key of db")
+    states.set("new", "mine", "latest")
+    (keys / "db").unlink()
+    assert "a state of either name" in states.do("compile")["errors"]["new"]
+    before = states.files()["packages-new.sls"]
+    text = "package_states: 1\nstates:\n  front: {packages: {foo: removed}}\n"
+    for function, arguments in (
+        ("set", {"name": "front", "package": "bar", "wanted": "latest"}),
+        ("apply", {"text": text}),
+        ("stages", {"wanted": "dev,prod"}),
+        ("compile", {"minion": "new"}),
+    ):
+        states.do(function, **arguments)
+        assert states.files()["packages-new.sls"] == before, function
+    assert "a state of either name" in str(states.do("verdicts", minion="new")["errors"])
+    assert "a state of either name" in states.refused("restore", minion="new", generation=1)
+    states.do("stages", wanted=[])
+    states.do("rollback", name="db", revision=0)
+    assert states.do("compile")["errors"] == {}
+    assert packages(states, "new") == {"foo": "removed", "mine": "latest"}
+
+
 def test_two_own_states_of_a_renamed_minion_are_an_error(states: States) -> None:
     """Nothing is moved and no file is written until somebody empties the old one."""
     staged(states)

@@ -56,9 +56,10 @@ class Compiler:
                 problems[name] = {"": exc}
                 continue
             minion = minions[name]
-            if fleet.held(minion):
+            halt = fleet.halted(minion)
+            if halt:
                 # the file that it has is what was approved
-                problems[name] = fleet.possible(minion, ())[1]
+                problems[name] = {"": halt}
                 continue
             # most minions of a fleet have the same states
             same = (minion.platform, fleet.native(minion, sources), *contents(sources))

@@ -202,8 +202,9 @@ def _restored(fleet, minion, old):
     :raises Unapproved: if nobody knows what others say
     """
     found = fleet.minion(minion)
-    if fleet.held(found):
-        raise fleet.left(found)
+    halt = fleet.halted(found)
+    if halt:
+        raise halt
     sources = fleet.sources({minion: found})[minion]
     others = [source for source in sources if source.level != resolver.OWN]
     native = fleet.grains(minion).get("osarch", "")

@@ -13,9 +13,11 @@ import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
 import saltext.package_states.registry as registry
 import saltext.package_states.resolver as resolver
+import saltext.package_states.roster as roster
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
 from saltext.package_states.errors import (
+    Conflict,
     NotThere,
     PackageStateError,
     Unapproved,
@@ -96,6 +98,8 @@ class Fleet:
 
     #: the ids of minions that belonged to the last stage, and that nobody released
     final = frozenset()
+    #: the old ids of minions by the new ones, where nobody knows which state is theirs
+    collided = {}
 
     def __init__(self, opts, connection, before=None):
         self.connection = connection
@@ -118,6 +122,7 @@ class Fleet:
         self.own = {
             state.name: state for state in store.states(connection) if state.own
         }
+        self.collided = roster.collided(connection)
         if self.stages:
             self.final = final.listed(connection)
 
@@ -259,6 +264,21 @@ class Fleet:
             f" grains are there, or let package_states.release {minion.id} be approved."
         )
 
+    def halted(self, minion):
+        """
+        Return why the file of a minion stays as it is, an error, or None if it does not
+
+        :param Minion minion: the minion
+        """
+        old = self.collided.get(minion.id)
+        if old is None:
+            return self.left(minion) if self.held(minion) else None
+        return Conflict(
+            f"{minion.id} was {old}, and there is a state of either name, so nothing of {old} is"
+            f" given to {minion.id}; save in {minion.id} what it needs, and empty {old} with"
+            f" package_states.rollback {old} 0, in its stages too."
+        )
+
     def followed(self, minion):
         """
         Return the assignments to a minion that count, and one for its own state, a list
@@ -359,8 +379,9 @@ class Fleet:
         :param Minion minion: the minion
         :param sources: those that apply to it
         """
-        if self.held(minion):
-            return (), {"": self.left(minion)}
+        halt = self.halted(minion)
+        if halt:
+            return (), {"": halt}
         trouble, verdicts = {}, []
         for verdict in resolver.resolve(sources, self.native(minion, sources), trouble):
             problem = platforms.problem(minion.platform, verdict.item)
@@ -389,8 +410,9 @@ class Fleet:
         :param sources: those that apply to it
         :raises PackageStateError: names the minion and what is wrong
         """
-        if self.held(minion):
-            raise self.left(minion)
+        halt = self.halted(minion)
+        if halt:
+            raise halt
         try:
             found = resolver.resolve(sources, self.native(minion, sources))
             platforms.check(

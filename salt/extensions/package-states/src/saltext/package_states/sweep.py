@@ -9,7 +9,7 @@ import saltext.package_states.membership as membership
 import saltext.package_states.roster as roster
 import saltext.package_states.standing as standing
 import saltext.package_states.store as store
-from saltext.package_states.errors import Conflict, NotThere, Unapproved
+from saltext.package_states.errors import NotThere, Unapproved
 from saltext.package_states.fleet import Fleet
 
 
@@ -45,10 +45,6 @@ def sweep(opts, compiler, ids=None):
         else:
             minions = fleet.minions({*ids, *moved.renamed.values(), *moved.adopted})
         found, problems, wanted = compiler.texts(fleet, minions)
-        for new, old in moved.collided.items():
-            problems[new] = {"": _collision(old, new)}
-            found.pop(new, None)
-            wanted.pop(new, None)
         if fleet.stages:
             for name in roster.namesakes(connection, minions):
                 problems.setdefault(name, {})["own"] = _namesake(name, fleet.stages[-1])
@@ -98,17 +94,6 @@ def sweep(opts, compiler, ids=None):
             for name in sorted(problems)
         },
     }
-
-
-def _collision(old, new):
-    """
-    Return the error of a minion that has another id, and two states of its own
-    """
-    return Conflict(
-        f"{new} was {old}, and there is a state of either name, so nothing of {old} is given"
-        f" to {new}; save in {new} what it needs, and empty {old} with"
-        f" package_states.rollback {old} 0, in its stages too."
-    )
 
 
 def _namesake(name, last):
