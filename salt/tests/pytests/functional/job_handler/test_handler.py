@@ -171,6 +171,28 @@ def test_excluded_minion(setup):
     assert setup.bus.kinds("3") == ["excluded", "publish"]
 
 
+def test_minion_that_is_named_twice(setup):
+    """
+    As by ``salt -L m0,m0``: it is charged once, and has all of its capacity afterwards.
+    """
+
+    async def run():
+        handler = await setup.start()
+        for jid in ("1", "2", "3"):
+            answer = await _publish(setup, jid, ["m0", "m0"])
+            assert answer["load"] == {
+                "jid": jid,
+                "minions": ["m0", "m0"],
+                "missing": [],
+            }
+            assert handler.criteria.ledger.used == 1
+            _return(setup, jid, "m0")
+        assert handler.criteria.ledger.points == {}
+
+    asyncio.run(run())
+    assert setup.bus.jids() == ["1", "2", "3"]
+
+
 def test_exempt_functions_need_no_handler(setup):
     """
     There is none, and nobody asks.
