@@ -114,7 +114,7 @@ def test_snapshot_that_it_can_not_give(setup, site, snapshot):
     """
     What else is tidied up is tidied up all the same.
     """
-    site("broken", "def snapshot(self):", f"    return {snapshot}")
+    site("forgetful", "def snapshot(self):", f"    return {snapshot}")
 
     async def run():
         handler = await setup.start()
@@ -130,7 +130,7 @@ def test_cost_that_fails_when_the_job_is_on_its_way(setup, site):
     """
     The job would be in no queue any more, and not be published until the next start.
     """
-    site("broken", "def cost(self, job):", "    return {}[job.fun]")
+    site("priceless", "def cost(self, job):", "    return {}[job.fun]")
 
     async def run():
         handler = await setup.start()
