@@ -110,9 +110,7 @@ def check_fleet(scenario: Scenario, folder: Path) -> None:
         fleets.check(spec, functions, later)
     except ScenarioError as error:
         hint = f' Or set `unknown_functions = "allow"` in {scenario.name}.'
-        lines = [
-            line + hint if any(name in line for name in functions) else line for line in str(error).splitlines()
-        ]
+        lines = [line + hint if any(name in line for name in functions) else line for line in str(error).splitlines()]
         raise ScenarioError("\n".join(lines)) from error
 
 

@@ -705,7 +705,9 @@ def test_a_lock_module_that_is_broken_is_missed(master, locks):
 
 
 def test_a_lock_module_that_refuses_itself_has_no_locks(master, locks):
-    text = "def __virtual__():\n    return False\n\ndef locks(context):\n    return []\n"
+    text = (
+        "def __virtual__():\n    return False\n\ndef locks(context):\n    return []\n"
+    )
     master.extend("query_locks", "cage", text)
     assert ask(master, "lock", ["name"])
 
