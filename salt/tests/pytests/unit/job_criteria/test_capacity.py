@@ -323,3 +323,22 @@ def test_minion_full_is_one_of_two():
     assert validate({"minion_full": "later"}) == [
         "minion_full is 'later': write exclude or wait."
     ]
+
+
+def test_points_of_those_that_are_missing(bench):
+    """
+    One is back and still at work, another is given up and a third is late, all between two
+    decisions: as many are missing as before, but others.
+    """
+    setup = bench(max_master_jobs=100)
+    criteria = setup.criteria
+    for jid, minions in (("1", "abc"), ("2", "a"), ("3", "a")):
+        setup.submit(list(minions), jid)
+    setup.sent()
+    criteria.on_silent("a", setup.now)
+    criteria.missing.late_now(["b"])
+    assert criteria.missing.points() == 4
+    criteria.reconcile("a", "1", True, setup.now)
+    criteria.on_silent("b", setup.now)
+    criteria.missing.late_now(["c"])
+    assert criteria.missing.points() == 2
