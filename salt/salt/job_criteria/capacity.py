@@ -33,7 +33,9 @@ that have not answered when they were asked what they run, until they are heard 
 
 ``waves``
     ``True`` by default. With ``False`` a job goes out in one piece or not at all. One
-    that is wider than the master's capacity then runs alone.
+    that is wider than the master's capacity then runs alone, or beside jobs that take
+    long: those that minions say they still run, unless they are more than three quarters
+    of the capacity.
 
 ``min_wave``
     How many minions a wave has at least, three quarters of the capacity by default: every
@@ -231,7 +233,7 @@ class Capacity(salt.job_criteria.Criteria):
             limit = max(limit - kept, 0)
             used -= self._used_aside(kept)
         room = job.count if limit is None else int((limit - used) // cost)
-        alone = not used and (room > 0 or not careful)
+        alone = used <= self._passed(job, limit) and (room > 0 or not careful)
         if not alone and room < self._wanted(job, limit, cost, now):
             if self.wait_for_full or careful or self.ledger.unsure:
                 found, excluded, full = self._split(job, 1, cost, now, careful)
@@ -240,7 +242,7 @@ class Capacity(salt.job_criteria.Criteria):
                     return _wait(full)
             return salt.job_criteria.requeue(self._full(now))
         if limit is not None and (not self.waves or job.fixed):
-            # nothing runs, so it runs alone, however wide it is
+            # nothing else comes back soon, so it goes, however wide it is
             room = max(room, job.count)
         minions, excluded, full = self._split(job, max(room, 1), cost, now, careful)
         if not minions and not excluded and full:
@@ -261,6 +263,16 @@ class Capacity(salt.job_criteria.Criteria):
             return None, used, False
         missing, lent = self.missing.points(), self.missing.lent(limit)
         return limit - (missing - lent), used - missing, lent > 0
+
+    def _passed(self, job, limit):
+        """
+        Return what may be in use when a job goes out however wide it is: what takes long,
+        for one that can't go out in waves, unless that is most of the limit.
+        """
+        if limit is None or (self.waves and not job.fixed):
+            return 0
+        long = max(0, self.ledger.long - self.missing.points())
+        return long if long <= limit * 3 / 4 else 0
 
     def _full(self, now):
         """
@@ -283,7 +295,7 @@ class Capacity(salt.job_criteria.Criteria):
             return max(job.count, 1)
         if limit is None or now - job.moved >= self.patience:
             return 1
-        soon = self.ledger.soon(limit, now - self.patience, self.missing.points())
+        soon = self._soon(limit, now)
         least = self.settings.get("min_wave")
         if least is None:
             least = int(soon * 3 // 4)
@@ -306,6 +318,15 @@ class Capacity(salt.job_criteria.Criteria):
             }
         self._owed[job.jid] = (owed, now)
         return False
+
+    def _soon(self, limit, now, least=None):
+        """
+        Return what of a limit waves wait for: what is not held for long, if it is so much
+        at least, a quarter of the limit by default.
+        """
+        least = limit / 4 if least is None else least
+        gone = self.missing.points()
+        return self.ledger.soon(limit, now - self.patience, gone, least)
 
     def _split(self, job, room, cost, now, careful):
         """
