@@ -74,8 +74,8 @@ from salt.job_criteria._shares import Shares
 #: to drop what was to be sent there.
 HOLD_SECONDS = 300
 
-#: The charges of so many jobs are remembered beyond their ends.
-_OWED_KEPT = 100
+#: When so many jobs came back is remembered beyond their ends.
+_BACK_KEPT = 100
 
 #: A minion stays in the queue until it has answered.
 _ASKED = "asked"
@@ -136,8 +136,8 @@ class Capacity(salt.job_criteria.Criteria):
         self.shares = Shares()
         # job ids of small jobs
         self._aside = set()
-        # how many minions jobs with waves wait for, and since when, by job id
-        self._owed = {}
+        # when something of a job came back last, by job id
+        self._back = {}
         # how long silent minions are charged for what they were sent
         self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
 
@@ -177,6 +177,16 @@ class Capacity(salt.job_criteria.Criteria):
         back = sum((job.jid, minion) in self.ledger for minion in minions)
         super().abort(job, minions, now)
         self._give(job, -back, now)
+
+    def on_return(self, jid, minion, now):
+        if not super().on_return(jid, minion, now):
+            return False
+        if jid not in self._back and len(self._back) >= _BACK_KEPT:
+            self._back = {
+                jid_: then for jid_, then in self._back.items() if self.ledger.owes(jid_)
+            }
+        self._back[jid] = now
+        return True
 
     def _give(self, job, count, now):
         """
@@ -308,16 +318,10 @@ class Capacity(salt.job_criteria.Criteria):
         Return whether a wave of the job is out, and nothing has come back of it for a
         while: those that are left may be gone.
         """
-        owed = self.ledger.owes(job.jid)
-        before, since = self._owed.get(job.jid, (None, now))
-        if owed == before:
-            return owed > 0 and now - since >= self.patience / 5
-        if len(self._owed) >= _OWED_KEPT:
-            self._owed = {
-                jid: one for jid, one in self._owed.items() if self.ledger.owes(jid)
-            }
-        self._owed[job.jid] = (owed, now)
-        return False
+        if not self.ledger.owes(job.jid):
+            return False
+        news = max(job.moved, self._back.get(job.jid, job.moved))
+        return now - news >= self.patience / 5
 
     def _soon(self, limit, now, least=None):
         """
