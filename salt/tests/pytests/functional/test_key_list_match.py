@@ -12,6 +12,9 @@ import salt.exceptions
 import salt.key
 from tests.support.mock import patch
 
+# the caches of mmap_key outlive their directory
+# pylint: disable=protected-access
+
 # localfs has no list_all, and that of mmap_cache says nothing of the states
 DRIVERS = ("localfs_key", "mmap_key", "localfs", "mmap_cache")
 

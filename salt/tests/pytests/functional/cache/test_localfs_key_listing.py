@@ -176,12 +176,11 @@ def test_more_keys_resolve_no_more_paths(opts, tmp_path, function, bank):
     cache = salt.cache.Cache(opts, driver="localfs_key")
     resolved = []
     for count in (10, 200):
-        for directory in [*STATES, "minions_denied"]:
-            os.makedirs(os.path.join(opts["pki_dir"], directory), exist_ok=True)
+        for name in [*STATES, "minions_denied"]:
+            directory = tmp_path / "pki" / name
+            directory.mkdir(parents=True, exist_ok=True)
             for number in range(count):
-                path = os.path.join(opts["pki_dir"], directory, f"{directory}{number}")
-                with open(path, "w", encoding="utf-8") as key:
-                    key.write("key")
+                (directory / f"{name}{number}").write_text("key")
         with patch(
             "salt.utils.verify._realpath", side_effect=os.path.realpath
         ) as realpath:

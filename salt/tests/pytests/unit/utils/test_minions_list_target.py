@@ -8,6 +8,9 @@ import salt.utils.minions
 import salt.utils.resources
 from tests.support.mock import MagicMock, patch
 
+# what other kinds of targets give it is under test as well
+# pylint: disable=protected-access
+
 
 @pytest.fixture
 def data():
