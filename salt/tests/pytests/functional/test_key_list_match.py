@@ -214,7 +214,9 @@ def test_keys_that_cannot_be_listed_are_fetched(key, names):
             assert key.list_match(names) == expected
 
 
-@pytest.mark.parametrize("driver", ("localfs_key", "mmap_key", "localfs"), indirect=True)
+@pytest.mark.parametrize(
+    "driver", ("localfs_key", "mmap_key", "localfs"), indirect=True
+)
 def test_list_keys(key):
     """
     ``localfs`` has no ``list_all``

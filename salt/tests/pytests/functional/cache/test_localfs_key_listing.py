@@ -114,7 +114,14 @@ def test_all_that_may_be_a_key_is_listed(opts, pki):
     assert states["only-minions_pre"] == {"state": "pending"}
     # valid_id takes names for what the pki directory has of that name
     assert states["link-beside"] == {"state": "rejected"}
-    for name in ("link-out", "link-in", "to-outside", "to-web1", "to-nowhere", "directory"):
+    for name in (
+        "link-out",
+        "link-in",
+        "to-outside",
+        "to-web1",
+        "to-nowhere",
+        "directory",
+    ):
         assert name not in states
     assert "a\\b" not in states
     assert ".hidden" in expected["minions"]

@@ -49,8 +49,8 @@ def ckminions(master_opts, cache):
             "minions": [name for name in names if name.startswith("web")],
             "minions_pre": [name for name in names if name.startswith("new")],
         }
-        get_registry.return_value.resolve_bare_resource_id.side_effect = (
-            lambda token: [("ssh", token)] if token.startswith("ssh") else []
+        get_registry.return_value.resolve_bare_resource_id.side_effect = lambda token: (
+            [("ssh", token)] if token.startswith("ssh") else []
         )
         yield salt.utils.minions.CkMinions(master_opts)
 
