@@ -12,6 +12,9 @@ import salt.exceptions
 import salt.key
 from tests.support.mock import patch
 
+# the caches of mmap_key outlive their directory
+# pylint: disable=protected-access
+
 # localfs has no list_all, and that of mmap_cache says nothing of the states
 DRIVERS = ("localfs_key", "mmap_key", "localfs", "mmap_cache")
 
@@ -211,7 +214,9 @@ def test_keys_that_cannot_be_listed_are_fetched(key, names):
             assert key.list_match(names) == expected
 
 
-@pytest.mark.parametrize("driver", ("localfs_key", "mmap_key", "localfs"), indirect=True)
+@pytest.mark.parametrize(
+    "driver", ("localfs_key", "mmap_key", "localfs"), indirect=True
+)
 def test_list_keys(key):
     """
     ``localfs`` has no ``list_all``

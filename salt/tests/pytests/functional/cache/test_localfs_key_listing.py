@@ -114,7 +114,14 @@ def test_all_that_may_be_a_key_is_listed(opts, pki):
     assert states["only-minions_pre"] == {"state": "pending"}
     # valid_id takes names for what the pki directory has of that name
     assert states["link-beside"] == {"state": "rejected"}
-    for name in ("link-out", "link-in", "to-outside", "to-web1", "to-nowhere", "directory"):
+    for name in (
+        "link-out",
+        "link-in",
+        "to-outside",
+        "to-web1",
+        "to-nowhere",
+        "directory",
+    ):
         assert name not in states
     assert "a\\b" not in states
     assert ".hidden" in expected["minions"]
@@ -176,12 +183,11 @@ def test_more_keys_resolve_no_more_paths(opts, tmp_path, function, bank):
     cache = salt.cache.Cache(opts, driver="localfs_key")
     resolved = []
     for count in (10, 200):
-        for directory in [*STATES, "minions_denied"]:
-            os.makedirs(os.path.join(opts["pki_dir"], directory), exist_ok=True)
+        for name in [*STATES, "minions_denied"]:
+            directory = tmp_path / "pki" / name
+            directory.mkdir(parents=True, exist_ok=True)
             for number in range(count):
-                path = os.path.join(opts["pki_dir"], directory, f"{directory}{number}")
-                with open(path, "w", encoding="utf-8") as key:
-                    key.write("key")
+                (directory / f"{name}{number}").write_text("key")
         with patch(
             "salt.utils.verify._realpath", side_effect=os.path.realpath
         ) as realpath:

@@ -8,6 +8,9 @@ import salt.utils.minions
 import salt.utils.resources
 from tests.support.mock import MagicMock, patch
 
+# what other kinds of targets give it is under test as well
+# pylint: disable=protected-access
+
 
 @pytest.fixture
 def data():
@@ -46,8 +49,8 @@ def ckminions(master_opts, cache):
             "minions": [name for name in names if name.startswith("web")],
             "minions_pre": [name for name in names if name.startswith("new")],
         }
-        get_registry.return_value.resolve_bare_resource_id.side_effect = (
-            lambda token: [("ssh", token)] if token.startswith("ssh") else []
+        get_registry.return_value.resolve_bare_resource_id.side_effect = lambda token: (
+            [("ssh", token)] if token.startswith("ssh") else []
         )
         yield salt.utils.minions.CkMinions(master_opts)
 
