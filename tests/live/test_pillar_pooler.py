@@ -134,3 +134,18 @@ def test_server_that_takes_a_query_and_never_answers(database: scratch.Database,
         assert "there is no connection to the database" in stopped["_errors"][0]
         (after,) = salt.act("compile", changes, IDS[:1])
         assert after["pid"] != pillar["pid"]
+
+
+def test_pooler_before_a_server_that_never_answers(pooler: Postgres, tmp_path: Path) -> None:
+    """It takes new connections all the same, and their first question waits as long as a query may."""
+    source = [{"postgres": ["SELECT jsonb_build_object('pid', pg_backend_pid())"]}]
+    changes = options(pooler, source, statement_timeout=0.5)
+    with patched(tmp_path / "first") as first, patched(tmp_path / "second") as second:
+        (pillar,) = first.act("compile", changes, IDS[:1])
+        # the pooler gives the same one to whoever asks next
+        os.kill(pillar["pid"], signal.SIGSTOP)
+        try:
+            (stopped,) = second.act("compile", changes, IDS[:1])
+        finally:
+            os.kill(pillar["pid"], signal.SIGCONT)
+    assert "there is no connection to the database" in stopped["_errors"][0]

@@ -39,6 +39,7 @@ ATTEMPTS = {
     "read the organisations": "SELECT * FROM web_customer",
     "read the priorities": "SELECT * FROM suseSaltPillarPriority",
     "read the history": "SELECT * FROM suseSaltPillarHistory",
+    "pretend an answer": "INSERT INTO suseSaltPillarAsked DEFAULT VALUES",
     "copy the pillars": "COPY suseSaltPillars TO STDOUT",
     "write a pillar": "INSERT INTO suseSaltPillars (category, pillar) VALUES ('x', '{}')",
     "change a pillar": "UPDATE suseSaltPillars SET pillar = '{}'",
