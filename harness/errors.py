@@ -1,7 +1,7 @@
 """What can go wrong with the bed, as one tree of exceptions.
 
-Every command of the harness prints the message of one of these as a single line and ends with its `exit_code`, so a
-message is one sentence that says what to do next.
+Every command of the harness prints the message of one of these and ends with its `exit_code`. A message is one sentence
+in one line that says what to do next; only a ScenarioError may have several, a line for each fault of the file.
 
     HarnessError (3)
     ├── SettingsError (2)         a setting, an option or a file of settings is wrong

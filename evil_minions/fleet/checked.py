@@ -26,7 +26,7 @@ def check(settings: FleetSettings, asked: Iterable[str] = (), later: Iterable[st
         later: names of behaviours that they get while they run.
 
     Raises:
-        UsageError: for the first thing that can't work.
+        UsageError: for what can't work; for functions that are not known, a line for each.
 
     """
     settings.check()
@@ -43,10 +43,13 @@ def check(settings: FleetSettings, asked: Iterable[str] = (), later: Iterable[st
 def _check_functions(settings: FleetSettings, asked: list[str]) -> None:
     path, pace = settings.replies.recording, Pace(settings.replies.slowdown, settings.replies.jitter)
     replay = Replay(load(path), settings.seed, pace) if path else None
+    told = []
     for name, near in catalogue.unknown(asked, catalogue.names(replay)).items():
         advice = (
             f"did you mean {near}?"
             if near
             else "record it on a real minion, add it in evil_minions/functions/modules/, or correct its name."
         )
-        raise UsageError(f"The simulated minions do not know the function {name}: {advice}")
+        told.append(f"The simulated minions do not know the function {name}: {advice}")
+    if told:
+        raise UsageError("\n".join(told))

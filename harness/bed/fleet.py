@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import evil_minions
 from evil_minions import ID_FORMAT
+from harness.choices import TRANSPORT
 from harness.errors import ScenarioError, StartError
 from harness.paths import ROOT
 from harness.processes.command import Command, Layer
@@ -34,6 +35,12 @@ STOP_S = 20.0
 # longer than a supervisor waits for a silent worker
 ANSWER_S = 150.0
 LAST_WORDS_S = 5.0
+
+
+def shared_options(transport: str, master_options: Mapping[str, object]) -> list[str]:
+    """Return the options of the command for what minions must have in common with their master."""
+    filtering = ["--zmq-filtering"] if master_options.get("zmq_filtering") and transport == TRANSPORT else []
+    return [f"--transport={transport}", *filtering]
 
 
 @dataclass(frozen=True)
@@ -130,16 +137,21 @@ def check(spec: FleetSpec, functions: Iterable[str], behaviours: Iterable[str]) 
 
     `functions` are those that its minions have to know, `behaviours` those that they get while they run.
 
-    Raises ScenarioError with the command's own sentence if it could not.
+    Raises ScenarioError with the command's own sentences if it could not, each in a line.
     """
     wanted = [*(f"--asks={name}" for name in sorted(functions)), *(f"--later={name}" for name in sorted(behaviours))]
     # the folder and the port are not looked at
     arguments = spec.arguments(ROOT, 1)
     command = [sys.executable, "-m", "evil_minions", *arguments, "--check", *wanted]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=CHECK_S)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=CHECK_S)
+    except subprocess.TimeoutExpired as error:
+        raise StartError(f"The fleet's command did not check its options within {CHECK_S:g} s: try again.") from error
     if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2]
-        raise ScenarioError(f"The simulated minions can't do that: {said.removeprefix('evil_minions: ')}")
+        _, prefix, said = done.stderr.strip().rpartition("evil_minions: ")
+        # without its prefix it is a traceback
+        lines = said.splitlines() if prefix else said.splitlines()[-1:]
+        raise ScenarioError("\n".join(f"The simulated minions can't do that: {line}" for line in lines))
 
 
 def advance(status: Status) -> float:

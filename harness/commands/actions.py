@@ -22,6 +22,7 @@ from harness.report import page
 from harness.results import comparison, runs
 from harness.results import result as results
 from harness.scenarios import scenario
+from harness.scenarios.faults import Faults
 from harness.verify import verification
 
 if TYPE_CHECKING:
@@ -82,11 +83,15 @@ def report(options: argparse.Namespace) -> int:
 
 def scenarios(options: argparse.Namespace) -> int:
     """List the scenarios, or check and describe some."""
-    files = [scenario.find(name) for name in options.names or scenario.names()]
-    found = [scenario.load(file) for file in files]
-    if options.names:
-        for file, entry in zip(files, found, strict=True):
-            campaign.check_fleet(entry, file.parent)
+    faults = Faults()
+    found = []
+    for name in options.names or scenario.names():
+        with faults.part():
+            file = scenario.find(name)
+            found.append(scenario.load(file))
+            if options.names:
+                campaign.check_fleet(found[-1], file.parent)
+    faults.end()
     if options.json:
         print(json.dumps({"format": results.FORMAT, "scenarios": [scenario.dump(entry) for entry in found]}, indent=1))
     elif options.names:

@@ -27,6 +27,7 @@ from harness.results import machine, result, runs
 from harness.samples.files import read_clocks
 from harness.scenarios import fleet, labels, targets
 from harness.scenarios import scenario as scenarios
+from harness.scenarios.faults import Faults
 from harness.verify import verification
 
 if TYPE_CHECKING:
@@ -108,9 +109,9 @@ def check_fleet(scenario: Scenario, folder: Path) -> None:
     try:
         fleets.check(spec, functions, later)
     except ScenarioError as error:
-        if any(name in str(error) for name in functions):
-            raise ScenarioError(f'{error} Or set `unknown_functions = "allow"` in {scenario.name}.') from error
-        raise
+        hint = f' Or set `unknown_functions = "allow"` in {scenario.name}.'
+        lines = [line + hint if any(name in line for name in functions) else line for line in str(error).splitlines()]
+        raise ScenarioError("\n".join(lines)) from error
 
 
 def labelled(trees: Sequence[str]) -> dict[str, Path]:
@@ -141,11 +142,16 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
     """
     file = scenarios.find(request.scenario)
     scenario = scenarios.load(file).changed(minions=request.minions, seed=request.seed, transport=request.transport)
-    _check_files(request, scenario, file.parent)
-    check_fleet(scenario, file.parent)
+    faults = Faults()
+    with faults.part():
+        _check_files(request, scenario, file.parent)
+    with faults.part():
+        check_fleet(scenario, file.parent)
+    with faults.part():
+        targets.check(scenario, minion_ids(scenario.minions))
+    faults.end()
     if request.remote:
         request.remote.check(scenario)
-    targets.check(scenario, minion_ids(scenario.minions))
     trees = labelled(request.trees)
     # the limits of other machines are not known
     if not request.docker:

@@ -18,40 +18,28 @@ if TYPE_CHECKING:
 
     from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
     from harness.results.answers import Answer
-    from harness.samples.rows import (
-        AcceptedJob,
-        ClientSample,
-        ClockSample,
-        FleetSample,
-        KeptReturn,
-        LoginSample,
-        MachineSample,
-        MomentSample,
-        ProcessSample,
-        RunnerSample,
-        Timeline,
-    )
+    from harness.samples import rows
 
 
 @dataclass(frozen=True)
 class Evidence:
     """The samples of one tree's run; each list is in order of time, as written."""
 
-    timeline: Timeline
-    clients: list[ClientSample]
-    processes: list[ProcessSample]
-    fleet: list[FleetSample]
-    accepted: list[AcceptedJob]
-    kept: list[KeptReturn]
+    timeline: rows.Timeline
+    clients: list[rows.ClientSample]
+    processes: list[rows.ProcessSample]
+    fleet: list[rows.FleetSample]
+    accepted: list[rows.AcceptedJob]
+    kept: list[rows.KeptReturn]
     jobs: list[JobRow]
     tallies: list[TallyRow]
     returns: list[ReturnRow]
     starts: list[StartRow]
-    moments: list[MomentSample]
-    clocks: list[ClockSample]
-    runners: list[RunnerSample] = field(default_factory=list)
-    logins: list[LoginSample] = field(default_factory=list)
-    machine: list[MachineSample] = field(default_factory=list)
+    moments: list[rows.MomentSample]
+    clocks: list[rows.ClockSample]
+    runners: list[rows.RunnerSample] = field(default_factory=list)
+    logins: list[rows.LoginSample] = field(default_factory=list)
+    machine: list[rows.MachineSample] = field(default_factory=list)
 
     @cached_property
     def answers(self) -> list[Answer]:

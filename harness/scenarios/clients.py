@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.scenarios import runners
 from harness.scenarios.expected import Expected
+from harness.scenarios.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -125,15 +126,16 @@ def read_clients(table: Table, users: Container[str] = ()) -> tuple[Clients, ...
     Two of the same name are refused: reports couldn't tell them apart.
     """
     seen: dict[str, Clients] = {}
-    for number, row in enumerate(table.tables("clients", least=1), start=1):
-        entry = _clients(row)
-        if entry.name in seen:
-            raise table.error(
-                f"clients[{number}].name", f"is {entry.name!r} a second time: give every block its own `name`"
-            )
-        if entry.user and entry.user not in users:
-            raise row.error("user", f"is {entry.user!r}, but there is no table `[users.{entry.user}]`")
-        seen[entry.name] = entry
+    faults = Faults()
+    for row in table.tables("clients", least=1):
+        with faults.part():
+            entry = _clients(row)
+            if entry.name in seen:
+                raise row.error("name", f"is {entry.name!r} a second time: give every block its own `name`")
+            if entry.user and entry.user not in users:
+                raise row.error("user", f"is {entry.user!r}, but there is no table `[users.{entry.user}]`")
+            seen[entry.name] = entry
+    faults.end()
     return tuple(seen.values())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,14 @@ from harness.errors import ScenarioError
 from harness.scenarios import labels
 from harness.scenarios.asked import Asked
 from harness.scenarios.clients import OVER_API, Clients, read_clients
+from harness.scenarios.faults import Faults
 from harness.scenarios.fleet import read_fleet
 from harness.scenarios.thresholds import Threshold, read_thresholds
 from harness.scenarios.timeline import Moment, read_timeline
 from harness.scenarios.users import Group, read_users
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
     from evil_minions import Table
 
@@ -158,11 +160,9 @@ def find(name: str) -> Path:
 def load(path: Path) -> Scenario:
     """Return the scenario in the TOML file `path`.
 
-    Raises ScenarioError, one sentence that names the file and the key, for anything in it that is not understood.
+    Raises ScenarioError for what is not understood: a sentence for each fault, in a line of its own, with file and key.
     """
-    found = _scenario(read_table(path, path.name, ScenarioError), path.stem)
-    _check_transport(found)
-    return found
+    return _scenario(read_table(path, path.name, ScenarioError), path.stem)
 
 
 def _check_transport(scenario: Scenario) -> None:
@@ -180,52 +180,58 @@ def dump(scenario: Scenario) -> dict[str, object]:
 
 
 def _scenario(table: Table, name: str) -> Scenario:
-    keys = (
-        "description",
-        "minions",
-        "seed",
-        "pillar",
-        "ready_s",
-        "settle_s",
-        "transport",
-        "unknown_functions",
-        "master",
-        "trees",
-        "fleet",
-        "clients",
-        "users",
-        "salt_api",
-        "timeline",
-        "thresholds",
-    )
-    table.allow(*keys)
-    trees = table.table("trees").allow(*TREES)
-    tree_master = {tree: trees.table(tree).allow("master").take("master", dict, {}) for tree in trees}
-    users = read_users(table.table("users"))
-    clients = read_clients(table, users)
-    for group in users.keys() - {entry.user for entry in clients}:
+    faults = Faults()
+    users = table.values.get("users")
+    readers: dict[str, Callable[[], Any]] = {
+        "description": lambda: table.take("description", str),
+        "minions": lambda: table.count("minions", low=1, high=100_000),
+        "seed": lambda: table.count("seed", Scenario.seed),
+        "pillar": lambda: table.choice("pillar", PILLARS, Scenario.pillar),
+        "ready_s": lambda: table.number("ready_s", Scenario.ready_s, low=1),
+        "settle_s": lambda: table.number("settle_s", Scenario.settle_s),
+        "transport": lambda: table.choice("transport", TRANSPORTS, Scenario.transport),
+        "unknown_allowed": lambda: table.choice("unknown_functions", ("refuse", "allow"), "refuse") == "allow",
+        "master": lambda: table.take("master", dict, {}),
+        "tree_master": lambda: _tree_master(table.table("trees")),
+        "fleet": lambda: read_fleet(table.table("fleet")),
+        "clients": lambda: read_clients(table, users if isinstance(users, dict) else {}),
+        "users": lambda: read_users(table.table("users")),
+        "salt_api": lambda: table.count("salt_api", Scenario.salt_api, low=1, high=MOST_APIS),
+        "timeline": lambda: read_timeline(table),
+        "thresholds": lambda: tuple(read_thresholds(table.table("thresholds"))),
+    }
+    names = {key: key for key in readers} | {"unknown_allowed": "unknown_functions", "tree_master": "trees"}
+    with faults.part():
+        table.allow(*names.values())
+    misspelt = bool(faults)
+    found: dict[str, Any] = {}
+    for key, read in readers.items():
+        # one that is missing may be the one that is misspelt
+        if names[key] in table or not misspelt:
+            with faults.part():
+                found[key] = read()
+    faults.end()
+    made = Scenario(name=name, **found)
+    for check in (_check_transport, partial(_check_users, table), partial(_check_states, table)):
+        with faults.part():
+            check(made)
+    faults.end()
+    return made
+
+
+def _check_users(table: Table, scenario: Scenario) -> None:
+    for group in sorted(scenario.users.keys() - {entry.user for entry in scenario.clients}):
         raise table.error(f"users.{group}", "is used by no clients: give a block `user`, or leave the table out")
+
+
+def _check_states(table: Table, scenario: Scenario) -> None:
     fleet = table.table("fleet")
     if "states" in fleet and any(
-        "file_roots" in each for each in (table.take("master", dict, {}), *tree_master.values())
+        "file_roots" in options for options in (scenario.master, *scenario.tree_master.values())
     ):
         raise fleet.error("states", "makes states up, and `master.file_roots` names real ones: leave one out")
-    return Scenario(
-        name=name,
-        description=table.take("description", str),
-        minions=table.count("minions", low=1, high=100_000),
-        seed=table.count("seed", Scenario.seed),
-        pillar=table.choice("pillar", PILLARS, Scenario.pillar),
-        ready_s=table.number("ready_s", Scenario.ready_s, low=1),
-        settle_s=table.number("settle_s", Scenario.settle_s),
-        transport=table.choice("transport", TRANSPORTS, Scenario.transport),
-        master=table.take("master", dict, {}),
-        tree_master=tree_master,
-        clients=clients,
-        thresholds=tuple(read_thresholds(table.table("thresholds"))),
-        fleet=read_fleet(fleet),
-        timeline=read_timeline(table),
-        unknown_allowed=table.choice("unknown_functions", ("refuse", "allow"), "refuse") == "allow",
-        users=users,
-        salt_api=table.count("salt_api", Scenario.salt_api, low=1, high=MOST_APIS),
-    )
+
+
+def _tree_master(trees: Table) -> dict[str, dict[str, object]]:
+    trees.allow(*TREES)
+    return {tree: trees.table(tree).allow("master").take("master", dict, {}) for tree in trees}

@@ -8,8 +8,8 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
-from harness.errors import ScenarioError
 from harness.scenarios import schedule
+from harness.scenarios.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,18 +19,20 @@ if TYPE_CHECKING:
 
 def check(scenario: Scenario, ids: Sequence[str]) -> None:
     """Raise ScenarioError if clients target none of the minions `ids`, or no client has a request to send."""
+    faults = Faults()
     for clients in scenario.clients:
         for name, tgt in clients.targets.items():
             if not matches(tgt, clients.tgt_type, ids):
-                raise ScenarioError(
+                faults.add(
                     f"The clients `{name}` target none of the {len(ids):,} minions ({ids[0]} to {ids[-1]}) with "
                     f"{tgt!r}: change `tgt` or `minions`."
                 )
     if not schedule.requests(scenario):
-        raise ScenarioError(
+        faults.add(
             f"The schedule of {scenario.name} holds no request, so there is nothing to measure: raise `rate` or "
             "`duration_s`, or change `seed`."
         )
+    faults.end()
 
 
 def matches(tgt: str, tgt_type: str, ids: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ from harness.errors import ScenarioError
 from harness.figures import BY_NAME, BY_ROLE, known
 from harness.paths import TREES
 from harness.scenarios import labels
+from harness.scenarios.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,12 +75,15 @@ def read_thresholds(table: Table, prefix: str = "") -> list[Threshold]:
     A dotted field may be written with quotes or without; TOML makes tables within tables of the latter.
     """
     found = []
+    faults = Faults()
     for key in table:
-        entry, field = table.table(key), f"{prefix}{key}"
-        if not prefix and not known(field) and "min" not in entry and "max" not in entry:
-            found += read_thresholds(entry, f"{field}.")
-        else:
-            found.append(_threshold(entry, field))
+        with faults.part():
+            entry, field = table.table(key), f"{prefix}{key}"
+            if not prefix and not known(field) and "min" not in entry and "max" not in entry:
+                found += read_thresholds(entry, f"{field}.")
+            else:
+                found.append(_threshold(entry, field))
+    faults.end()
     return found
 
 

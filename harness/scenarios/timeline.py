@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.scenarios.clients import TARGET_TYPES
+from harness.scenarios.faults import Faults
 from harness.scenarios.fleet import NETWORK, read_path
 
 if TYPE_CHECKING:
@@ -82,7 +83,12 @@ def read_timeline(table: Table) -> tuple[Moment, ...]:
     """
     if "timeline" not in table:
         return ()
-    moments = [moment for entry in table.tables("timeline", least=1) for moment in _moments(entry)]
+    moments: list[Moment] = []
+    faults = Faults()
+    for entry in table.tables("timeline", least=1):
+        with faults.part():
+            moments += _moments(entry)
+    faults.end()
     return tuple(sorted(moments, key=lambda moment: moment.at_s))
 
 

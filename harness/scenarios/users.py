@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.scenarios.faults import Faults
+
 if TYPE_CHECKING:
     from evil_minions import Table
 
@@ -43,7 +45,13 @@ class Group:
 
 def read_users(table: Table) -> dict[str, Group]:
     """Return the groups of users by name. Raises ScenarioError for anything that is not understood."""
-    return {name: _group(table, name) for name in table}
+    found: dict[str, Group] = {}
+    faults = Faults()
+    for name in table:
+        with faults.part():
+            found[name] = _group(table, name)
+    faults.end()
+    return found
 
 
 def _group(parent: Table, name: str) -> Group:

@@ -11,6 +11,9 @@ import collections
 #: What is left of a sum of fractions is not left.
 _NOTHING = 1e-6
 
+#: A job that a minion has had for so many seconds, and says that it runs, takes long.
+_LONG_SECONDS = 5
+
 
 class Ledger:
     """
@@ -19,6 +22,8 @@ class Ledger:
     :ivar used: the sum of all charges, which is what the master is charged
     :ivar dict points: what each minion is charged, for those that are charged at all
     :ivar dict unsure: what of it is in doubt, see :meth:`doubt`
+    :ivar long: what of the sum is held by jobs that take long, as their minions have said
+        when they were asked
     :ivar int releases: how often something was given back
     :ivar set news: minions that have given something back, or whose charges are not in
         doubt any more, since somebody last emptied it; None for all of them
@@ -28,6 +33,7 @@ class Ledger:
 
     def __init__(self):
         self.used = 0
+        self.long = 0
         self.points = {}
         self.unsure = {}
         self.settled = None
@@ -35,10 +41,10 @@ class Ledger:
         self.news = set()
         # (jid, minion) of what is in doubt
         self._doubted = set()
-        # jid: {minion: (points, since)}. A job of 10,000 minions must not cost as many
-        # objects, so its minions share one charge, and there is no index by minion
+        # jid: {minion: (points, since, second)}. A job of 10,000 minions must not cost as
+        # many objects, so its minions share one charge, and there is no index by minion
         self._jobs = {}
-        # second: the points of what was charged in it
+        # second: the points of what was charged in it, or None for what is long
         self._seconds = collections.Counter()
 
     def __len__(self):
@@ -56,9 +62,9 @@ class Ledger:
 
     def owes(self, jid):
         """
-        Return whether any minion is charged for a job.
+        Return how many minions are charged for a job.
         """
-        return bool(self._jobs.get(jid))
+        return len(self._jobs.get(jid, ()))
 
     def of_job(self, jid):
         """
@@ -70,7 +76,7 @@ class Ledger:
         """
         Return the points of all minions that are charged for a job.
         """
-        return sum(points for points, _ in self._jobs.get(jid, {}).values())
+        return sum(points for points, *_ in self._jobs.get(jid, {}).values())
 
     def of_minion(self, minion):
         """
@@ -91,35 +97,50 @@ class Ledger:
 
         :return: how many were charged
         """
-        charges = self._jobs.get(jid)
+        charges = self._jobs.setdefault(jid, {})
+        # a list of targets may name a minion twice
+        new = dict.fromkeys(minions, (points, now, int(now)))
         if charges:
-            minions = [minion for minion in minions if minion not in charges]
-            charges.update(dict.fromkeys(minions, (points, now)))
-        elif minions:
-            self._jobs[jid] = dict.fromkeys(minions, (points, now))
+            new = {name: each for name, each in new.items() if name not in charges}
+        if new:
+            self._hold(len(new) * points, int(now))
+        charges.update(new)
         of_minion = self.points
-        for minion in minions:
+        for minion in new:
             of_minion[minion] = of_minion.get(minion, 0) + points
-        self.used += len(minions) * points
-        self._seconds[int(now)] += len(minions) * points
-        return len(minions)
+        self.used += len(new) * points
+        if not charges:
+            del self._jobs[jid]
+        return len(new)
 
-    def _forget(self, points, since):
+    def _hold(self, points, second):
+        """
+        Add to the points of a second.
+        """
+        if second is None:
+            self.long += points
+        else:
+            self._seconds[second] += points
+
+    def _forget(self, points, second):
         """
         Some points are not those of a second any more.
         """
-        left = self._seconds[int(since)] - points
-        if left <= _NOTHING:
-            del self._seconds[int(since)]
+        if second is None:
+            self.long = max(0, self.long - points)
+            if self.long <= _NOTHING:
+                self.long = 0
+        elif self._seconds[second] - points <= _NOTHING:
+            del self._seconds[second]
         else:
-            self._seconds[int(since)] = left
+            self._seconds[second] -= points
 
     def rows(self):
         """
         Yield ``(minion, jid, points, since, in doubt)`` of each charge.
         """
         for jid, charges in self._jobs.items():
-            for minion, (points, since) in charges.items():
+            for minion, (points, since, _) in charges.items():
                 yield minion, jid, points, since, (jid, minion) in self._doubted
 
     def doubt(self):
@@ -127,7 +148,7 @@ class Ledger:
         What is charged now may have been given back without its being noticed.
         """
         for jid, charges in self._jobs.items():
-            for minion, (points, _) in charges.items():
+            for minion, (points, *_) in charges.items():
                 if (jid, minion) not in self._doubted:
                     self._doubted.add((jid, minion))
                     self.unsure[minion] = self.unsure.get(minion, 0) + points
@@ -154,12 +175,12 @@ class Ledger:
         if charges is None:
             return False
         try:
-            points, since = charges[minion]
+            points, _, second = charges[minion]
         except KeyError:
             # it was not charged, or returns once more
             return False
         del charges[minion]
-        self._forget(points, since)
+        self._forget(points, second)
         self.releases += 1
         self.news.add(minion)
         if self._doubted:
@@ -191,36 +212,51 @@ class Ledger:
             self.release(jid, minion)
         return jids
 
-    def renew(self, jid, minion, now):
+    def renew(self, jid, minion, now, begins=False):
         """
         Note that a minion has been seen to run a job.
+
+        :param bool begins: whether it has only got the job now
         """
         charges = self._jobs.get(jid, {})
         if minion in charges:
-            self._forget(*charges[minion])
-            charges[minion] = (charges[minion][0], now)
-            self._seconds[int(now)] += charges[minion][0]
-            self._sure(jid, minion, charges[minion][0])
+            points, _, second = charges[minion]
+            self._forget(points, second)
+            if begins:
+                second = int(now)
+            elif second is not None and now - second >= _LONG_SECONDS:
+                second = None
+            self._hold(points, second)
+            charges[minion] = (points, now, second)
+            self._sure(jid, minion, points)
             self.news.add(minion)
+
+    def is_long(self, jid, minion):
+        """
+        Return whether a minion is charged for a job that takes long.
+        """
+        charge = self._jobs.get(jid, {}).get(minion)
+        return charge is not None and charge[2] is None
 
     def held(self, before):
         """
-        Return the points of what was charged up to a second.
+        Return the points of what was charged up to a second, or is held by jobs that take
+        long.
         """
-        return sum(
+        return self.long + sum(
             points for second, points in self._seconds.items() if second <= before
         )
 
-    def soon(self, limit, before, missing):
+    def soon(self, limit, before, missing, least):
         """
         Return what of a limit is free, or comes back soon: what was charged before a time
         may be that of a job which takes hours. All of the limit, if the rest is less than
-        a quarter of it: what comes back bit by bit is waited for.
+        the least that there may be: what comes back bit by bit is waited for.
 
         :param float missing: the points that do not count in the limit already
         """
         held = self.held(before) - missing
-        return limit - held if 0 < held <= limit * 3 / 4 else limit
+        return limit - held if 0 < held <= limit - least else limit
 
     def stale(self, before):
         """
@@ -228,7 +264,7 @@ class Ledger:
         """
         ret = {}
         for jid, charges in self._jobs.items():
-            for minion, (_, since) in charges.items():
+            for minion, (_, since, _) in charges.items():
                 if since <= before:
                     ret.setdefault(minion, []).append(jid)
         return ret

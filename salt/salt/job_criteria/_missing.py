@@ -29,6 +29,8 @@ class Missing:
         self.unsure = {}
         # who has been heard of since the first of them was late
         self._seen = set()
+        # how often that may have changed who is missing
+        self._changes = 0
         # what they hold, and what has to be as it was for that to hold
         self._sum = ((), 0)
 
@@ -38,6 +40,7 @@ class Missing:
         """
         if minions and not self.late:
             self._seen.clear()
+        self._changes += 1
         # not even if they were heard of when others were late
         self._seen.difference_update(minions)
         self.late.update(minions)
@@ -46,6 +49,7 @@ class Missing:
         """
         Something came from a minion.
         """
+        self._changes += 1
         self.late.discard(minion)
         if len(self._seen) < MOST:
             self._seen.add(minion)
@@ -56,6 +60,7 @@ class Missing:
         """
         A minion does not answer, which is certain now.
         """
+        self._changes += 1
         self.late.discard(minion)
         self.unsure.pop(minion, None)
         # who waits for it need not wait any more
@@ -66,7 +71,8 @@ class Missing:
         Return what is charged to minions that do not answer.
         """
         ledger = self.ledger
-        key = (ledger.releases, ledger.used, len(self.late), len(self.silent))
+        key = (self._changes, ledger.releases, ledger.used)
+        key += (len(self.late), len(self.silent))
         if self._sum[0] != key:
             missing = self.late.union(self.silent)
             self._sum = (key, sum(map(self.ledger.of_minion, missing)))

@@ -20,12 +20,16 @@ is fast is used, and one whose database has a bad hour is spared.
 ``return_seconds``
     How long the master may need for all of the returns that it waits for, at the rate at
     which they come in, 4 by default. Minions send a return again after 5 to 10 seconds
-    without an answer. Jobs that run for longer than this count as load too: write what
-    they take and some more if most of your jobs do.
+    without an answer.
 
 The limit is looked at once a second while jobs wait for it. It is at most what came back
 in the last seconds would fill in ``return_seconds``, or else it grows by a tenth. At
 first, until it has come so far, it is doubled.
+
+Jobs that take long are no load meanwhile. When minions are asked whether they still run
+a job, and say so, their points come on top of the limit, up to ``max_master_jobs``. They
+are asked after ``long_running`` seconds, or when jobs wait and nothing has come back for
+5 seconds.
 
 .. versionadded:: 3009.0
 """
@@ -89,7 +93,8 @@ class Adaptive(salt.job_criteria.capacity.Capacity):
         return errors
 
     def master_limit(self, now):
-        return self.limit
+        # what takes long tells nothing of the master, and would use the limit up
+        return min(self.most, self.limit + self.ledger.long)
 
     def on_return(self, jid, minion, now):
         if not super().on_return(jid, minion, now):
@@ -111,10 +116,13 @@ class Adaptive(salt.job_criteria.capacity.Capacity):
         wanted = super()._wanted(job, limit, cost, now)
         if self.seeking and wanted > 1:
             # each wave tells more than two of half its size
-            gone = self.missing.points()
-            soon = self.ledger.soon(limit, now - self.patience, gone)
+            soon = self._soon(limit, now)
             wanted = max(wanted, min(job.count, int(soon // cost)))
         return wanted
+
+    def _soon(self, limit, now, least=None):
+        # what takes long has come on top of the limit
+        return super()._soon(limit, now, min(limit, self.limit) / 4)
 
     def _look(self, now):
         """

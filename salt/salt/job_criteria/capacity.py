@@ -33,14 +33,18 @@ that have not answered when they were asked what they run, until they are heard 
 
 ``waves``
     ``True`` by default. With ``False`` a job goes out in one piece or not at all. One
-    that is wider than the master's capacity then runs alone.
+    that is wider than the master's capacity then runs alone, or beside jobs that take
+    long: those that minions say they still run, unless they are more than three quarters
+    of the capacity.
 
 ``min_wave``
     How many minions a wave has at least, three quarters of the capacity by default: every
     wave is sent to all connected minions, so many small ones are expensive. What has been
     in use for longer than ``wave_patience`` seconds (5 by default) does not come back
     soon, so a wave does not wait for it, unless that is more than three quarters of the
-    capacity. A job that has not moved for ``wave_patience`` seconds takes what there is.
+    capacity. When nothing comes back of a job for a fifth of that time, a quarter of the
+    capacity is enough for its next wave, and when it has not moved for ``wave_patience``
+    seconds it takes what there is.
 
 ``reserve``
     Which part of the master's capacity is kept for small jobs, 0.05 by default. A job
@@ -69,6 +73,9 @@ from salt.job_criteria._shares import Shares
 #: long it takes a master to notice that nobody is at the other end of a connection, and
 #: to drop what was to be sent there.
 HOLD_SECONDS = 300
+
+#: When so many jobs came back is remembered beyond their ends.
+_BACK_KEPT = 100
 
 #: A minion stays in the queue until it has answered.
 _ASKED = "asked"
@@ -129,6 +136,8 @@ class Capacity(salt.job_criteria.Criteria):
         self.shares = Shares()
         # job ids of small jobs
         self._aside = set()
+        # when something of a job came back last, by job id
+        self._back = {}
         # how long silent minions are charged for what they were sent
         self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
 
@@ -168,6 +177,16 @@ class Capacity(salt.job_criteria.Criteria):
         back = sum((job.jid, minion) in self.ledger for minion in minions)
         super().abort(job, minions, now)
         self._give(job, -back, now)
+
+    def on_return(self, jid, minion, now):
+        if not super().on_return(jid, minion, now):
+            return False
+        if jid not in self._back and len(self._back) >= _BACK_KEPT:
+            self._back = {
+                jid_: then for jid_, then in self._back.items() if self.ledger.owes(jid_)
+            }
+        self._back[jid] = now
+        return True
 
     def _give(self, job, count, now):
         """
@@ -224,7 +243,7 @@ class Capacity(salt.job_criteria.Criteria):
             limit = max(limit - kept, 0)
             used -= self._used_aside(kept)
         room = job.count if limit is None else int((limit - used) // cost)
-        alone = not used and (room > 0 or not careful)
+        alone = used <= self._passed(job, limit) and (room > 0 or not careful)
         if not alone and room < self._wanted(job, limit, cost, now):
             if self.wait_for_full or careful or self.ledger.unsure:
                 found, excluded, full = self._split(job, 1, cost, now, careful)
@@ -233,7 +252,7 @@ class Capacity(salt.job_criteria.Criteria):
                     return _wait(full)
             return salt.job_criteria.requeue(self._full(now))
         if limit is not None and (not self.waves or job.fixed):
-            # nothing runs, so it runs alone, however wide it is
+            # nothing else comes back soon, so it goes, however wide it is
             room = max(room, job.count)
         minions, excluded, full = self._split(job, max(room, 1), cost, now, careful)
         if not minions and not excluded and full:
@@ -254,6 +273,16 @@ class Capacity(salt.job_criteria.Criteria):
             return None, used, False
         missing, lent = self.missing.points(), self.missing.lent(limit)
         return limit - (missing - lent), used - missing, lent > 0
+
+    def _passed(self, job, limit):
+        """
+        Return what may be in use when a job goes out however wide it is: what takes long,
+        for one that can't go out in waves, unless that is most of the limit.
+        """
+        if limit is None or (self.waves and not job.fixed):
+            return 0
+        long = max(0, self.ledger.long - self.missing.points())
+        return long if long <= limit * 3 / 4 else 0
 
     def _full(self, now):
         """
@@ -276,9 +305,32 @@ class Capacity(salt.job_criteria.Criteria):
             return max(job.count, 1)
         if limit is None or now - job.moved >= self.patience:
             return 1
-        soon = self.ledger.soon(limit, now - self.patience, self.missing.points())
-        least = self.settings.get("min_wave") or int(soon * 3 // 4)
+        soon = self._soon(limit, now)
+        least = self.settings.get("min_wave")
+        if least is None:
+            least = int(soon * 3 // 4)
+            if self._is_still(job, now):
+                least = min(least, int(limit // 4))
         return max(1, min(job.count, least, int(soon // cost)))
+
+    def _is_still(self, job, now):
+        """
+        Return whether a wave of the job is out, and nothing has come back of it for a
+        while: those that are left may be gone.
+        """
+        if not self.ledger.owes(job.jid):
+            return False
+        news = max(job.moved, self._back.get(job.jid, job.moved))
+        return now - news >= self.patience / 5
+
+    def _soon(self, limit, now, least=None):
+        """
+        Return what of a limit waves wait for: what is not held for long, if it is so much
+        at least, a quarter of the limit by default.
+        """
+        least = limit / 4 if least is None else least
+        gone = self.missing.points()
+        return self.ledger.soon(limit, now - self.patience, gone, least)
 
     def _split(self, job, room, cost, now, careful):
         """

@@ -189,7 +189,7 @@ class Dispatcher(Waves):
             )
         whole = self.journal.load_of(job) if action.minions else None
         load = self._narrowed(action, whole, stretch)
-        cost = 0 if load is None else self.manager.criteria.cost(job)
+        cost = 0 if load is None else self.manager.judge.cost(job)
         try:
             wave = self.journal.dispatch(action, load, cost, now)
         except sqlite3.OperationalError:

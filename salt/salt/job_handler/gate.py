@@ -204,13 +204,15 @@ class Gate:
         if self.direct:
             return None
         answer = {"jid": payload["jid"], "minions": minions, "missing": missing}
+        # a list of targets may name a minion twice
+        ids = sorted(set(minions))
         ask = {
             "cmd": "submit",
             "submission": self.submission,
             "idempotency_key": self.key,
             "load": payload,
-            "count": len(minions),
-            "ids": salt.payload.dumps(sorted(minions), use_bin_type=True),
+            "count": len(ids),
+            "ids": salt.payload.dumps(ids, use_bin_type=True),
             "sync": self.sync,
             "caller": self.caller,
             "timeout": self.timeout if self.sync and not self.extend else None,
@@ -226,7 +228,7 @@ class Gate:
                 # it has the job, and was only too slow to say so
                 answer["job_handler"] = {
                     "state": vocabulary.QUEUED,
-                    "waiting": len(minions),
+                    "waiting": len(ids),
                     "ticket": self.submission,
                 }
                 return {"enc": "clear", "load": answer}

@@ -2,9 +2,11 @@
 Asking the criteria module, which may fail, be slow or say what makes no sense.
 """
 
+import bisect
 import logging
 
 import salt.job_criteria
+import salt.payload
 
 log = logging.getLogger(__name__)
 
@@ -88,11 +90,10 @@ class Judge:
             self.failures = FAILURES - 1
         before = self._times()
         try:
-            decision = self.criteria.decide(job, now)
-            self._check(job, decision)
+            decision = self._checked(job, self.criteria.decide(job, now))
         except Exception:  # pylint: disable=broad-except
             log.exception("The criteria module failed to decide on job %s", job.jid)
-            self.criteria.abort(job, job.minions, now)
+            self.abort(job, job.minions, now)
             return self._failed(job, "the criteria module failed", now)
         worked, waited = (after - then for after, then in zip(self._times(), before))
         seconds = worked if self.work is None else max(worked, waited / 10)
@@ -103,7 +104,7 @@ class Judge:
                 job.jid,
             )
             if decision.minions:
-                self.criteria.abort(job, decision.minions, now)
+                self.abort(job, decision.minions, now)
             return self._failed(job, "the criteria module is too slow", now)
         self.failures = 0
         if decision.minions is None:
@@ -119,6 +120,48 @@ class Judge:
         except Exception:  # pylint: disable=broad-except
             log.exception("The criteria module failed to charge job %s", job.jid)
 
+    def abort(self, job, minions, now):
+        """
+        Take back what minions were charged for a job that has not been published to them.
+        """
+        try:
+            self.criteria.abort(job, minions, now)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to give job %s back", job.jid)
+            for minion in minions:
+                self.criteria.ledger.release(job.jid, minion, settled=False)
+
+    def cost(self, job):
+        """
+        Return the points that a job costs for each minion.
+        """
+        try:
+            return self._cost(job)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to name the cost of a job")
+            return 1
+
+    def restore(self, snapshot, now):
+        """
+        Give the criteria module what it, or the one before it, wanted to be kept.
+        """
+        try:
+            self.criteria.restore(snapshot, now)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module can't use its snapshot, and begins anew")
+
+    def snapshot(self):
+        """
+        Return what the criteria module wants to be kept, or None if it fails.
+        """
+        try:
+            ret = self.criteria.snapshot()
+            salt.payload.dumps(ret, use_bin_type=True)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to give a snapshot")
+            return None
+        return ret
+
     def _times(self):
         """
         Return what has been worked, and what the clock says.
@@ -126,15 +169,39 @@ class Judge:
         now = self.clock()
         return (now if self.work is None else self.work()), now
 
-    @staticmethod
-    def _check(job, decision):
+    def _cost(self, job):
+        cost = self.criteria.cost(job)
+        if isinstance(cost, bool) or not isinstance(cost, (int, float)):
+            raise ValueError(f"the cost is no number, but {cost!r}")
+        if not 0 <= cost < float("inf"):
+            raise ValueError(f"the cost is {cost}")
+        return cost
+
+    def _checked(self, job, decision):
         """
-        Raise ValueError for a decision that makes no sense.
+        Return a decision with its minions in the order of their ids, or raise ValueError
+        if it makes no sense. What is let pass here is lost later.
         """
-        if decision.minions is None:
-            return
-        if not decision.minions and not decision.excluded and job.minions:
+        minions, excluded = decision.minions, decision.excluded
+        if minions is None:
+            return decision._replace(reason=str(decision.reason))
+        if not minions and not excluded and job.minions:
             raise ValueError("the decision publishes to nobody and excludes nobody")
+        if not isinstance(excluded, dict) or not all(
+            isinstance(reason, str) for reason in excluded.values()
+        ):
+            raise ValueError("what it excludes are no reasons by minion")
+        ids = sorted(minions)
+        first = bisect.bisect_left(job.minions, ids[0]) if ids else 0
+        # nearly always they are neighbours, which is quickly seen
+        if excluded or ids != job.minions[first : first + len(ids)]:
+            done = {*ids, *excluded}
+            if not done.issubset(job.minions):
+                raise ValueError("the decision is on minions that the job is not for")
+            if len(done) < len(ids) + len(excluded):
+                raise ValueError("the decision names a minion twice")
+        self._cost(job)
+        return decision._replace(minions=ids)
 
     def _failed(self, job, reason, now):
         """

@@ -198,7 +198,7 @@ class QueueManager(Endings):
         Give back what minions were charged for a job that has not been published to
         them, and let them wait for it again.
         """
-        self.criteria.abort(job, minions, now)
+        self.judge.abort(job, minions, now)
         if job.minions is None:
             job.minions = self.minions_of(job)
         job.minions = sorted([*job.minions, *minions])

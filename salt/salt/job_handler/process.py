@@ -220,7 +220,9 @@ class Handler:
         Keep what a restart must not forget, and forget what nobody needs.
         """
         self.journal.clean(self.opts["keep_jobs_seconds"])
-        self.journal.put_snapshot("criteria", self.criteria.snapshot())
+        snapshot = self.manager.judge.snapshot()
+        if snapshot is not None:
+            self.journal.put_snapshot("criteria", snapshot)
         self.journal.put_snapshot("counters", dict(self.manager.counters))
         salt.job_handler.claims.clean(self.opts)
         await self._checkpoint()

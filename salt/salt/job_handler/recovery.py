@@ -62,7 +62,7 @@ class Recovery:
         self._recover_waves(now)
         snapshot = self.journal.get_snapshot("criteria")
         if snapshot is not None:
-            self.criteria.restore(snapshot, now)
+            self.manager.judge.restore(snapshot, now)
         # whether this is another job handler of the same master
         last = self.journal.get_snapshot("master")
         if last == self.dispatcher.master:
@@ -224,8 +224,7 @@ class Recovery:
         """
         jid, now = self.dispatcher.unsent[wave].load["jid"], self.clock()
         for minion in self._owing(wave):
-            # it has only got it now
-            self.criteria.ledger.renew(jid, minion, now)
+            self.criteria.ledger.renew(jid, minion, now, begins=True)
         self.dispatcher.fly(wave, jid)
         self._forget(wave, jid)
 

@@ -214,7 +214,8 @@ class Rounds:
 
     def _settle(self, minion, suspect, jid, running, now):
         self.criteria.reconcile(minion, jid, running, now)
-        if running:
+        if running and self.criteria.ledger.is_long(jid, minion):
+            # one that it has only got may be over soon
             self._running.add(minion, jid, now)
         suspect.drop(jid)
         if not suspect.jids:

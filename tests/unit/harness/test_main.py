@@ -47,6 +47,28 @@ def test_wrong_scenario_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert not (tmp_path / "runs").exists()
 
 
+def test_all_that_the_fleet_can_not_do_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unknown functions, files and targets, of several scenarios: a line for each."""
+    block = '[[clients]]\nkind = "cli"\nfunction = "{}"\ntgt = "{}"\nburst = 1\n'
+    head = 'description = "x"\nminions = 3\n'
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text(head + block.format("test.pnig", "*") + block.format("test.ehco", "nobody"))
+    second.write_text("minions = 3\n")
+    assert cli.main(["scenarios", str(first), str(second)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [re.findall(r"function ([a-z.]+):|`([a-z]+)` is missing|`(clients)`", line)[0] for line in lines] == [
+        ("test.ehco", "", ""),
+        ("test.pnig", "", ""),
+        ("", "description", ""),
+        ("", "", "clients"),
+    ]
+    assert all('unknown_functions = "allow"' in line for line in lines[:2])
+    assert cli.main(["load", "--scenario", str(first), "--folder", str(tmp_path / "runs")]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert "target none of the 3 minions" in lines[2]
+
+
 def test_scenario_is_described_with_its_fleet(capsys: pytest.CaptureFixture[str]) -> None:
     """A scenario's description tells what the fleet is, and what happens to it."""
     assert cli.main(["scenarios", "wan"]) == 0

@@ -306,6 +306,54 @@ def test_networks_and_states_that_make_no_sense(tmp_path: Path, text: str, probl
     assert problem in str(caught.value)
 
 
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    """Each key of the file, and each block of clients, users, moments or thresholds, is read whatever others hold."""
+    text = """
+descripton = "Typing error"
+minions = "many"
+seed = -1
+[[clients]]
+kind = "apy"
+function = "test.ping"
+tgt = "*"
+burst = 3
+[[clients]]
+name = "pings"
+kind = "api"
+function = "test.ping"
+tgt = "*"
+burst = 0
+user = "admins"
+[users.admins]
+count = 0
+permissions = ["*"]
+[fleet]
+behaviors = "slow"
+[trees.stok.master]
+worker_threads = 3
+[[timeline]]
+at_s = 1
+do = "explode"
+[thresholds]
+client_eror = { max = 0 }
+"""
+    lines = _problem(tmp_path, text).splitlines()
+    named = [line.partition("`")[2].partition("`")[0] for line in lines]
+    assert named == [
+        "descripton",
+        "minions",
+        "seed",
+        "trees.stok",
+        "fleet.behaviors",
+        "clients[1].kind",
+        "clients[2].burst",
+        "users.admins.count",
+        "timeline[1].do",
+        "thresholds.client_eror",
+    ]
+    assert all(line.startswith("mine.toml: ") and line.endswith(".") for line in lines)
+
+
 def test_folders_of_the_file_server(tmp_path: Path) -> None:
     """A path in `file_roots` is seen from the scenario's folder, and has to be there."""
     (tmp_path / "states").mkdir()

@@ -71,9 +71,15 @@ def test_without_package_states_there_are_none(found):
     assert found() == []
 
 
-def test_a_database_that_is_away_is_logged(found, caplog):
-    assert found(package_states="broken") == []
-    assert "PostgreSQL says: no" in caplog.text
+def test_a_database_that_is_away_is_an_error(found):
+    """
+    An answer without its locks would look whole
+    """
+    with pytest.raises(package_state.errors.QueryStoreError) as told:
+        found(package_states="broken")
+    assert str(told.value) == (
+        "The locks of package states can't be read: PostgreSQL says: no"
+    )
 
 
 def test_without_the_extension_for_queries_there_are_none(monkeypatch):

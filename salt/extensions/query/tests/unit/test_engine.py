@@ -8,6 +8,7 @@ import random
 
 import pytest
 import saltext.query
+import saltext.query.context
 import saltext.query.engine
 import saltext.query.natural
 import saltext.query.tables
@@ -427,11 +428,21 @@ def test_a_field_that_fails_costs_a_cell(example, monkeypatch):
 @pytest.mark.parametrize(
     "text,expected",
     [
-        ("import nonesuch_module\n", "can't be loaded, or has no item_type()"),
-        ("x = 1\n", "can't be loaded, or has no item_type()"),
+        ("import nonesuch_module\n", "role.py: No module named 'nonesuch_module'."),
+        ("def item_type(:\n", "role.py: invalid syntax"),
+        ("import sys\nsys.exit(3)\n", "role.py: 3."),
+        ("x = 1\n", "role.py: it has no item_type()."),
         (
             "def item_type():\n    raise ValueError('no name')\n",
-            "Correct the item type role: no name.",
+            "Correct the item type role: ValueError: no name.",
+        ),
+        (
+            "def item_type():\n    return Item\n",
+            "Correct the item type role: NameError: name 'Item' is not defined.",
+        ),
+        (
+            "def item_type():\n    pass\n",
+            "Correct the item type role: its item_type() returns no ItemType.",
         ),
     ],
 )
@@ -444,6 +455,36 @@ def test_an_item_type_of_a_site_that_is_broken(tmp_path, text, expected):
     (folder / "role.py").write_text(text)
     opts = {"module_dirs": [str(tmp_path)]}
     with pytest.raises(QueryError) as told:
-        saltext.query.item_type(opts, "role")
+        saltext.query.items(opts, "role", ["name"])
     assert expected in str(told.value)
     assert saltext.query.item_type(opts, "lock").name == "lock"
+
+
+def test_an_item_type_of_a_site_that_refuses_itself(tmp_path):
+    folder = tmp_path / "query_types"
+    folder.mkdir()
+    (folder / "licensed.py").write_text(
+        "def __virtual__():\n    return False, 'no license'\n"
+    )
+    with pytest.raises(QueryError) as told:
+        saltext.query.item_type({"module_dirs": [str(tmp_path)]}, "licensed")
+    assert "licensed.py: its __virtual__() refuses it, no license." in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("import nonesuch_module\n", "rack.py: No module named 'nonesuch_module';"),
+        ("x = 1\n", "rack.py: it has no source();"),
+        (None, "Add a module 'rack' to query_sources"),
+    ],
+)
+def test_a_source_of_a_site_that_is_broken(tmp_path, text, expected):
+    folder = tmp_path / "query_sources"
+    folder.mkdir()
+    if text is not None:
+        (folder / "rack.py").write_text(text)
+    context = saltext.query.context.Context({"module_dirs": [str(tmp_path)]}, (), 0)
+    with pytest.raises(QueryError) as told:
+        context.source("rack")
+    assert expected in str(told.value)

@@ -688,6 +688,30 @@ def test_lock_is_looked_for_where_it_may_be(master, locks, opened, rule, count, 
     assert found == wanted
 
 
+def test_a_lock_module_that_is_broken_is_missed(master, locks):
+    """
+    Its locks are not there, so what is there is not the whole answer, unless it could have
+    none of what is asked for.
+    """
+    master.extend("query_locks", "cage", "import nonesuch_module\n")
+    with pytest.raises(saltext.query.QueryError) as told:
+        ask(master, "lock", ["name"])
+    assert "cage.py: No module named 'nonesuch_module'; it finds locks." in str(
+        told.value
+    )
+    assert ask(master, "lock", ["name"], ["=", "type", "pause"]) == []
+    names = [["=", "name", "state/web1/x"]]
+    assert ask(master, "lock", ["name"], ["|", *names]) == []
+
+
+def test_a_lock_module_that_refuses_itself_has_no_locks(master, locks):
+    text = (
+        "def __virtual__():\n    return False\n\ndef locks(context):\n    return []\n"
+    )
+    master.extend("query_locks", "cage", text)
+    assert ask(master, "lock", ["name"])
+
+
 def test_lock_pause(master, handler):
     fields = ["name", "mode", "pending", "pid", "reason"]
     assert ask(master, "lock", fields) == [

@@ -26,6 +26,66 @@ def _wire(load, crypticle):
     return len(salt.payload.dumps(payload))
 
 
+def _submission(jid, minions, **load):
+    """
+    Return what a worker of the master hands over.
+    """
+    return {
+        "cmd": "submit",
+        "submission": jid,
+        "load": {
+            "jid": jid,
+            "fun": "state.apply",
+            "arg": [],
+            "tgt": "*",
+            "tgt_type": "glob",
+            "ret": "",
+            "user": "root",
+            **load,
+        },
+        "count": len(minions),
+        "ids": salt.payload.dumps(minions, use_bin_type=True),
+        "sync": False,
+        "timeout": None,
+        "forced": False,
+        "fixed": False,
+    }
+
+
+def test_short_jobs_beside_those_that_take_long(setup):
+    """
+    A state of minutes on as many minions as the limit begins with: nothing comes back that
+    the limit could grow by, so everybody else would wait until it is over.
+    """
+    setup.config(criteria="adaptive")
+    minutes = [f"long-{number:02}" for number in range(50)]
+    short = [f"short-{number:02}" for number in range(60)]
+
+    async def run():
+        handler = await setup.start()
+        await handler.commands.handle(_submission("1", minutes))
+        await handler.commands.handle(_submission("2", short))
+        seconds, heard = 0, 0
+        while len(handler.manager.queue) and seconds < 120:
+            seconds += 1
+            setup.clock.now += 1
+            await handler.tick()
+            for minion in handler.criteria.ledger.of_job("2"):
+                handler.maintenance.returned("2", minion)
+            for load in setup.bus.published[heard:]:
+                if load["fun"] == "saltutil.running":
+                    for minion in load["tgt"]:
+                        handler.maintenance.answered(
+                            load["jid"], minion, [{"jid": "1"}]
+                        )
+            heard = len(setup.bus.published)
+        assert handler.criteria.ledger.of_job("1") == set(minutes)
+        return seconds
+
+    assert asyncio.run(run()) < 30
+    assert sum(setup.bus.reached("2", short), []) == short
+
+
 def test_ten_thousand_minions_in_few_waves(setup):
     """
     At most ten waves, of at most ten times the bytes of one plain publication; each minion
@@ -33,22 +93,11 @@ def test_ten_thousand_minions_in_few_waves(setup):
     """
     setup.config(criteria="adaptive", min_master_jobs=500, return_seconds=3)
     jid = "20261123180000000000"
-    load = {"jid": jid, "fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob"}
-    load.update({"ret": "", "user": "root"})
+    request = _submission(jid, MINIONS, fun="test.ping")
+    load = request["load"]
 
     async def run():
         handler = await setup.start()
-        request = {
-            "cmd": "submit",
-            "submission": "1",
-            "load": load,
-            "count": len(MINIONS),
-            "ids": salt.payload.dumps(MINIONS, use_bin_type=True),
-            "sync": False,
-            "timeout": None,
-            "forced": False,
-            "fixed": False,
-        }
         await handler.commands.handle(request)
         ledger, most = handler.criteria.ledger, 0
         for _ in range(300):

@@ -12,6 +12,7 @@ import tempfile
 import pytest
 
 import salt.job_handler.process
+import salt.utils.resource_registry
 
 
 class Bus:
@@ -128,3 +129,15 @@ def setup(master_opts):
     if ret.handler is not None:
         ret.handler.journal.close()
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def resources(setup):
+    """
+    A minion with two resources, and one whose own are known to nobody yet.
+    """
+    salt.utils.resource_registry.reset_registry()
+    registry = salt.utils.resource_registry.get_registry(setup.opts)
+    registry.register_minion("m3", {"dummy": ["res-1", "res-2"]})
+    yield
+    salt.utils.resource_registry.reset_registry()

@@ -18,11 +18,11 @@ def _simulate(setup, rate, seconds, minions=30000):
         setup.submit(minions, "wide")
     in_flight, limits, ready = collections.deque(), [], 0.0
     for _ in range(seconds * 10):
-        for _, sent in setup.sent():
-            in_flight.extend(sent)
+        for jid, sent in setup.sent():
+            in_flight.extend((jid, minion) for minion in sent)
         ready += rate / 10
         while ready >= 1 and in_flight:
-            setup.give_back("wide", in_flight.popleft())
+            setup.give_back(*in_flight.popleft())
             ready -= 1
         ready = min(ready, 1.0) if not in_flight else ready
         setup.now += 0.1
@@ -109,3 +109,61 @@ def test_waves_do_not_wait_for_what_is_held_for_long(bench):
     setup.give_back("wide", *wave)
     ((_, wave),) = setup.sent()
     assert len(wave) == 60
+
+
+def _confirm(setup, jid, minions):
+    """
+    Let the maintenance learn that minions still run a job.
+    """
+    for minion in minions:
+        setup.criteria.reconcile(minion, jid, True, setup.now)
+
+
+def test_jobs_that_take_long_do_not_use_the_limit_up(bench):
+    """
+    A state of minutes on as many minions as the limit begins with: everybody else would
+    wait until it is over, as nothing comes back that the limit could grow by.
+    """
+    setup = bench(salt.job_criteria.adaptive.criteria({"reserve": 0}))
+    minutes = [f"s{number}" for number in range(50)]
+    setup.submit(minutes, "minutes")
+    assert [len(sent) for _, sent in setup.sent()] == [50]
+    setup.submit(200, "short")
+    for _ in range(6):
+        setup.now += 1
+        assert setup.sent() == []
+    _confirm(setup, "minutes", minutes)
+    limits = _simulate(setup, rate=100, seconds=30)
+    assert len(setup.manager.queue) == 0
+    assert setup.criteria.ledger.used == 50
+    assert min(limits) >= 50
+
+
+def test_what_takes_long_counts_to_the_upper_bound(bench):
+    setup = bench(_criteria(max_master_jobs=60, min_master_jobs=50, reserve=0))
+    minutes = [f"s{number}" for number in range(50)]
+    setup.submit(minutes, "minutes")
+    assert len(setup.sent()) == 1
+    setup.now += 6
+    _confirm(setup, "minutes", minutes)
+    setup.submit(200, "short")
+    setup.now += 6
+    assert [len(sent) for _, sent in setup.sent()] == [10]
+    assert setup.criteria.master_limit(setup.now) == 60
+
+
+def test_limit_grows_beside_jobs_that_take_long(bench):
+    """
+    Six times as many points as the limit are held for minutes: 1,000 minions at 100 returns
+    a second take ten seconds and a few, not five seconds for each 50 of them.
+    """
+    setup = bench(_criteria(min_master_jobs=50, reserve=0))
+    minutes = [f"s{number}" for number in range(300)]
+    job = setup.job(minutes, "minutes")
+    setup.criteria.charge(job, minutes, setup.now)
+    setup.now += 6
+    _confirm(setup, "minutes", minutes)
+    setup.submit(1000, "wide")
+    _simulate(setup, rate=100, seconds=20)
+    assert setup.criteria.ledger.used == 300
+    assert len(setup.manager.queue) == 0

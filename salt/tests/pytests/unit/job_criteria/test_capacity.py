@@ -87,6 +87,108 @@ def test_waves_do_not_wait_for_what_is_held_for_long(bench):
     assert sizes == [60, 60, 60, 60, 0]
 
 
+def test_waves_do_not_wait_for_those_that_are_gone(bench):
+    """
+    Half of a wave does not answer: the next one goes out a second after the last answer,
+    whatever others get back meanwhile.
+    """
+    setup = bench(max_master_jobs=100, reserve=0)
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    setup.submit(["x1", "x2", "x3"], "other")
+    setup.now += 0.5
+    setup.give_back("wide", *wave[:50])
+    assert [jid for jid, _ in setup.sent()] == []
+    setup.now += 0.9
+    assert setup.sent() == []
+    setup.now += 0.2
+    assert [(jid, len(minions)) for jid, minions in setup.sent()] == [("wide", 50)]
+
+
+def test_few_places_wait_for_more(bench):
+    """
+    Less than a quarter of the capacity is no wave, even where nothing else comes back.
+    """
+    setup = bench(max_master_jobs=100, reserve=0)
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    setup.now += 0.5
+    setup.give_back("wide", *wave[:24])
+    for _ in range(4):
+        assert setup.sent() == []
+        setup.now += 1
+    setup.now += 1
+    assert [len(minions) for _, minions in setup.sent()] == [24]
+
+
+def test_min_wave_holds_where_nothing_comes_back(bench):
+    setup = bench(max_master_jobs=100, reserve=0, min_wave=60)
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    setup.give_back("wide", *wave[:50])
+    assert setup.sent() == []
+    setup.now += 2
+    assert setup.sent() == []
+
+
+def test_waves_do_not_wait_for_what_was_just_seen_to_run(bench):
+    """
+    The maintenance asks once a minute what runs. That a minion says so does not mean that
+    it returns soon.
+    """
+    setup = bench(max_master_jobs=100, reserve=0)
+    hours = [f"h{number}" for number in range(40)]
+    setup.submit(hours, "hours")
+    assert len(setup.sent()) == 1
+    setup.now += 60
+    for minion in hours:
+        setup.criteria.reconcile(minion, "hours", True, setup.now)
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    setup.now += 1
+    setup.give_back("wide", *wave)
+    assert [len(minions) for _, minions in setup.sent()] == [60]
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_job_in_one_piece_does_not_wait_for_hours(bench, fixed):
+    """
+    It goes when all is back that comes back soon: behind it everybody waits. A master of
+    masters sends each job in one piece.
+    """
+    setup = bench(max_master_jobs=100, reserve=0, waves=fixed)
+    hours = [f"h{number}" for number in range(30)]
+    setup.submit(hours, "hours")
+    setup.submit(["a"], "short")
+    assert len(setup.sent()) == 2
+    setup.submit(80, "wide", fixed=fixed)
+    setup.now += 60
+    for minion in hours:
+        setup.criteria.reconcile(minion, "hours", True, setup.now)
+    assert setup.sent() == []
+    setup.give_back("short", "a")
+    assert [len(minions) for _, minions in setup.sent()] == [80]
+    # nor is that the end of all limits
+    setup.submit(80, "next", fixed=fixed)
+    for number in range(80):
+        setup.criteria.reconcile(f"m{number}", "wide", True, setup.now + 60)
+    assert setup.sent() == []
+
+
+def test_job_in_one_piece_that_fits_keeps_to_the_limit(bench):
+    setup = bench(max_master_jobs=100, reserve=0, waves=False)
+    setup.submit(["h"], "hours")
+    setup.submit(["a"], "short")
+    assert len(setup.sent()) == 2
+    setup.now += 60
+    setup.criteria.reconcile("h", "hours", True, setup.now)
+    setup.submit(99, "wide")
+    assert setup.sent() == []
+    setup.give_back("short", "a")
+    assert [len(minions) for _, minions in setup.sent()] == [99]
+    assert setup.criteria.ledger.used == 100
+
+
 def test_small_waves_wait_where_nearly_all_is_held_for_long(bench):
     """
     Minions that come back one by one from a long job do not make a wave each: the first
@@ -265,3 +367,22 @@ def test_minion_full_is_one_of_two():
     assert validate({"minion_full": "later"}) == [
         "minion_full is 'later': write exclude or wait."
     ]
+
+
+def test_points_of_those_that_are_missing(bench):
+    """
+    One is back and still at work, another is given up and a third is late, all between two
+    decisions: as many are missing as before, but others.
+    """
+    setup = bench(max_master_jobs=100)
+    criteria = setup.criteria
+    for jid, minions in (("1", "abc"), ("2", "a"), ("3", "a")):
+        setup.submit(list(minions), jid)
+    setup.sent()
+    criteria.on_silent("a", setup.now)
+    criteria.missing.late_now(["b"])
+    assert criteria.missing.points() == 4
+    criteria.reconcile("a", "1", True, setup.now)
+    criteria.on_silent("b", setup.now)
+    criteria.missing.late_now(["c"])
+    assert criteria.missing.points() == 2

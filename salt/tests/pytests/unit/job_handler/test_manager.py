@@ -27,13 +27,21 @@ class Failing(salt.job_criteria.Criteria):
         return salt.job_criteria.publish(job.minions)
 
 
-class Nobody(salt.job_criteria.Criteria):
+class Says(salt.job_criteria.Criteria):
     """
-    Publishes to nobody, for no reason.
+    Says what it is told to.
     """
 
+    def __init__(self, minions, excluded=None, cost=1):
+        super().__init__({})
+        self.decision = salt.job_criteria.publish(minions, excluded)
+        self.points = cost
+
+    def cost(self, job):
+        return self.points
+
     def decide(self, job, now):
-        return salt.job_criteria.publish([])
+        return self.decision
 
 
 def test_worked_example_of_the_rfc(bench):
@@ -391,11 +399,59 @@ def test_criteria_on_a_machine_with_too_much_to_do(bench, waited, worked, slow):
     assert setup.manager.counters["criteria_failures"] == slow
 
 
-def test_decision_without_sense_is_a_failure(bench):
-    setup = bench(criteria=Nobody({}), fail_mode="closed")
-    job = setup.submit(1)
+@pytest.mark.parametrize(
+    "criteria",
+    [
+        # nobody, for no reason
+        Says([]),
+        Says(["m0", "m0"]),
+        Says(["m0"], {"m0": "full"}),
+        Says(["m0", "stranger"]),
+        Says(["m0"], {"stranger": "full"}),
+        Says(["m0"], ["m1"]),
+        Says(["m0"], {"m1": ValueError("full")}),
+        Says(7),
+        Says(["m0"], cost="10"),
+        Says(["m0"], cost=float("nan")),
+        Says(["m0"], cost=-1),
+    ],
+)
+def test_decision_without_sense_is_a_failure(bench, criteria):
+    """
+    The job waits with all of its minions: each of these lost some of them for good, or
+    sent the job to a minion that it is not for.
+    """
+    setup = bench(criteria=criteria, fail_mode="closed")
+    job = setup.submit(3)
     assert setup.sent() == []
     assert job.reason == "the criteria module failed"
+    assert (job.minions, job.count) == (["m0", "m1", "m2"], 3)
+    assert setup.criteria.ledger.used == 0
+
+
+def test_order_of_a_decision(bench):
+    """
+    Waves are described by what lies between their first and their last minion.
+    """
+    setup = bench(criteria=Says(("m2", "m0", "m1")))
+    setup.submit(3, "a")
+    assert setup.sent() == [("a", ["m0", "m1", "m2"])]
+
+
+def test_criteria_that_fails_to_give_back(bench):
+    """
+    Neither is the job lost, nor what it was charged.
+    """
+
+    def abort(job, minions, now):
+        raise RuntimeError("I failed")
+
+    setup = bench(criteria=Failing(1))
+    setup.criteria.abort = abort
+    setup.submit(1, "a")
+    assert setup.sent() == []
+    assert setup.criteria.ledger.used == 0
+    assert setup.sent() == [("a", ["m0"])]
 
 
 def test_minions_are_asked_for_when_the_turn_comes():

@@ -2,11 +2,14 @@
 What a program asks: see :mod:`saltext.query`, which has these functions too.
 """
 
+import logging
+
 import saltext.query.context
 import saltext.query.dynamic
 import saltext.query.engine
 import saltext.query.field
 import saltext.query.groups
+import saltext.query.item
 import saltext.query.loader
 import saltext.query.natural
 import saltext.query.target
@@ -14,6 +17,8 @@ import saltext.query.text
 from saltext.query.answer import Rows
 from saltext.query.errors import QueryError, QueryRightsError
 from saltext.query.kinds import KINDS
+
+log = logging.getLogger(__name__)
 
 _KEYS = frozenset(
     ("what", "fields", "filter", "limit", "offset", "sort", "tgt", "tgt_type")
@@ -40,19 +45,27 @@ def item_type(opts, what):
     loaded = saltext.query.loader.modules(opts, "query_types")
     function = f"{what}.item_type"
     if not isinstance(what, str) or "." in what or function not in loaded:
-        path = isinstance(what, str) and loaded.file_mapping.get(what)
-        if path:
-            raise QueryError(
-                f"The item type {what} can't be loaded, or has no item_type(): run python3"
-                f" {path[0]} to see why, and correct it."
-            )
+        told = isinstance(what, str) and saltext.query.loader.wrong(
+            opts, "query_types", what, "item_type"
+        )
         raise QueryError(
-            f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}."
+            f"{told}."
+            if told
+            else f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}."
         )
     try:
-        return loaded[function]()
-    except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        raise QueryError(f"Correct the item type {what}: {exc}.") from exc
+        ret = loaded[function]()
+    except Exception as exc:  # pylint: disable=broad-except
+        # whatever the module of a site may raise
+        log.debug("The item type %s failed", what, exc_info=True)
+        raise QueryError(
+            f"Correct the item type {what}: {type(exc).__name__}: {exc}."
+        ) from exc
+    if not isinstance(ret, saltext.query.item.ItemType):
+        raise QueryError(
+            f"Correct the item type {what}: its item_type() returns no ItemType."
+        )
+    return ret
 
 
 def items(

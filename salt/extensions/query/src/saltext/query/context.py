@@ -58,8 +58,14 @@ class Context:
         if name not in self._sources:
             loaded = saltext.query.loader.modules(self.opts, "query_sources")
             if f"{name}.source" not in loaded:
+                told = saltext.query.loader.wrong(
+                    self.opts, "query_sources", name, "source"
+                )
                 raise QueryError(
-                    f"Add a module {name!r:.80} to query_sources: an item type asks for it."
+                    f"{told}; an item type asks for it."
+                    if told
+                    else f"Add a module {name!r:.80} to query_sources: an item type asks"
+                    " for it."
                 )
             self._sources[name] = loaded[f"{name}.source"](self)
         return self._sources[name]

@@ -84,3 +84,26 @@ def names(opts, kind, function):
     return sorted(
         name[: -len(end)] for name in modules(opts, kind) if name.endswith(end)
     )
+
+
+def wrong(opts, kind, name, function):
+    """
+    Return what is wrong with a module that does not have its function, or None if there is
+    no module of this name.
+
+    :param dict opts: the master's options
+    :param str kind: one of :data:`KINDS`
+    :param str name: the name of the module
+    :param str function: the function that it has to have
+    :return: a sentence without its end, which says what to correct
+    """
+    loaded = modules(opts, kind)
+    if name not in loaded.file_mapping:
+        return None
+    if name not in loaded.missing_modules:
+        reason = f"it has no {function}()"
+    else:
+        reason = loaded.missing_modules[name]
+        if not isinstance(reason, BaseException):
+            reason = f"its __virtual__() refuses it, {reason or 'for no reason'}"
+    return f"Correct {loaded.file_mapping[name][0]}: {reason}"

@@ -6,9 +6,10 @@ the extension saltext-query.
 import logging
 
 try:
+    import saltext.query.errors as errors
     import saltext.query.locks as query
 except ImportError:
-    query = None
+    errors = query = None
 
 import saltext.package_states.refresh as refresh
 import saltext.package_states.store as store
@@ -43,8 +44,10 @@ def locks(context):
             fleet = Fleet(context.opts, connection)
             found = list(refresh.every(fleet, query.accepted(context)))
     except PackageStateError as exc:
-        log.error("Could not ask for package states: %s", exc)
-        return
+        # without them the answer would look whole
+        raise errors.QueryStoreError(
+            f"The locks of package states can't be read: {exc}"
+        ) from exc
     for minion, rows in found:
         if isinstance(rows, PackageStateError):
             log.error("Could not ask for package states: %s", rows)

@@ -6,6 +6,7 @@ import os
 
 import saltext.query.loader
 import saltext.query.natural
+from saltext.query.errors import QueryError
 from saltext.query.field import Field, alias
 from saltext.query.item import Item, ItemType, several
 from saltext.query.kinds import MISSING_PENDING, MISSING_UNAVAIL
@@ -42,7 +43,9 @@ def _items(context, names):
     """
     found = []
     loaded = saltext.query.loader.modules(context.opts, "query_locks")
-    for type_ in saltext.query.loader.names(context.opts, "query_locks", "locks"):
+    types = saltext.query.loader.names(context.opts, "query_locks", "locks")
+    _check(context, loaded, names)
+    for type_ in types:
         if context.filter is not None and not _may_have(context, type_, names):
             continue
         if f"{type_}.needs" in loaded:
@@ -56,6 +59,21 @@ def _items(context, names):
         yield from found
     else:
         yield from several(found, names, context.absent)
+
+
+def _check(context, loaded, names):
+    """
+    Raise an error for a module that can't be loaded: nobody would miss its locks. One whose
+    ``__virtual__`` refuses it knows that it has none.
+    """
+    for type_, reason in loaded.missing_modules.items():
+        if isinstance(reason, BaseException) and (
+            context.filter is None or _may_have(context, type_, names)
+        ):
+            told = saltext.query.loader.wrong(
+                context.opts, "query_locks", type_, "locks"
+            )
+            raise QueryError(f"{told}; it finds locks.")
 
 
 def _may_have(context, type_, names):
