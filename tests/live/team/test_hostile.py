@@ -69,6 +69,7 @@ def test_hostile_arguments_reach_no_table(states: States) -> None:
             ("assign", {**front, "kind": "group", "target": "a", "stage": text if text is not None else "x"}),
             ("apply", {"text": text if text is not None else 5}),
             ("apply", {"path": text}),
+            ("apply", {"text": "package_states: 1\nstates: {}\n", "seen": text if text is not None else 5}),
         )
         for function, arguments in calls:
             # these are names of stages, or say that a stage stays as it is

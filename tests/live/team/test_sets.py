@@ -149,3 +149,27 @@ def test_a_set_says_what_it_did(states: States) -> None:
     assert packages(states, "web") == {}
     again = states.do("apply", text=small, prune=True)
     assert (again["states"], again["requests"]) == ({}, [])
+
+
+def test_a_set_does_not_undo_what_somebody_else_did(states: States) -> None:
+    """With what was exported before the change; what others did elsewhere, or alike, is no matter."""
+    for name in ("one", "two"):
+        states.do("create", name=name)
+        states.set(name, "foo", "latest")
+    seen = str(states.root / "seen.yaml")
+    states.do("export", path=seen)
+    text = states.do("export").replace("latest", "removed", 1)
+    states.by("bob").do("assign", name="one", kind="group", target="b")
+    states.by("bob").set("two", "bar", "latest")
+    assert states.refused("apply", text=text, seen=seen).startswith("Somebody changed one, two since; ")
+    assert states.do("show", name="one")["packages"] == {"foo": "latest"}
+    alone = "package_states: 1\nstates:\n  three: {packages: {foo: latest}}\n"
+    assert "Somebody changed one, two since" in states.refused("apply", text=alone, seen=seen, prune=True)
+    states.do("apply", text=alone, seen=seen)
+    states.do("apply", text=alone, seen=seen)
+    states.do("unassign", name="one", kind="group", target="b")
+    states.by("bob").do("unset", name="two", package="bar")
+    states.do("apply", text=text, seen=seen)
+    assert states.do("show", name="one")["packages"] == {"foo": "removed"}
+    assert "is no YAML" in states.refused("apply", text=text, seen=str(states.root / "susemanager" / "packages.sls"))
+    assert "can't be read" in states.refused("apply", text=text, seen="/nope")

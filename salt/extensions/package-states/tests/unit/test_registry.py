@@ -70,7 +70,6 @@ def test_minions_are_the_accepted_keys(master, tmp_path):
         # nobody is taken for a Debian whose grains are not known
         ("debian", ["web1"]),
         ("both", ["web1", "web2"]),
-        ("broken", []),
         ("none", []),
     ),
 )
@@ -78,6 +77,17 @@ def test_groups_are_nodegroups(master, group, wanted):
     found = registry.get(master.opts, None)
     there = [one for one in found.minions() if found.belongs(one, "group", group)]
     assert there == wanted
+
+
+@pytest.mark.parametrize("wrong", (None, 5, {"L@web1": 1}, ["L@web1", 3], "N@wrong"))
+def test_a_group_that_can_not_be_read_is_not_an_empty_one(master, wrong):
+    master.opts["nodegroups"]["wrong"] = wrong
+    for group in ("wrong", "broken"):
+        with pytest.raises(InvalidInput, match=f"nodegroup '{group}' can't be read"):
+            registry.get(master.opts, None).belongs("web1", "group", group)
+    assert registry.get(master.opts, None).belongs("web1", "group", "both")
+    master.opts["nodegroups"]["nobody"] = []
+    assert not registry.get(master.opts, None).belongs("web1", "group", "nobody")
 
 
 def test_all_is_the_organization(master):

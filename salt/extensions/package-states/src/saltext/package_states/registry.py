@@ -203,9 +203,29 @@ class Keys(Registry):
         if target not in (self.opts.get("nodegroups") or {}):
             return False
         if target not in self._members:
+            self._readable(target)
             found = self._check(target, "nodegroup", greedy=False)
             self._members[target] = frozenset(found["minions"])
         return minion in self._members[target]
+
+    def _readable(self, target):
+        """
+        Check that a nodegroup is one: Salt takes what is none for an empty group, so that a
+        mistake would take from all of its members what they should have
+
+        :param str target: its name
+        :raises InvalidInput: if it is none
+        """
+        try:
+            found = salt.utils.minions.nodegroup_comp(target, self.opts["nodegroups"])
+        except Exception:  # pylint: disable=broad-except
+            # whatever a wrong definition leads to
+            found = None
+        if not found:
+            raise InvalidInput(
+                f"The nodegroup {names.shown(target)} can't be read, so nobody knows who is in"
+                " it; correct it in the configuration of the master."
+            )
 
     def identities(self, ids):
         """

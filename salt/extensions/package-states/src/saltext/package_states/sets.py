@@ -12,7 +12,7 @@ import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
 import saltext.package_states.transfer as transfer
-from saltext.package_states.errors import InvalidInput, PackageStateError
+from saltext.package_states.errors import InvalidInput, Outdated, PackageStateError
 from saltext.package_states.fleet import Fleet
 
 
@@ -77,7 +77,7 @@ def _target(fleet, entry):
     return label if alone else entry.value
 
 
-def apply(service, text, save, prune=False):
+def apply(service, text, save, prune=False, seen=None):
     """
     Bring a set into the database, in one transaction
 
@@ -85,16 +85,72 @@ def apply(service, text, save, prune=False):
     :param str text: see :func:`saltext.package_states.document.load`
     :param Save save: how it is saved
     :param bool prune: also empty and unassign the states that the text does not have
+    :param str seen: what was exported before the change, None not to check
+    :raises Outdated: if somebody else changed a state since, which this would undo
     :return: what is different, by state, and the numbers of the ``requests`` that wait for
         another person
     """
     wanted = documents.load(text)
+    before = None if seen is None else documents.load(seen)
     save = save._replace(comment=save.comment or "the whole set")
 
     def change(connection, fleet):
+        if before:
+            _check(before, documents.load(_text(connection, fleet)), wanted, prune)
         return _Change(service, connection, fleet, save).do(wanted, prune)
 
     return service.alter(change, save.author, save.comment, save.dry_run)
+
+
+def _text(connection, fleet):
+    """
+    Return the set that there is as text
+    """
+    return documents.dump(_document(connection, fleet))
+
+
+def _parts(entry):
+    """
+    Return what an entry says, by what may be changed by itself; None for nothing
+
+    :param Entry entry: the entry, None where there is none
+    """
+    entry = entry or documents.Entry()
+    found = {("stage", name): items for name, items in (entry.stages or {}).items()}
+    if entry.packages is not None:
+        found["packages"] = entry.packages
+    if entry.assigned is not None:
+        found["assigned"] = frozenset(entry.assigned)
+    return {part: value or None for part, value in found.items()}
+
+
+def _check(before, now, wanted, prune):
+    """
+    Check that nobody changed since what is about to be changed
+
+    :param Document before: the set as somebody saw it
+    :param Document now: the set as it is
+    :param Document wanted: the set as it is to be
+    :param bool prune: whether states that the last one does not have are emptied
+    """
+    asked = {*wanted.states, *(now.states if prune else ())}
+    since = []
+    for name in sorted(asked):
+        old, there, new = (
+            _parts(one.states.get(name)) for one in (before, now, wanted)
+        )
+        for part in new if name in wanted.states else there:
+            if there.get(part) not in (old.get(part), new.get(part)):
+                since.append(name)
+                break
+    if wanted.stages is not None and now.stages not in (before.stages, wanted.stages):
+        since.insert(0, "the stages")
+    if since:
+        some = ", ".join(since[:10]) + (" and more" if since[10:] else "")
+        raise Outdated(
+            f"Somebody changed {some} since; see package_states.history, export again, and bring"
+            " your changes into that."
+        )
 
 
 class _Change:

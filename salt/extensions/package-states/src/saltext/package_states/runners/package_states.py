@@ -588,7 +588,13 @@ def export(path=None):
 
 
 def apply(
-    path=None, text=None, test=False, prune=False, author=None, comment=""
+    path=None,
+    text=None,
+    test=False,
+    prune=False,
+    author=None,
+    comment="",
+    seen=None,
 ):  # pylint: disable=too-many-arguments
     """
     Let all states, assignments and stages be what a YAML text says, see :func:`export`
@@ -611,17 +617,23 @@ def apply(
     author, comment
         As for :func:`set`.
 
+    seen
+        A file on the master that :func:`export` wrote before the change: an error if
+        somebody changed one of the states since, which this would undo.
+
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.apply /srv/git/packages.yaml test=True
         salt-run package_states.apply /srv/git/packages.yaml comment='as of 4f0c2a1'
+        salt-run package_states.apply /root/new.yaml seen=/root/old.yaml
     """
     if text is None:
         text = transfer.read(path)
     save = _save(author, comment, None, test)
-    return sets.apply(_service(), text, save, bool(prune))
+    before = None if seen is None else transfer.read(seen)
+    return sets.apply(_service(), text, save, bool(prune), before)
 
 
 def import_installed(
