@@ -30,7 +30,7 @@ class Peer:
 
     def __init__(self, port: int, kind: str) -> None:
         """Connect, and greet."""
-        self.hello = zmtp.ready(TYPES[kind]) + (zmtp.SUBSCRIBE_ALL if kind == "publish" else b"")
+        self.hello = zmtp.ready(TYPES[kind]) + (zmtp.subscribe() if kind == "publish" else b"")
         self.established = False
         self.decoder = zmtp.Decoder()
         self.socket = socket.create_connection(("127.0.0.1", port))

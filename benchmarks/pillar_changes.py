@@ -30,7 +30,7 @@ UPDATE suseSaltPillars SET pillar = pillar || jsonb_build_object('news', %s::tex
 """
 LISTENING = """
 SELECT pid FROM pg_stat_activity
-    WHERE query LIKE '%suse_salt_pillar_changes%' AND state = 'idle' AND pid <> pg_backend_pid()
+    WHERE query LIKE '%suse_salt_pillar%' AND state = 'idle' AND pid <> pg_backend_pid()
 """
 END = f"SELECT pg_terminate_backend(pid) FROM ({LISTENING}) AS one"  # noqa: S608 - own text
 PING = Figure("ping", "a ping while {minions} minions refresh; idle for stock", "s", aim=at_most(2, of="ratio"))

@@ -124,6 +124,8 @@ def run(options: Options) -> dict[Figure, Samples]:
                     "sync_wait": "extend",
                 },
                 "query": {"live_cache": 0},
+                # a wave goes to its own minions, and not to all
+                "zmq_filtering": True,
             },
         )
         with Bed(settings) as bed:

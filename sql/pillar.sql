@@ -26,7 +26,39 @@ BEGIN
 END
 $$;
 
+-- What functions of the pillars find by its name, and what PostgreSQL may take in place of its own, must be of a role that is trusted anyway:
+-- a superuser, the owner of the database, of the schema or of Uyuni's tables. Whoever could create in the schema may have been here before.
+DO $$
+DECLARE
+  strange TEXT;
+BEGIN
+  WITH found (name, owner, home) AS (
+    SELECT c.oid::regclass::TEXT, c.relowner, c.relnamespace FROM pg_class AS c
+      WHERE c.relname::TEXT ~ '^(web_customer|rhnserver(group(members)?)?|suse(minioninfo|salt(pillar\w*|formulaorder)))$'::TEXT
+    UNION ALL
+    SELECT p.oid::regprocedure::TEXT, p.proowner, p.pronamespace FROM pg_proc AS p
+      WHERE p.proname::TEXT ~ '^suse_(minion_pillars$|salt_pillar_)'::TEXT
+        OR EXISTS (SELECT FROM pg_proc AS b WHERE b.proname = p.proname AND b.pronamespace = 'pg_catalog'::regnamespace::OID)
+    UNION ALL
+    SELECT o.oid::regoperator::TEXT, o.oprowner, o.oprnamespace FROM pg_operator AS o
+  )
+  SELECT pg_catalog.string_agg(f.name || ' of '::TEXT || r.rolname::TEXT, ', '::TEXT ORDER BY f.name) INTO strange
+    FROM found AS f JOIN pg_roles AS r ON r.oid = f.owner JOIN pg_namespace AS n ON n.oid = f.home
+    WHERE n.nspname = ANY (current_schemas(false)) AND n.nspowner <> r.oid AND NOT r.rolsuper
+      AND r.rolname <> ALL (ARRAY[current_user, 'salt_pillar_owner']::NAME[])
+      AND r.oid <> (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
+      AND r.oid <> (SELECT c.relowner FROM pg_class AS c WHERE c.oid = to_regclass('rhnServer'::TEXT)::OID);
+  IF strange IS NOT NULL THEN
+    RAISE EXCEPTION 'functions of the pillars would call or read what belongs to roles that must not change them: %', strange
+      USING HINT = 'Drop these, or give them to the owner of the database, then run this file again.';
+  END IF;
+END
+$$;
+
 BEGIN;
+
+-- Whoever waits for a table keeps all others from it who come later
+SET LOCAL lock_timeout = '10s';
 
 -- Of an earlier version of this file, and of no use
 DROP INDEX IF EXISTS suse_salt_pillar_everyone_idx;
@@ -41,7 +73,7 @@ BEGIN
     SELECT id, server_id, group_id, org_id, category, pillar,
       CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END AS level
     FROM suseSaltPillar;
-  ALTER VIEW suseSaltPillars ALTER COLUMN id SET DEFAULT nextval('suse_salt_pillar_id_seq');
+  ALTER VIEW suseSaltPillars ALTER COLUMN id SET DEFAULT pg_catalog.nextval('suse_salt_pillar_id_seq'::regclass);
   CREATE INDEX IF NOT EXISTS suse_salt_pillar_global_idx ON suseSaltPillar (category) WHERE
     CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END = 0;
 END

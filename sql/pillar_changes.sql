@@ -22,10 +22,42 @@ BEGIN
 END
 $$;
 
+-- What functions of the pillars find by its name, and what PostgreSQL may take in place of its own, must be of a role that is trusted anyway:
+-- a superuser, the owner of the database, of the schema or of Uyuni's tables. Whoever could create in the schema may have been here before.
+DO $$
+DECLARE
+  strange TEXT;
+BEGIN
+  WITH found (name, owner, home) AS (
+    SELECT c.oid::regclass::TEXT, c.relowner, c.relnamespace FROM pg_class AS c
+      WHERE c.relname::TEXT ~ '^(web_customer|rhnserver(group(members)?)?|suse(minioninfo|salt(pillar\w*|formulaorder)))$'::TEXT
+    UNION ALL
+    SELECT p.oid::regprocedure::TEXT, p.proowner, p.pronamespace FROM pg_proc AS p
+      WHERE p.proname::TEXT ~ '^suse_(minion_pillars$|salt_pillar_)'::TEXT
+        OR EXISTS (SELECT FROM pg_proc AS b WHERE b.proname = p.proname AND b.pronamespace = 'pg_catalog'::regnamespace::OID)
+    UNION ALL
+    SELECT o.oid::regoperator::TEXT, o.oprowner, o.oprnamespace FROM pg_operator AS o
+  )
+  SELECT pg_catalog.string_agg(f.name || ' of '::TEXT || r.rolname::TEXT, ', '::TEXT ORDER BY f.name) INTO strange
+    FROM found AS f JOIN pg_roles AS r ON r.oid = f.owner JOIN pg_namespace AS n ON n.oid = f.home
+    WHERE n.nspname = ANY (current_schemas(false)) AND n.nspowner <> r.oid AND NOT r.rolsuper
+      AND r.rolname <> ALL (ARRAY[current_user, 'salt_pillar_owner']::NAME[])
+      AND r.oid <> (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
+      AND r.oid <> (SELECT c.relowner FROM pg_class AS c WHERE c.oid = to_regclass('rhnServer'::TEXT)::OID);
+  IF strange IS NOT NULL THEN
+    RAISE EXCEPTION 'functions of the pillars would call or read what belongs to roles that must not change them: %', strange
+      USING HINT = 'Drop these, or give them to the owner of the database, then run this file again.';
+  END IF;
+END
+$$;
+
 BEGIN;
 
 -- What is there already is no news
 SET LOCAL client_min_messages = warning;
+
+-- Whoever waits for a table keeps all others from it who come later
+SET LOCAL lock_timeout = '10s';
 
 -- How many bytes of JSON text a pillar may have, and for how long changes are kept. Replace them to have others.
 DO $$
@@ -85,6 +117,15 @@ CREATE TABLE IF NOT EXISTS suseSaltPillarPruned
     transaction xid8 NOT NULL
 );
 
+-- When who listens was told of changes, see suse_salt_pillar_changes
+CREATE TABLE IF NOT EXISTS suseSaltPillarAsked
+(
+    transaction xid8 PRIMARY KEY DEFAULT pg_current_xact_id(),
+    asked TIMESTAMPTZ NOT NULL DEFAULT now()
+);
+
+CREATE INDEX IF NOT EXISTS suse_salt_pillar_asked_time_idx ON suseSaltPillarAsked (asked);
+
 -- The functions below that run as their owner cast each VARCHAR that they compare, and name the schema of each function that takes a value
 -- of any type: who may create an operator or a function for the type itself would have it called in place of PostgreSQL's.
 
@@ -115,6 +156,10 @@ BEGIN
       SELECT id FROM suseSaltPillarMoved WHERE changed < now() - suse_salt_pillar_keep()
         ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
       RETURNING transaction
+  ), asked AS (
+    DELETE FROM suseSaltPillarAsked WHERE transaction IN (
+      SELECT transaction FROM suseSaltPillarAsked WHERE asked < now() - suse_salt_pillar_keep()
+        ORDER BY asked LIMIT most FOR UPDATE SKIP LOCKED)
   ), gone AS (
     SELECT transaction FROM history UNION ALL SELECT transaction FROM moved
   ), noted AS (
@@ -142,7 +187,8 @@ BEGIN
     INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, before)
       SELECT server_id, group_id, org_id, category, pillar FROM old_rows;
   ELSE
-    -- As text: 1 and 1.0 are equal in jsonb. A row that goes to another owner is gone from the first one.
+    -- As text: 1 and 1.0 are equal in jsonb. A row that goes to another owner is gone from the first one, and one that gets another id is
+    -- another row.
     INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, before, after)
       SELECT o.server_id, o.group_id, o.org_id, o.category, o.pillar, n.pillar
         FROM old_rows AS o JOIN new_rows AS n USING (id)
@@ -151,11 +197,12 @@ BEGIN
           AND o.pillar::TEXT <> n.pillar::TEXT
       UNION ALL
       SELECT side.*
-        FROM old_rows AS o JOIN new_rows AS n USING (id),
+        FROM old_rows AS o FULL JOIN new_rows AS n USING (id),
           LATERAL (VALUES (o.server_id, o.group_id, o.org_id, o.category, o.pillar, NULL::JSONB),
-                          (n.server_id, n.group_id, n.org_id, n.category, NULL, n.pillar)) AS side
+                          (n.server_id, n.group_id, n.org_id, n.category, NULL, n.pillar))
+            AS side (server_id, group_id, org_id, category, before, after)
         WHERE (o.server_id, o.group_id, o.org_id, o.category::TEXT)
-            IS DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category::TEXT);
+            IS DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category::TEXT) AND side.category IS NOT NULL;
   END IF;
   GET DIAGNOSTICS noted = ROW_COUNT;
   IF noted > 0 THEN
@@ -214,43 +261,56 @@ END
 $$;
 
 -- What has changed since a snapshot, which is what an earlier call returned; NULL is now. Changes that were not committed then are among
--- the answers, whenever they began. A snapshot that the server cannot know, as after a restore into another one, is everything, and so is
--- one of which something was pruned. Rows of transactions that are still to come are those of another server.
+-- the answers, whenever they began. A snapshot that the server cannot know is everything, and so is one of which something was pruned. It
+-- knows one by a row that was written with the answer: where that is, all is that was committed before, and no number of a transaction
+-- that the snapshot has seen is given out again. A standby that takes over may lack the last transactions, and a backup that is restored is
+-- older; one that goes through a dump has other transactions, which write its rows. No row is written for an answer that says nothing.
+-- Rows of transactions that are still to come are those of another server.
 -- Uyuni has groups for much else than pillars: a minion that joins or leaves a group counts if that has a pillar, or had one.
 CREATE OR REPLACE FUNCTION suse_salt_pillar_changes(
   since TEXT
-) RETURNS TABLE (snapshot TEXT, minions TEXT[]) LANGUAGE plpgsql STABLE
+) RETURNS TABLE (snapshot TEXT, minions TEXT[]) LANGUAGE plpgsql
 AS $$
 DECLARE
-  here pg_snapshot := pg_current_snapshot();
-  seen pg_snapshot := COALESCE(since::pg_snapshot, here);
-  is_known BOOLEAN := pg_snapshot_xmax(seen) <= pg_snapshot_xmax(here) AND NOT EXISTS (
+  seen pg_snapshot := substring(since FROM '^\d+/(\d+:\d+:[\d,]*)$');
+  witnessed TIMESTAMPTZ := (
+    SELECT a.asked FROM suseSaltPillarAsked AS a
+      WHERE a.transaction = substring(since FROM '^(\d+)/')::xid8 AND a.xmin = a.transaction::xid);
+  is_known BOOLEAN := witnessed IS NOT NULL AND NOT EXISTS (
     SELECT FROM suseSaltPillarPruned AS p
-      WHERE p.transaction >= pg_snapshot_xmin(seen) AND p.transaction < pg_snapshot_xmax(here) AND since IS NOT NULL);
+      WHERE p.transaction >= pg_snapshot_xmin(seen) AND p.transaction < pg_snapshot_xmax(pg_current_snapshot()));
 BEGIN
-  RETURN QUERY
-    WITH changed AS (
-      SELECT DISTINCT h.server_id, h.group_id, h.org_id FROM suseSaltPillarHistory AS h
-        WHERE h.transaction >= pg_snapshot_xmin(seen) AND h.transaction < pg_snapshot_xmax(here)
-          AND NOT pg_visible_in_snapshot(h.transaction, seen)
-      UNION
-      SELECT m.server_id, CASE WHEN m.server_id IS NULL THEN m.group_id END, NULL FROM suseSaltPillarMoved AS m
-        WHERE m.transaction >= pg_snapshot_xmin(seen) AND m.transaction < pg_snapshot_xmax(here)
-          AND NOT pg_visible_in_snapshot(m.transaction, seen)
-          AND (m.server_id IS NULL OR m.group_id IS NULL
-            OR EXISTS (SELECT FROM suseSaltPillars AS p WHERE p.level = 2 AND p.group_id = m.group_id)
-            OR EXISTS (SELECT FROM suseSaltPillarHistory AS h WHERE h.server_id IS NULL AND h.group_id = m.group_id))
-    ), everyone AS (
-      SELECT NOT is_known OR EXISTS (
-        SELECT FROM changed AS c WHERE c.server_id IS NULL AND c.group_id IS NULL AND c.org_id IS NULL) AS is_meant
-    )
-    SELECT here::TEXT, ARRAY(
-      SELECT m.minion_id::TEXT FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id
-        WHERE (SELECT is_meant FROM everyone)
-          OR s.id IN (SELECT c.server_id FROM changed AS c)
-          OR s.org_id IN (SELECT c.org_id FROM changed AS c)
-          OR s.id IN (SELECT g.server_id FROM rhnServerGroupMembers AS g JOIN changed AS c ON c.group_id = g.server_group_id)
-        ORDER BY 1);
+  -- one statement, which sees what the snapshot has that it returns
+  WITH changed AS (
+    SELECT DISTINCT h.server_id, h.group_id, h.org_id FROM suseSaltPillarHistory AS h
+      WHERE h.transaction >= pg_snapshot_xmin(seen) AND h.transaction < pg_snapshot_xmax(pg_current_snapshot())
+        AND NOT pg_visible_in_snapshot(h.transaction, seen)
+    UNION
+    SELECT m.server_id, CASE WHEN m.server_id IS NULL THEN m.group_id END, NULL FROM suseSaltPillarMoved AS m
+      WHERE m.transaction >= pg_snapshot_xmin(seen) AND m.transaction < pg_snapshot_xmax(pg_current_snapshot())
+        AND NOT pg_visible_in_snapshot(m.transaction, seen)
+        AND (m.server_id IS NULL OR m.group_id IS NULL
+          OR EXISTS (SELECT FROM suseSaltPillars AS p WHERE p.level = 2 AND p.group_id = m.group_id)
+          OR EXISTS (SELECT FROM suseSaltPillarHistory AS h WHERE h.server_id IS NULL AND h.group_id = m.group_id))
+  ), everyone AS (
+    SELECT since IS NOT NULL AND (NOT is_known OR EXISTS (
+      SELECT FROM changed AS c WHERE c.server_id IS NULL AND c.group_id IS NULL AND c.org_id IS NULL)) AS is_meant
+  )
+  SELECT pg_current_snapshot()::TEXT, ARRAY(
+    SELECT m.minion_id::TEXT FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id
+      WHERE (SELECT is_meant FROM everyone)
+        OR s.id IN (SELECT c.server_id FROM changed AS c)
+        OR s.org_id IN (SELECT c.org_id FROM changed AS c)
+        OR s.id IN (SELECT g.server_id FROM rhnServerGroupMembers AS g JOIN changed AS c ON c.group_id = g.server_group_id)
+      ORDER BY 1)
+    INTO snapshot, minions;
+  IF is_known AND pg_catalog.cardinality(minions) = 0 AND witnessed > now() - INTERVAL '1 hour' THEN
+    snapshot := since;
+  ELSE
+    INSERT INTO suseSaltPillarAsked AS a DEFAULT VALUES ON CONFLICT (transaction) DO UPDATE SET asked = now();
+    snapshot := pg_current_xact_id()::TEXT || '/' || snapshot;
+  END IF;
+  RETURN NEXT;
 END
 $$;
 
@@ -268,13 +328,13 @@ BEGIN
       USING HINT = 'Changes are kept for as long as suse_salt_pillar_keep() says.';
   END IF;
   DELETE FROM suseSaltPillars AS p
-    WHERE old.before IS NULL AND p.category = old.category
+    WHERE old.before IS NULL AND p.category::TEXT = old.category::TEXT
       AND (p.server_id, p.group_id, p.org_id) IS NOT DISTINCT FROM (old.server_id, old.group_id, old.org_id);
   IF old.before IS NULL THEN
     RETURN;
   END IF;
   UPDATE suseSaltPillars AS p SET pillar = old.before
-    WHERE p.category = old.category
+    WHERE p.category::TEXT = old.category::TEXT
       AND (p.server_id, p.group_id, p.org_id) IS NOT DISTINCT FROM (old.server_id, old.group_id, old.org_id);
   IF NOT FOUND THEN
     INSERT INTO suseSaltPillars (server_id, group_id, org_id, category, pillar)
@@ -305,11 +365,11 @@ BEGIN
   END IF;
   FOREACH name IN ARRAY ARRAY['suse_salt_pillar_changed()', 'suse_salt_pillar_check()', 'suse_salt_pillar_joined()',
                               'suse_salt_pillar_emptied()', 'suse_salt_pillar_moved()', 'suse_salt_pillar_ring()',
-                              'suse_salt_pillar_prune(integer)'] LOOP
+                              'suse_salt_pillar_prune(integer)', 'suse_salt_pillar_changes(text)',
+                              'suse_salt_pillar_restore(bigint)'] LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', name, home);
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name);
   END LOOP;
-  REVOKE ALL ON FUNCTION suse_salt_pillar_changes(TEXT), suse_salt_pillar_restore(BIGINT) FROM PUBLIC;
   EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_inserted ON %s', target);
   EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON %s', target);
   EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_deleted ON %s', target);

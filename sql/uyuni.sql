@@ -5,6 +5,23 @@
 
 \set ON_ERROR_STOP on
 
+-- Whoever could create in the schema may have been here before
+DO $$
+DECLARE
+  strange TEXT;
+BEGIN
+  SELECT pg_catalog.string_agg(c.oid::regclass::TEXT || ' of '::TEXT || r.rolname::TEXT, ', '::TEXT ORDER BY c.relname) INTO strange
+    FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relname::TEXT ~ '^(web_customer|rhnserver(group(members)?)?|suseminioninfo)$'::TEXT
+      AND n.nspname = ANY (current_schemas(false)) AND n.nspowner <> r.oid AND NOT r.rolsuper AND r.rolname <> current_user
+      AND r.oid <> (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database());
+  IF strange IS NOT NULL THEN
+    RAISE EXCEPTION 'these tables are here, and belong to roles of no special right: %', strange
+      USING HINT = 'In a database of Uyuni leave this file out. Else drop them, then run it again.';
+  END IF;
+END
+$$;
+
 CREATE TABLE IF NOT EXISTS web_customer
 (
     id NUMERIC PRIMARY KEY,

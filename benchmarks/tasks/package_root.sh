@@ -42,30 +42,9 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
         echo 'APT::Sandbox::User "root";' > /etc/apt/apt.conf.d/benchmark
         apt-get -qq update
     else
-        apt-get -qq update
-        apt-get -qq install -y --no-install-recommends rpm dnf zypper createrepo-c
-        mkdir -p /etc/dnf/vars /etc/dnf/plugins /etc/rpm /etc/yum.repos.d /etc/zypp/repos.d /srv/rpms
-        cd /tmp
-        # it "Breaks" zypper in Debian: only versionlock is taken out of it
-        apt-get -qq download dnf-plugins-core
-        dpkg -x dnf-plugins-core_*.deb dpc
-        place=/usr/lib/python3/dist-packages
-        mkdir -p $place/dnf-plugins
-        cp dpc$place/dnf-plugins/versionlock.py $place/dnf-plugins/
-        cp -r dpc$place/dnfpluginscore $place/
-        cp dpc/etc/dnf/plugins/versionlock.* /etc/dnf/plugins/
-        echo 9 > /etc/dnf/vars/releasever
-        # Debian's own is in the home folder
-        echo '%_dbpath /var/lib/rpm' > /etc/rpm/macros.dbpath
-        rpm --initdb
-        for number in $(seq 10 39); do
-            printf '%s\n' "Name: pb-n$number" 'Version: 1.0' 'Release: 1' 'Summary: t' 'License: MIT' 'BuildArch: noarch' \
-                '%description' t '%files' > "/tmp/pb-n$number.spec"
-            rpmbuild -bb --quiet --define '_rpmdir /srv/rpms' --define '_topdir /tmp/rpmbuild' "/tmp/pb-n$number.spec"
-        done
-        createrepo_c -q /srv/rpms
-        printf '[pb]\nname=pb\nbaseurl=file:///srv/rpms\ngpgcheck=0\nenabled=1\n' |
-            tee /etc/yum.repos.d/pb.repo > /etc/zypp/repos.d/pb.repo
+        . "$PROJECT/benchmarks/tasks/rpm_managers.sh"
+        for number in $(seq 10 39); do make "pb-n$number" 1.0; done
+        repository pb pb /srv/rpms
         zypper --non-interactive refresh
     fi
 } >&2

@@ -22,7 +22,7 @@ from evil_minions.minion.runtime import Runtime
 from evil_minions.minion.shared import Answers, Shared
 from evil_minions.minion.traffic import Traffic
 from evil_minions.network.ports import Ports
-from evil_minions.network.transports.transport import TRANSPORTS
+from evil_minions.network.transports.transport import FILTERED, TRANSPORTS
 from evil_minions.protocol.keys import MasterKey, load_pool
 from evil_minions.recording.recording import load
 from evil_minions.recording.replay import Pace, Replay
@@ -63,7 +63,7 @@ def make(settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> tuple[Mini
         loop,
         settings.master.address,
         settings.master.request_port,
-        TRANSPORTS[settings.master.transport],
+        FILTERED if settings.master.zmq_filtering else TRANSPORTS[settings.master.transport],
         runtime.counters,
     )
     draws = Draws(settings.seed)

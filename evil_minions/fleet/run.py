@@ -75,6 +75,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=defaults.TRANSPORTS[0],
         help="the master's `transport` (default %(default)s)",
     )
+    run.add_argument("--zmq-filtering", action="store_true", help="master and minions have the option `zmq_filtering`")
     run.add_argument(
         "--network",
         action="append",
@@ -169,7 +170,9 @@ def settings_of(options: argparse.Namespace) -> FleetSettings:
 
     """
     return FleetSettings(
-        master=Master(options.master, resolve(options.master), options.request_port, options.transport),
+        master=Master(
+            options.master, resolve(options.master), options.request_port, options.transport, options.zmq_filtering
+        ),
         size=Size(options.minions, options.first, options.per_process, options.id_format),
         folder=options.folder.absolute(),
         seed=options.seed,

@@ -31,6 +31,8 @@ class Master:
     request_port: int = defaults.REQUEST_PORT
     # the master's own option `transport`
     transport: str = defaults.TRANSPORTS[0]
+    # the option of this name, which master and minions have in common
+    zmq_filtering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ class FleetSettings:
         if self.master.transport not in defaults.TRANSPORTS:
             names = ", ".join(defaults.TRANSPORTS)
             raise UsageError(f"There is no transport {self.master.transport!r}: give one of {names}.")
+        if self.master.zmq_filtering and self.master.transport != "zeromq":
+            raise UsageError(f"The transport {self.master.transport} filters by itself: leave out --zmq-filtering.")
         if self.start.auth_rate <= 0:
             raise UsageError("--auth-rate must be more than 0.")
         if self.looks.grains and self.looks.population:

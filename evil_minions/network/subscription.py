@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Subscriber(Protocol):
     """The minion behind a subscription."""
 
+    id: str
+
     def on_publication(self, frame: bytes) -> None:
         """Handle one publication, as it came."""
 

@@ -31,7 +31,8 @@ MAX_MESSAGE: Final = 64 * 1024 * 1024
 MAX_PARTS: Final = 8
 
 GREETING: Final = b"\xff" + b"\0" * 8 + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + b"\0" * 32
-SUBSCRIBE_ALL: Final = b"\0\x01\x01"
+# the topic of what goes to all minions of a master with `zmq_filtering`
+BROADCAST: Final = b"broadcast"
 
 
 # a PING without a context, as libzmq sends it, up to its time to live; and its answer
@@ -78,6 +79,11 @@ def ready(socket_type: bytes) -> bytes:
     for name, value in ((b"Socket-Type", socket_type), (b"Identity", b"")):
         properties += bytes((len(name),)) + name + len(value).to_bytes(4, "big") + value
     return command(b"READY", properties)
+
+
+def subscribe(topic: bytes = b"") -> bytes:
+    """Return the message by which a SUB socket asks for messages that begin with `topic`."""
+    return frame(b"\x01" + topic)
 
 
 def request(body: bytes) -> bytes:

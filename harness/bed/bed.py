@@ -147,7 +147,13 @@ class Bed:
         if wanted.master_options.get("ipc_mode") == "tcp":
             options |= {name: ports.take(name) for name in master.IPC_PORTS}
         self.master = master.Master(
-            home, log, request_port, publish_port, wanted.transport, options.get(master.EVENT_PORT)
+            home,
+            log,
+            request_port,
+            publish_port,
+            wanted.transport,
+            options.get(master.EVENT_PORT),
+            zmq_filtering=bool(wanted.master_options.get("zmq_filtering")),
         )
         if wanted.postgres != "none":
             place = Place(self._processes, ports, self.logs, os.environ, wanted.ports.postgres)
@@ -261,7 +267,7 @@ class Bed:
         count = wanted.minions if minions is None else minions
         settings.check_files(count)
         keys = [f"--keys={wanted.keys}"] if wanted.keys and name == FLEET else []
-        extra = (f"--transport={wanted.transport}", *keys, *extra)
+        extra = (*fleet.shared_options(wanted.transport, wanted.master_options), *keys, *extra)
         spec = fleet.FleetSpec(count, seed=wanted.seed, extra=extra, name=name)
         started = fleet.start(
             spec, self.master.request_port, self.samples, self.logs, own_environment(), self._processes

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import evil_minions
 from evil_minions import ID_FORMAT
+from harness.choices import TRANSPORT
 from harness.errors import ScenarioError, StartError
 from harness.paths import ROOT
 from harness.processes.command import Command, Layer
@@ -34,6 +35,12 @@ STOP_S = 20.0
 # longer than a supervisor waits for a silent worker
 ANSWER_S = 150.0
 LAST_WORDS_S = 5.0
+
+
+def shared_options(transport: str, master_options: Mapping[str, object]) -> list[str]:
+    """Return the options of the command for what minions must have in common with their master."""
+    filtering = ["--zmq-filtering"] if master_options.get("zmq_filtering") and transport == TRANSPORT else []
+    return [f"--transport={transport}", *filtering]
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ IPC_PORTS = (EVENT_PORT, "tcp_master_pull_port", "tcp_master_publish_pull", "tcp
 class Master:
     """Where the master is; every path but the log lies in the temporary folder.
 
-    `event_port` is that of its event bus with `ipc_mode: tcp`; otherwise the bus is a Unix socket.
+    `event_port` is that of its event bus with `ipc_mode: tcp`; otherwise the bus is a Unix socket. `zmq_filtering` is
+    its option, which its minions must have as well.
     """
 
     home: Path
@@ -56,6 +57,7 @@ class Master:
     publish_port: int
     transport: str = TRANSPORT
     event_port: int | None = None
+    zmq_filtering: bool = False
 
     @property
     def config_dir(self) -> Path:

@@ -64,7 +64,8 @@ def start(
     """Start a minion in its folder `home` and wait until the master has accepted it and it takes jobs."""
     (home / "etc").mkdir(parents=True)
     (home / LOGS).symlink_to(log.parent)
-    text = yaml.safe_dump(options(minion, home, log, master.request_port, master.transport), sort_keys=False)
+    told = options(minion, home, log, master.request_port, master.transport)
+    text = yaml.safe_dump(told | {"zmq_filtering": master.zmq_filtering}, sort_keys=False)
     (home / "etc" / "minion").write_text(text, encoding="utf-8")
     # an earlier minion of this name may have left its log in the folder, and readiness is read from it
     log.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from evil_minions import ID_FORMAT
 from harness.bed import api, master
+from harness.bed.fleet import shared_options
 from harness.bed.settings import temporary_parent
 from harness.containers import collect, engine, files, fleet, image, janitor, roles
 from harness.containers.channel import Channel
@@ -195,7 +196,7 @@ class ContainerBackend:
                 "minions": minions,
                 "id_format": ID_FORMAT,
                 "seed": scenario.seed,
-                "options": [f"--transport={scenario.transport}", *extra],
+                "options": [*shared_options(scenario.transport, scenario.master_options(self._job.name)), *extra],
                 "master": MASTER if client is self._client else wanted.master_address,
                 "request_port": self._request_port,
             }

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import pprint
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.saltprocess.process import SaltProcess
+
 if TYPE_CHECKING:
-    from harness.saltprocess.process import SaltProcess
+    from collections.abc import Iterator
+
     from tests.live.apt_root import AptRoot, Caller
+
+#: the compiler of the patched tree, see `SaltProcess`
+COMPILER = "harness.saltprocess.tasks.packages"
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
 Row = tuple[str, ...]
@@ -73,3 +80,10 @@ class Bench:
             self.root.apt("install", "--allow-downgrades", "--allow-change-held-packages", f"{package}={version}")
         else:
             self.root.apt("purge", "--allow-change-held-packages", package)
+
+
+@contextmanager
+def benched(root: AptRoot) -> Iterator[Bench]:
+    """Start Salt in a root, and the compiler outside."""
+    with root.caller() as salt, SaltProcess("patched", COMPILER, {}) as compiler:
+        yield Bench(root, salt, compiler)

@@ -147,6 +147,9 @@ class Walk:
         """Somebody saves a state."""
         mine = [one for one in self.states if one.startswith("g-") or one in self.minions]
         name = name or self.rng.choice(mine)
+        if not name.startswith("g-"):
+            # for an id of which nobody knows yet whose it was, this would make a second state
+            self.service.sweep()
         wanted = {
             one: self.rng.choice(("latest", "removed", "installed")) for one in PACKAGES if self.rng.random() < 0.6
         }
@@ -164,7 +167,9 @@ class Walk:
     def wrong(self) -> list[str]:
         """Return what is not as it should be: against what the compiler says, and against what was done here."""
         self.tick()
-        before = {name: files.read(self.service.root, name) for name in files.names_of(self.service.root)}
+        before = {
+            name: files.read(self.service.compiler.root, name) for name in files.names_of(self.service.compiler.root)
+        }
         found = self.service.sweep()
         problems = [f"stale: {name}" for name in found["files"]] + [f"left over: {name}" for name in found["removed"]]
         problems += [f"error: {name}: {error}" for name, error in found["errors"].items()]
@@ -174,7 +179,7 @@ class Walk:
             there = {row[0]: row[1] for row in (json.loads(line.strip()[2:]) for line in rows)}
             if there != right:
                 problems.append(f"{name}: {there} instead of {right}")
-        known = {*self.minions, *(one for one in self.states if one.startswith("g-"))}
+        known = {*self.minions, *(files.alone(one) for one in self.states if one.startswith("g-"))}
         problems += [f"nobody's: {name}" for name in before if name not in known]
         return problems
 

@@ -126,11 +126,15 @@ class Servers:
         caught_up = "SELECT bool_and(replay_lsn = pg_current_wal_lsn()) FROM pg_stat_replication"
         until(lambda: self.database().run(caught_up) == [(True,)], Deadline(START_S), lambda: "no standby")
         self.stop(self.primary, kill=True)
-        self.primary = self.standby
-        Database(self.postgres(database="postgres")).run("SELECT pg_promote()")
+        self.promote()
         self._write_pooler()
         self._processes[POOLER_PORT].send_signal(signal.SIGHUP)
         self.copy()
+
+    def promote(self) -> None:
+        """Let the standby take writes in the place of the primary, which has to be stopped."""
+        self.primary = self.standby
+        Database(self.postgres(database="postgres")).run("SELECT pg_promote()")
 
     def rotate(self, password: str) -> None:
         """Give the clients' role another password, and write it where they look for it."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.paths import ROOT
 from tests.live.apt_repository import Repository
 from tests.live.apt_root import AptRoot, Caller, skip_unless_possible
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     import pytest
 
-SCRIPT = Path(__file__).with_name("rpm_packages.sh")
+#: Real managers, and packages for them
+MANAGERS = ROOT / "benchmarks" / "tasks" / "rpm_managers.sh"
+PACKAGES = Path(__file__).with_name("rpm_packages.sh")
 GRAINS = {
     "dnf": {"os": "CentOS Stream", "os_family": "RedHat", "osrelease": "9", "osmajorrelease": 9, "osarch": "x86_64"},
     "zypper": {"os": "Leap", "os_family": "Suse", "osrelease": "15.6", "osmajorrelease": 15, "osarch": "x86_64"},
@@ -68,7 +71,8 @@ def rpm_root(root: Path, factory: pytest.TempPathFactory) -> Iterator[RpmRoot]:
     """Yield one root with the packages of `rpm_packages.sh`, or skip the test."""
     skip_unless_possible()
     with RpmRoot(root, factory.mktemp("root"), Repository(factory.mktemp("none")), sources=True) as made:
-        made.write("/tmp/rpm_packages.sh", SCRIPT.read_text())  # noqa: S108 - in the root - of the root
+        for script in (MANAGERS, PACKAGES):
+            made.write(f"/tmp/{script.name}", script.read_text())  # noqa: S108 - in the root
         made.run("bash", "/tmp/rpm_packages.sh")  # noqa: S108 - in the root
         yield made
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.rpm_root import MANAGERS
+
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(600)]
 ROOT = Path(__file__).with_name("rpm_root.sh")
 COOKIE = "/var/cache/salt/minion/rpmdb.cookie"
@@ -38,7 +40,7 @@ def test_real_package_managers(tmp_path: Path) -> None:
     top = tmp_path / "top"
     top.mkdir()
     space = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]
-    run = [*space, "bash", str(ROOT), str(top), str(tmp_path / "script.sh")]
+    run = [*space, "bash", str(ROOT), str(top), str(tmp_path / "script.sh"), str(MANAGERS)]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
     cookies = ["none", *done.stdout.splitlines()]

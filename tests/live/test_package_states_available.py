@@ -9,7 +9,7 @@ import pytest
 from harness.database import scratch
 from harness.saltprocess.patched import Salt, patched
 from harness.saltprocess.process import SaltProcess
-from tests.live.test_package_states_store import MINIONS, States
+from tests.live.package_states import MINIONS, States
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

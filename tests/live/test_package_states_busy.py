@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.processes.deadline import Deadline, until
-from harness.saltprocess.process import SaltProcess
-from tests.live.applied_states import Bench
+from tests.live.applied_states import Bench, benched
 from tests.live.apt_root import AptRoot, roots
 
 if TYPE_CHECKING:
@@ -35,11 +34,8 @@ def machine(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ap
 @pytest.fixture
 def bench(machine: AptRoot) -> Iterator[Bench]:
     """Yield Salt in the root."""
-    with (
-        machine.caller() as salt,
-        SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler,
-    ):
-        yield Bench(machine, salt, compiler)
+    with benched(machine) as found:
+        yield found
 
 
 @pytest.mark.parametrize("lock", ["/var/lib/apt/lists/lock", "/var/lib/dpkg/lock-frontend"])

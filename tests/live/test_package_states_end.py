@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from harness.bed import Bed, BedSettings
 from harness.database import scratch
@@ -98,6 +99,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
             minion.wait_ready()
             try:
                 _walk(bed, apt_root, files, patched=salt.name == PATCHED)
+                _groups(bed, files)
                 _functions(bed, apt_root, tmp_path / "front.json")
             finally:
                 minion.stop()
@@ -164,6 +166,24 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     assert set(changed) == {"package_states locks"}
     assert highstate() == {}
     assert apt_root.run("dpkg-query", "-W").stdout == before
+
+
+def _groups(bed: Bed, files: Path) -> None:
+    """Change nodegroups without a restart: the engine goes by those that commands go by."""
+    config, folder = bed.master.config_dir / "master", files / "susemanager"
+    mine, stray, text = folder / f"packages-{NAME}.sls", folder / "packages-nobody.sls", config.read_text()
+    before = mine.read_bytes()
+    config.write_text(yaml.safe_dump({**yaml.safe_load(text), "nodegroups": {"front": "L@nobody"}}))
+    assert NAME in _answer(bed, "salt-run", "package_states.compile")["files"]
+    without = mine.read_bytes()
+    assert without != before
+    for _ in range(2):
+        # it has looked at all files when this one is gone
+        stray.write_text((folder / "state-front.sls").read_text())
+        until(lambda: not stray.exists(), Deadline(60), lambda: "the engine does nothing")
+    assert mine.read_bytes() == without
+    config.write_text(text)
+    until(lambda: mine.read_bytes() == before, Deadline(60), lambda: "the engine has the old groups")
 
 
 def _team(bed: Bed, states: Callable[..., Any], file: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.database import scratch
 from harness.saltprocess.patched import Salt, patched
-from tests.live.test_package_states_store import States
+from tests.live.package_states import States
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +127,14 @@ def test_who_has_and_wants_a_package(states: States) -> None:
     }
     second = states.do("who", package="foo", page=2, size=2)
     assert ([row["minion"] for row in second["minions"]], second["pages"]) == (["web"], 2)
+    # a minion's own architecture is not a part of the name there, and others are
+    states.set("all", "own:amd64", "latest")
+    states.set("all", "other:i386", "latest")
+    wants = {key: states.do("who", package=key)["minions"] for key in ("own", "own:amd64", "other:i386", "other")}
+    assert [row["minion"] for row in wants["own"]] == ["web"]
+    assert [row["minion"] for row in wants["own:amd64"]] == ["app", "db", "web"]
+    assert [row["minion"] for row in wants["other:i386"]] == ["app", "db", "web"]
+    assert wants["other"] == []
     assert states.do("who", package="nothing")["minions"] == []
     assert "no package name" in states.refused("who", package="{{ x }}")
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.saltprocess.process import SaltProcess
-from tests.live.applied_states import PREFERENCES, Bench
+from tests.live.applied_states import PREFERENCES, Bench, benched
 from tests.live.apt_repository import Package
 from tests.live.apt_root import roots
 
@@ -30,8 +29,8 @@ def bench(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benc
             for name, after in zip(NAMES, [*NAMES[1:], ""], strict=True)
         )
         made.update()
-        with made.caller() as salt, SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler:
-            yield Bench(made, salt, compiler)
+        with benched(made) as found:
+            yield found
 
 
 @pytest.fixture(autouse=True)

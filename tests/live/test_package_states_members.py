@@ -13,7 +13,7 @@ import pytest
 
 from harness.database import scratch
 from harness.saltprocess.patched import patched
-from tests.live.test_package_states_store import uyuni
+from tests.live.package_states import uyuni
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(7200)]
 WALK = Path(__file__).with_name("membership_walk.py")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.saltprocess.process import SaltProcess
-from tests.live.applied_states import Bench
+from tests.live.applied_states import Bench, benched
 from tests.live.apt_repository import Package, Repository
 from tests.live.apt_root import AptRoot, roots
 
@@ -30,11 +29,8 @@ def machine(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ap
 @pytest.fixture
 def bench(machine: AptRoot) -> Iterator[Bench]:
     """Yield Salt in the root."""
-    with (
-        machine.caller() as salt,
-        SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler,
-    ):
-        yield Bench(machine, salt, compiler)
+    with benched(machine) as found:
+        yield found
 
 
 def _publish(machine: AptRoot, folder: Path, label: str, suite: str) -> None:

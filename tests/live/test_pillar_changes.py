@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import shutil
+import signal
 import tempfile
 from contextlib import closing
 from functools import partial
@@ -18,8 +20,10 @@ from saltext.uyuni_pillar import connection, driver
 from harness.bed import Bed, BedSettings
 from harness.database import scratch
 from harness.processes.deadline import Deadline, until
+from tests.live.changed_pillars import EVERYBODY, KINDS, copied, model, since
+from tests.live.changed_pillars import ROWS as OWN
 from tests.live.cut_network import cut_network
-from tests.live.pillar_files import OWNERS, UYUNI, install, psql
+from tests.live.pillar_files import OWNERS, install, psql
 from tests.live.pillar_servers import missing, servers
 
 if TYPE_CHECKING:
@@ -32,11 +36,7 @@ pytestmark = [
 ROWS = """
 INSERT INTO suseSaltPillars (category, pillar) VALUES ('all', '{"all": 1}');
 INSERT INTO suseSaltPillars (org_id, category, pillar) VALUES (1, 'org', '{"org": 1}');
-INSERT INTO suseSaltPillars (group_id, category, pillar) VALUES (1, 'group', '{"group": 1}');
-INSERT INTO suseSaltPillars (server_id, category, pillar) VALUES (1, 'own', '{"own": 1}'), (3, 'own', '{"own": 3}');
 """
-CHANGES = "SELECT snapshot, minions FROM suse_salt_pillar_changes(%s)"
-EVERYBODY = ["other", "web1", "web2"]
 TOUCHED = {
     "UPDATE suseSaltPillars SET pillar = '{\"own\": 2}' WHERE server_id = 1": ["web1"],
     "INSERT INTO suseSaltPillars (server_id, category, pillar) VALUES (2, 'own', '{}')": ["web2"],
@@ -47,6 +47,7 @@ TOUCHED = {
     "UPDATE suseSaltPillars SET pillar = '{\"all\": 2}' WHERE category = 'all'": EVERYBODY,
     "UPDATE suseSaltPillars SET server_id = 2 WHERE server_id = 3": ["other", "web2"],
     "UPDATE suseSaltPillars SET pillar = '{\"own\": 1.0}' WHERE server_id = 1": ["web1"],
+    "UPDATE suseSaltPillars SET id = DEFAULT, pillar = '{}' WHERE server_id = 1": ["web1"],
     # nothing changes
     "UPDATE suseSaltPillars SET pillar = pillar": [],
     "DELETE FROM suseSaltPillars WHERE server_id = 99": [],
@@ -73,30 +74,18 @@ TOUCHED = {
 }
 
 
-@pytest.fixture(scope="module", params=["ours", "uyuni"])
+@pytest.fixture(scope="module", params=KINDS)
 def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
     """Yield a database with pillars, over our table and over Uyuni's."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        made = scratch.make(server, "model")
-        install(made, "uyuni.sql")
-        made.run(UYUNI if request.param == "uyuni" else "SELECT 1")
-        install(made, *["pillar.sql", "pillar_changes.sql"] * 2)
-        made.run(OWNERS + ROWS)
+    with model(request.param, tmp_path_factory.mktemp("server"), ROWS) as made:
         yield made
 
 
 @pytest.fixture
 def database(template: scratch.Database, request: pytest.FixtureRequest) -> Iterator[scratch.Database]:
     """Yield a copy of the database."""
-    name = f"copy_{abs(hash(request.node.name))}"
-    yield scratch.make(template.server, name, template="model")
-    template.alone(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-def since(database: scratch.Database, snapshot: str | None = None) -> tuple[str, list[str]]:
-    """Return up to where changes are known, and the minions that they touch."""
-    ((found, minions),) = database.run(CHANGES, snapshot)
-    return str(found), list(minions)
+    with copied(template, request.node.name) as made:
+        yield made
 
 
 @pytest.mark.parametrize(("statement", "minions"), TOUCHED.items())
@@ -179,6 +168,20 @@ def test_pillar_that_is_too_large_is_refused(database: scratch.Database, stateme
     database.run(statement, 1 << 20)
 
 
+def test_server_that_never_answers_is_given_up(database: scratch.Database) -> None:
+    """A process of the server that is stopped takes a query, and neither answers nor goes: one would wait for ever."""
+    params = connection.get_params({"postgres": database.server.salt_options()})
+    with closing(connection.Connection(0.5, **params)) as found:
+        found.execute("SELECT pg_backend_pid()")
+        ((pid,),) = found.fetchall()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(driver.module.OperationalError, match=r"no answer from the server in 0\.5 seconds"):
+                found.execute("SELECT 1")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
 def test_ten_thousand_rows_are_one_bell(database: scratch.Database) -> None:
     """A statement that changes many rows notes them in one go."""
     database.run("INSERT INTO rhnServer SELECT n, 2, 's' || n FROM generate_series(10, 10009) n")
@@ -224,7 +227,7 @@ def test_server_that_restarts_loses_no_change(kill: bool) -> None:  # noqa: FBT0
     ):
         made = scratch.make(found.postgres(database="postgres"), "changes")
         install(made, "uyuni.sql", "pillar.sql", "pillar_changes.sql")
-        made.run(OWNERS + ROWS)
+        made.run(OWNERS + OWN)
         snapshot, _ = since(made)
         listening = connection.Connection(**connection.get_params({"postgres": made.server.salt_options()}))
         with closing(listening):
@@ -265,7 +268,10 @@ def test_connection_of_the_engine(database: scratch.Database, monkeypatch: pytes
 
 
 def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None:
-    """A row changes, and the minion knows, also when nobody listened for a while."""
+    """A row changes, and the minion knows, also when nobody listened for a while.
+
+    The minions of another master, which this one does not know, are told of first, and keep nobody waiting.
+    """
     engine = {"pillar_changes": {"debounce": 0.2, "batch": 2, "pause": 0.2, "check": 300}}
     settings = BedSettings(
         tree=root / "salt", folder=tmp_path / "bed", minions=0, api=None, master_options={"engines": [engine]}
@@ -274,8 +280,8 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
         database = scratch.Database(bed.postgres)
         install(database, "pillar_changes.sql")
         bed.start_minion("real")
-        change = """UPDATE suseSaltPillars SET pillar = pillar || %s FROM suseMinionInfo AS m
-            WHERE m.server_id = suseSaltPillars.server_id AND m.minion_id = 'real' AND category = 'custom-info'"""
+        database.run(OTHERS)
+        change = "UPDATE suseSaltPillars SET pillar = pillar || %s WHERE server_id > 0 AND category = 'custom-info'"
 
         def known() -> Any:  # noqa: ANN401 - whatever the pillar has
             done = bed.salt(["real", "pillar.get", "news", "unmask=True", "--out=json", "--static"], timeout=60)
@@ -293,6 +299,13 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
             database.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {LISTENING}")  # noqa: S608 - own text
 
 
+OTHERS = """
+INSERT INTO rhnServer (id, org_id, name)
+    SELECT 900000 + n, max(org_id), 'a' || n FROM rhnServer, generate_series(1, 5) AS n GROUP BY n;
+INSERT INTO suseMinionInfo (server_id, minion_id) SELECT id, name FROM rhnServer WHERE id > 900000;
+INSERT INTO suseSaltPillars (server_id, category, pillar)
+    SELECT id, 'custom-info', '{}' FROM rhnServer WHERE id > 900000;
+"""
 LISTENING = "query LIKE '%suse_salt_pillar%' AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
 
 

@@ -39,6 +39,7 @@ READ = [
     "row(1, 'a')",
     "ARRAY[row(1, 'a')]",
     "'infinity'::timestamptz",
+    "'2020-01-01 10:00:00.5+00'::timestamptz",
     "'(1,2)'::point",
     "'2020-01-01'::date",
     "'infinity'::date",
@@ -50,6 +51,9 @@ READ = [
     "'{\"a\": 1}'::jsonb",
     "ARRAY['{\"a\": 1}'::jsonb]",
 ]
+# what a database may have set for its sessions: the second is a zone that Python does not know
+SETTINGS = ["datestyle = 'German, DMY'", "timezone = '<+0230>-02:30'", "datestyle = 'SQL'"]
+TIMES = ["now()::date::text", "'2020-01-02 10:00+00'::timestamptz", "'2020-02-01'::date", "'2020-02-01'::timestamp"]
 WRITTEN: list[tuple[str, Any]] = [
     ("'a' = ANY(%s)", ["a", "b"]),
     ("'a' IN %s", ("a", "b")),
@@ -88,6 +92,15 @@ def test_values_are_read_alike(server: Postgres) -> None:
     """The same value of the same type, which a pillar can have."""
     first, second = asked(server, *((f"SELECT {value}", None) for value in READ))
     assert dict(zip(READ, second, strict=True)) == dict(zip(READ, first, strict=True))
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_times_are_read_alike(server: Postgres, setting: str) -> None:
+    """Whatever style and zone of times the sessions of a database begin with."""
+    made = scratch.make(server, f"times_{SETTINGS.index(setting)}")
+    made.run(f'ALTER DATABASE "{made.server.database}" SET {setting}')
+    first, second = asked(made.server, *((f"SELECT {value}", None) for value in TIMES))
+    assert dict(zip(TIMES, second, strict=True)) == dict(zip(TIMES, first, strict=True))
 
 
 def test_values_are_written_alike(server: Postgres) -> None:

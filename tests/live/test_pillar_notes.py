@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import psycopg2
 import pytest
 
-from harness.database import scratch
-from tests.live.pillar_files import OWNERS, UYUNI, as_role, install
+from harness.database import schema, scratch
+from tests.live.changed_pillars import CHANGES, EVERYBODY, KINDS, copied, model, since
+from tests.live.pillar_files import as_role, install, psql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,15 +21,25 @@ pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(shutil.which("psql") is None, reason="needs psql: `apt-get install postgresql-client`"),
 ]
-ROWS = """
-INSERT INTO suseSaltPillars (group_id, category, pillar) VALUES (1, 'group', '{"group": 1}');
-INSERT INTO suseSaltPillars (server_id, category, pillar) VALUES (1, 'own', '{"own": 1}'), (3, 'own', '{"own": 3}');
-"""
-CHANGES = "SELECT snapshot, minions FROM suse_salt_pillar_changes(%s)"
-EVERYBODY = ["other", "web1", "web2"]
 OLD = """INSERT INTO suseSaltPillarHistory (changed, server_id, category)
     SELECT now() - INTERVAL '91 days', 1, 'old' FROM generate_series(1, 5)"""
 LEFT = "SELECT count(*) FROM suseSaltPillarHistory WHERE category = 'old'"
+HOURS_OLD = """INSERT INTO suseSaltPillarAsked (asked) VALUES (now() - INTERVAL '2 hours')
+    RETURNING transaction::TEXT || '/' || pg_current_snapshot()::TEXT"""
+CHECKED = ("pillar.sql", "pillar_changes.sql", "pillar_role.sql")
+PLANTED = [
+    "CREATE FUNCTION suse_salt_pillar_limit() RETURNS INTEGER LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION suse_salt_pillar_keep() RETURNS INTERVAL LANGUAGE sql AS $$SELECT INTERVAL '0'$$",
+    "CREATE FUNCTION suse_salt_pillar_restore(INTEGER) RETURNS VOID LANGUAGE sql AS $$$$",
+    "CREATE FUNCTION suse_minion_pillars(VARCHAR) RETURNS TABLE (pillar JSONB) LANGUAGE sql AS $$SELECT '{}'::JSONB$$",
+    "CREATE FUNCTION format(TEXT, REGCLASS) RETURNS TEXT LANGUAGE sql AS 'SELECT 1::TEXT'",
+    "CREATE TABLE rhnServer (id NUMERIC PRIMARY KEY, org_id NUMERIC)",
+    "CREATE TABLE suseSaltPillars (id INTEGER)",
+    "CREATE TABLE suseSaltPillarHistory (id INTEGER)",
+    "CREATE VIEW suseSaltPillarPriority AS SELECT 1 AS group_id, 2 AS priority",
+    """CREATE FUNCTION mine(VARCHAR, VARCHAR) RETURNS BOOLEAN LANGUAGE sql AS 'SELECT true';
+    CREATE OPERATOR = (LEFTARG = VARCHAR, RIGHTARG = VARCHAR, PROCEDURE = mine)""",
+]
 # Of the type of a column: PostgreSQL takes it before its own, which is for TEXT
 OPERATORS = """
 CREATE FUNCTION public.same(VARCHAR, VARCHAR) RETURNS BOOLEAN LANGUAGE plpgsql AS $$
@@ -38,30 +50,18 @@ BEGIN RAISE 'the function of another role runs as %', current_user; END $$;
 """
 
 
-@pytest.fixture(scope="module", params=["ours", "uyuni"])
+@pytest.fixture(scope="module", params=KINDS)
 def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
-    """Yield a database with pillars, over our table and over Uyuni's; that of each test is a copy."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        made = scratch.make(server, "model")
-        install(made, "uyuni.sql")
-        made.run(UYUNI if request.param == "uyuni" else "SELECT 1")
-        install(made, "pillar.sql", "pillar_changes.sql")
-        made.run(OWNERS + ROWS)
+    """Yield a database with pillars, over our table and over Uyuni's."""
+    with model(request.param, tmp_path_factory.mktemp("server")) as made:
         yield made
 
 
 @pytest.fixture
 def database(template: scratch.Database, request: pytest.FixtureRequest) -> Iterator[scratch.Database]:
     """Yield a copy of the database."""
-    name = f"copy_{abs(hash(request.node.name))}"
-    yield scratch.make(template.server, name, template="model")
-    template.alone(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-def since(database: scratch.Database, snapshot: str | None = None) -> tuple[str, list[str]]:
-    """Return up to where changes are known, and the minions that they touch."""
-    ((found, minions),) = database.run(CHANGES, snapshot)
-    return str(found), list(minions)
+    with copied(template, request.node.name) as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -164,20 +164,65 @@ def test_snapshot_before_what_was_pruned_is_everyone(database: scratch.Database)
     assert since(database, snapshot)[1] == []
 
 
+def test_answer_that_says_nothing_writes_nothing(database: scratch.Database) -> None:
+    """It is the snapshot that was given, for an hour; then there is a new one, from which nothing is missed."""
+    snapshot, _ = since(database)
+    written = "SELECT count(*) FROM suseSaltPillarAsked"
+    before = database.run(written)
+    assert since(database, snapshot) == (snapshot, [])
+    assert database.run(written) == before
+    ((snapshot,),) = database.run(HOURS_OLD)
+    later, minions = since(database, snapshot)
+    assert (minions, later == snapshot) == ([], False)
+    database.run("UPDATE suseSaltPillars SET pillar = '{}' WHERE server_id = 1")
+    assert since(database, snapshot)[1] == since(database, later)[1] == ["web1"]
+
+
+def test_backup_that_is_older_is_everyone(template: scratch.Database, database: scratch.Database) -> None:
+    """Restored into the same server, whose numbers of transactions go on: pillars are what they were."""
+    snapshot, _ = since(database)
+    with copied(template, "older") as older:
+        database.run("UPDATE suseSaltPillars SET pillar = '{}' WHERE server_id = 1")
+        snapshot, minions = since(database, snapshot)
+        assert minions == ["web1"]
+        snapshot, minions = since(older, snapshot)
+        assert minions == EVERYBODY
+        assert since(older, snapshot)[1] == []
+
+
+def test_rows_of_a_dump_know_nothing(database: scratch.Database) -> None:
+    """They have the numbers of transactions that another server has given out."""
+    snapshot, _ = since(database)
+    database.run("CREATE TABLE dumped AS TABLE suseSaltPillarAsked; TRUNCATE suseSaltPillarAsked")
+    database.run("INSERT INTO suseSaltPillarAsked TABLE dumped")
+    snapshot, minions = since(database, snapshot)
+    assert minions == EVERYBODY
+    assert since(database, snapshot)[1] == []
+
+
+@pytest.mark.parametrize("text", ["", "x", "1:1:", "1/", "999999999999/1:1:"])
+def test_snapshot_that_is_none_is_everyone(database: scratch.Database, text: str) -> None:
+    """So is one of an earlier version."""
+    assert since(database, text)[1] == EVERYBODY
+
+
+def test_old_answers_are_pruned(database: scratch.Database) -> None:
+    """Who comes back later refreshes everyone."""
+    database.run("INSERT INTO suseSaltPillarAsked (asked) VALUES (now() - INTERVAL '91 days')")
+    database.run("SELECT suse_salt_pillar_prune(1000)")
+    assert database.run("SELECT count(*) FROM suseSaltPillarAsked WHERE asked < now() - INTERVAL '1 day'") == [(0,)]
+
+
 def test_functions_use_no_operator_of_another_role(database: scratch.Database) -> None:
-    """Whoever may create in the schema gets nothing run as the owner of the triggers, or of the role's functions."""
-    roles = ("evil", "writer", "reader")
-    for role in roles[:2]:
-        database.run(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
-    try:
-        database.run("GRANT CREATE, USAGE ON SCHEMA public TO PUBLIC")
-        scratch.Database(as_role(database, "evil", "x")).run(OPERATORS)
-        install(database, "pillar.sql", "pillar_changes.sql")
+    """Who may create in the schema gets nothing run by those who write, read or go back; PUBLIC may not any more."""
+    with roles(database, "evil", "writer", "reader"):
+        database.run("GRANT CREATE ON SCHEMA public TO PUBLIC")
+        install(database, "pillar_changes.sql")
         install(database, "pillar_role.sql", role="reader")
         assert database.run("SELECT has_schema_privilege('evil', 'public', 'CREATE')") == [(False,)]
-        database.run(
-            "ALTER ROLE reader PASSWORD 'x'; GRANT SELECT, UPDATE ON suseSaltPillars, suseMinionInfo TO writer"
-        )
+        database.run("GRANT SELECT, UPDATE ON suseSaltPillars, suseMinionInfo TO writer")
+        database.run("GRANT CREATE ON SCHEMA public TO evil")
+        scratch.Database(as_role(database, "evil", "x")).run(OPERATORS)
         writer = scratch.Database(as_role(database, "writer", "x"))
         writer.run("UPDATE suseSaltPillars SET pillar = '{\"own\": 2}' WHERE server_id = 1")
         writer.run("UPDATE suseMinionInfo SET minion_id = 'renamed' WHERE server_id = 1")
@@ -185,5 +230,63 @@ def test_functions_use_no_operator_of_another_role(database: scratch.Database) -
         assert reader.run("SELECT suse_minion_pillars('renamed')") == [({"group": 1},), ({"own": 2},)]
         assert reader.run(CHANGES, None)[0][1] == []
         assert reader.run("SELECT suse_salt_pillar_prune(1)") == [(0,)]
+        database.run("SELECT suse_salt_pillar_restore(max(id)) FROM suseSaltPillarHistory WHERE server_id = 1")
+        assert reader.run("SELECT suse_minion_pillars('renamed')") == [({"group": 1},), ({"own": 1},)]
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_what_another_role_has_planted_is_refused(template: scratch.Database, planted: str) -> None:
+    """It would be called as the owner of the triggers, or be what they write to: nothing is installed beside it."""
+    database = scratch.make(template.server, f"planted_{PLANTED.index(planted)}")
+    files = ("uyuni.sql", "pillar.sql", "pillar_changes.sql")
+    with roles(database, "evil"):
+        database.run("GRANT CREATE ON SCHEMA public TO PUBLIC")
+        scratch.Database(as_role(database, "evil", "x")).run(planted)
+        done = psql(database, *files)
+        assert done.returncode == 3
+        assert "of evil" in done.stderr
+        assert database.run("SELECT to_regprocedure('suse_salt_pillar_ring()')") == [(None,)]
+        database.run("DROP OWNED BY evil")
+        install(database, *files)
+
+
+def test_function_that_another_role_has_planted_gets_no_owner(template: scratch.Database) -> None:
+    """The function of changes is there without its file: it would run as who may read all pillars."""
+    database = scratch.make(template.server, "planted_later")
+    with roles(database, "evil"):
+        install(database, "uyuni.sql", "pillar.sql")
+        database.run("GRANT CREATE ON SCHEMA public TO evil")
+        scratch.Database(as_role(database, "evil", "x")).run(
+            "CREATE FUNCTION suse_salt_pillar_changes(TEXT) RETURNS TEXT LANGUAGE sql AS 'SELECT 1::TEXT'"
+        )
+        for name in ("pillar.sql", "pillar_changes.sql", "pillar_role.sql"):
+            done = psql(database, name)
+            assert (done.returncode, "suse_salt_pillar_changes(text) of evil" in done.stderr) == (3, True), done.stderr
+
+
+def test_role_that_owns_the_database_is_trusted(template: scratch.Database) -> None:
+    """It has installed the files, and a superuser installs them again."""
+    database = scratch.make(template.server, "owned")
+    with roles(database, "writer"):
+        database.run("ALTER DATABASE owned OWNER TO writer; GRANT CREATE ON SCHEMA public TO writer")
+        files = ("uyuni.sql", "pillar.sql", "pillar_changes.sql")
+        install(scratch.Database(as_role(database, "writer", "x")), *files)
+        install(database, *files, "pillar_role.sql")
+        database.run("ALTER DATABASE owned OWNER TO CURRENT_USER")
+
+
+def test_check_of_owners_is_the_same_in_each_file() -> None:
+    """A file has to stand alone, as it is read from stdin."""
+    check = re.compile(r"-- What functions of the pillars find.*?^\$\$;$", re.DOTALL | re.MULTILINE)
+    assert len({check.findall(schema.read(name))[0] for name in CHECKED}) == 1
+
+
+@contextmanager
+def roles(database: scratch.Database, *names: str) -> Iterator[None]:
+    """Make roles that can log in; they are gone in the end, with what they own."""
+    for name in names:
+        database.run(f"DROP ROLE IF EXISTS {name}; CREATE ROLE {name} LOGIN PASSWORD 'x'")
+    try:
+        yield
     finally:
-        database.run(f"DROP OWNED BY {', '.join(roles[:2])} CASCADE; DROP ROLE {', '.join(roles[:2])}")
+        database.run(f"DROP OWNED BY {', '.join(names)} CASCADE; DROP ROLE {', '.join(names)}")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+import psycopg2
 import pytest
 
 from harness.database import scratch
@@ -53,3 +56,16 @@ def test_installing_twice_is_safe(server: Postgres, name: str) -> None:
     database = scratch.make(server, f"twice_{name.partition('.')[0]}")
     done = _psql(database, "uyuni.sql", name, "uyuni.sql", name)
     assert (done.returncode, done.stderr.count("ERROR")) == (0, 0), done.stderr
+
+
+def test_table_in_use_is_waited_for_a_while(server: Postgres) -> None:
+    """Who waits for a table keeps others from it that come later: an installation gives up, and changes nothing."""
+    database = scratch.make(server, "busy")
+    assert _psql(database, "uyuni.sql", "pillar.sql").returncode == 0
+    with closing(psycopg2.connect(database.server.dsn)) as other, other.cursor() as cursor:
+        cursor.execute("LOCK TABLE suseSaltPillars IN ROW EXCLUSIVE MODE")
+        with ThreadPoolExecutor(2) as pool:
+            done = list(pool.map(lambda name: _psql(database, name), ("pillar.sql", "pillar_changes.sql")))
+    for one in done:
+        assert (one.returncode, "canceling statement due to lock timeout" in one.stderr) == (3, True), one.stderr
+    assert database.run("SELECT to_regprocedure('suse_salt_pillar_ring()')") == [(None,)]

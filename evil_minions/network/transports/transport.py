@@ -29,3 +29,6 @@ TRANSPORTS: Final = {
     for name, module in zip(defaults.TRANSPORTS, (zeromq, tcp, ws), strict=True)
 }
 """Each transport by the name that Salt's option `transport` has for it."""
+
+FILTERED: Final = Transport(zeromq.RequestWire, zeromq.FilteredWire, zeromq.RequestChannel, zeromq.FilteredSubscription)
+"""The transport zeromq of a master and minions with the option `zmq_filtering`."""

@@ -7,6 +7,7 @@ Source: salt/transport/zeromq.py of Salt 3008.5; see `evil_minions.protocol.zmtp
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from evil_minions.errors import WireError
@@ -124,7 +125,7 @@ class PublishWire(_ZmtpWire):
 
     def established(self) -> None:
         """Subscribe."""
-        self.write(zmtp.SUBSCRIBE_ALL)
+        self.write(zmtp.subscribe())
         super().established()
 
     def received(self, data: memoryview) -> None:
@@ -141,6 +142,20 @@ class PublishWire(_ZmtpWire):
         if len(events) == 1 and isinstance(events[0], list) and not self._decoder.busy:
             endpoint.heard = raw, events[0][-1]
         self.take(events)
+
+
+class FilteredWire(PublishWire):
+    """A SUB socket that takes nothing until it is told what."""
+
+    __slots__ = ()
+
+    def established(self) -> None:
+        """Leave it to the owner to subscribe."""
+        _ZmtpWire.established(self)
+
+    def send(self, message: bytes) -> None:
+        """Subscribe to a topic."""
+        self.write(zmtp.subscribe(message))
 
 
 class RequestChannel(channel.RequestChannel):
@@ -171,3 +186,16 @@ class Subscription(subscription.Subscription):
         """Wait as `recon_default`, `recon_max` and `recon_randomize` of a minion say by default."""
         first = _RECONNECT_FIRST + _RECONNECT_MAX * self.rng.random()
         return Backoff(first, _RECONNECT_MAX).delay(self.failures, self.rng)
+
+
+class FilteredSubscription(Subscription):
+    """A SUB socket of a minion with `zmq_filtering`: it takes what is for all, and what is for this minion."""
+
+    __slots__ = ()
+
+    def on_linked(self) -> None:
+        """Subscribe, with the hash of the id that the master publishes to."""
+        topic = hashlib.sha1(self.subscriber.id.encode(), usedforsecurity=False).hexdigest()
+        self.transmit(zmtp.BROADCAST)
+        self.transmit(topic.encode())
+        super().on_linked()

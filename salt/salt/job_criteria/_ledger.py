@@ -110,9 +110,9 @@ class Ledger:
 
     def owes(self, jid):
         """
-        Return whether any minion is charged for a job.
+        Return how many minions are charged for a job.
         """
-        return bool(self._jobs.get(jid))
+        return len(self._jobs.get(jid, ()))
 
     def of_job(self, jid):
         """

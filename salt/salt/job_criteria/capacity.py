@@ -42,7 +42,9 @@ that have not answered when they were asked what they run, until they are heard 
     wave is sent to all connected minions, so many small ones are expensive. What has been
     in use for longer than ``wave_patience`` seconds (5 by default) does not come back
     soon, so a wave does not wait for it, unless that is more than three quarters of the
-    capacity. A job that has not moved for ``wave_patience`` seconds takes what there is.
+    capacity. When nothing comes back of a job for a fifth of that time, a quarter of the
+    capacity is enough for its next wave, and when it has not moved for ``wave_patience``
+    seconds it takes what there is.
 
 ``reserve``
     Which part of the master's capacity is kept for small jobs, 0.05 by default. A job
@@ -71,6 +73,9 @@ from salt.job_criteria._turns import Turns
 #: long it takes a master to notice that nobody is at the other end of a connection, and
 #: to drop what was to be sent there.
 HOLD_SECONDS = 300
+
+#: When so many jobs came back is remembered beyond their ends.
+_BACK_KEPT = 100
 
 #: A minion stays in the queue until it has answered.
 _ASKED = "asked"
@@ -128,12 +133,26 @@ class Capacity(Turns):
         self.reserve = settings.get("reserve", 0.05)
         # job ids of small jobs
         self._aside = set()
+        # when something of a job came back last, by job id
+        self._back = {}
         # how long silent minions are charged for what they were sent
         self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
 
     @classmethod
     def validate(cls, settings):
         return super().validate(settings) + _errors(settings)
+
+    def on_return(self, jid, minion, now):
+        if not super().on_return(jid, minion, now):
+            return False
+        if jid not in self._back and len(self._back) >= _BACK_KEPT:
+            self._back = {
+                jid_: then
+                for jid_, then in self._back.items()
+                if self.ledger.owes(jid_)
+            }
+        self._back[jid] = now
+        return True
 
     def _kept(self, limit):
         """
@@ -242,8 +261,22 @@ class Capacity(Turns):
         if limit is None or now - job.moved >= self.patience:
             return 1
         soon = self._soon(limit, now)
-        least = self.settings.get("min_wave") or int(soon * 3 // 4)
+        least = self.settings.get("min_wave")
+        if least is None:
+            least = int(soon * 3 // 4)
+            if self._is_still(job, now):
+                least = min(least, int(limit // 4))
         return max(1, min(job.count, least, int(soon // cost)))
+
+    def _is_still(self, job, now):
+        """
+        Return whether a wave of the job is out, and nothing has come back of it for a
+        while: those that are left may be gone.
+        """
+        if not self.ledger.owes(job.jid):
+            return False
+        news = max(job.moved, self._back.get(job.jid, job.moved))
+        return now - news >= self.patience / 5
 
     def _soon(self, limit, now, least=None):
         """

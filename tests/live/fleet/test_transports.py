@@ -1,4 +1,4 @@
-"""Simulated minions over each of Salt's transports that isn't the default, against a real master."""
+"""Simulated minions over each of Salt's transports that isn't the default, or filters, against a real master."""
 
 from __future__ import annotations
 
@@ -28,19 +28,23 @@ SETTLE_S = 60.0
 STOP_S = 200.0
 
 
-@pytest.fixture(scope="module", params=TRANSPORTS[1:])
+# zeromq, of a master and minions with the option `zmq_filtering`
+FILTERED = "zeromq-filtering"
+
+
+@pytest.fixture(scope="module", params=[*TRANSPORTS[1:], FILTERED])
 def bed(request: pytest.FixtureRequest, stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Yield a bed whose master speaks one transport."""
     wanted = BedSettings(
         tree=stock,
         folder=tmp_path_factory.mktemp(request.param),
-        transport=request.param,
+        transport=TRANSPORTS[0] if request.param == FILTERED else request.param,
         minions=MINIONS,
         pillar="none",
         postgres="none",
         api=None,
         # seconds until the master notices that it has to change the key of publications
-        master_options={"loop_interval": 1},
+        master_options={"loop_interval": 1, "zmq_filtering": request.param == FILTERED},
     )
     with Bed(wanted) as found:
         yield found
@@ -75,6 +79,15 @@ def test_keys_are_accepted(bed: Bed, fleet: Fleet) -> None:
 def test_targets(bed: Bed, target: tuple[str, ...], hit: int) -> None:
     """A job reaches whom it is for, whether the master or the minion picks them."""
     assert len(answered(bed, *target)) == hit
+
+
+def test_others_hear_nothing(bed: Bed, fleet: Fleet) -> None:
+    """What the master sends to a list reaches nobody else; over ws, which does not filter, it reaches all."""
+    before = fleet.status().counters
+    assert answered(bed, "-L", "minion-00003,minion-00007") == {"minion-00003", "minion-00007"}
+    after = fleet.status().counters
+    heard, published = after.heard - before.heard, after.publications - before.publications
+    assert heard == (MINIONS if bed.settings.transport == "ws" else 2) * published
 
 
 def test_nothing_unforeseen(fleet: Fleet) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,6 +41,34 @@ class Owner:
     def wire_lost(self, wire: object) -> None:  # noqa: ARG002 - a wire owner's signature
         """Note it."""
         self.lost.set()
+
+
+class Subscriber:
+    """Notes what a subscription tells its minion."""
+
+    def __init__(self) -> None:
+        """Begin with nothing noted."""
+        self.id = "web1"
+        self.messages: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def random(self) -> float:
+        """Return no random number."""
+        return 0.5
+
+    def on_publication(self, frame: bytes) -> None:
+        """Keep it."""
+        self.messages.put_nowait(frame)
+
+    def introduction(self) -> bytes:
+        """Introduce nobody: zeromq does not ask."""
+        raise NotImplementedError
+
+    def reauthenticate(self, then: Callable[[bool], None]) -> None:
+        """Sign in nowhere: zeromq does not ask."""
+        raise NotImplementedError
+
+    def on_return(self) -> None:
+        """Do nothing."""
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
@@ -205,5 +234,27 @@ def test_closed_before_connected() -> None:
             await connected.wait()
             assert not owner.ready.is_set()
             assert not owner.lost.is_set()
+
+    run(scenario)
+
+
+def test_filtered_subscription() -> None:
+    """With `zmq_filtering` a minion hears what is for all and what is for it, as a real one's socket does."""
+
+    async def scenario() -> None:
+        with zmq.asyncio.Context() as context, context.socket(SocketType.XPUB) as publisher:
+            port = publisher.bind_to_random_port("tcp://127.0.0.1")
+            minion = Subscriber()
+            link = zeromq.FilteredSubscription(endpoint(port, zeromq.FilteredWire), minion, minion)
+            link.open()
+            topics = {await publisher.recv() for _ in range(2)}
+            own = hashlib.sha1(b"web1", usedforsecurity=False).hexdigest().encode()
+            other = hashlib.sha1(b"web2", usedforsecurity=False).hexdigest().encode()
+            assert topics == {b"\x01broadcast", b"\x01" + own}
+            for topic in (other, own, other, b"broadcast"):
+                await publisher.send_multipart([topic, b"for " + topic])
+            assert await minion.messages.get() == b"for " + own
+            assert await minion.messages.get() == b"for broadcast"
+            link.close(reset=True)
 
     run(scenario)

@@ -109,10 +109,12 @@ class Connection:
         self._begin = BEGIN[self._writes]
         if self._limit:
             own = self._conn.cursor()
-            own.execute(
-                "SELECT extract(epoch FROM"
-                " current_setting('statement_timeout')::interval)::float"
-            )
+            # a pooler takes connections for a server that does not answer
+            with self._watched(self._limit + LATE):
+                own.execute(
+                    "SELECT extract(epoch FROM"
+                    " current_setting('statement_timeout')::interval)::float"
+                )
             (lower,) = own.fetchone()
             # It is no parameter of the connection, which would take the place
             # of PGOPTIONS, and which PgBouncer refuses. It returns nothing that
@@ -219,15 +221,18 @@ class Connection:
             self.close()
             return
         with self._conn.cursor() as own:
-            if complete and self._writes == "commit":
-                with self._watched(self._limit and self._limit + LATE):
-                    own.execute("COMMIT")
-                self._is_plain = False
             try:
-                with self._watched(LATE):
-                    self._clean(own)
-            except driver.module.Error:
-                self.close()
+                if complete and self._writes == "commit":
+                    # what is committed stays in the session
+                    self._is_plain = False
+                    with self._watched(self._limit and self._limit + LATE):
+                        own.execute("COMMIT")
+            finally:
+                try:
+                    with self._watched(LATE):
+                        self._clean(own)
+                except driver.module.Error:
+                    self.close()
         self._used = time.monotonic()
 
     def _clean(self, own):

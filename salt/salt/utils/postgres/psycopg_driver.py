@@ -67,6 +67,9 @@ def connect(**params):
         params["connect_timeout"] = LONGEST
     conn = psycopg.connect(autocommit=True, cursor_factory=LastResult, **params)
     try:
+        if not (status(conn, "DateStyle") or "").startswith("ISO"):
+            # as psycopg2 does, and no other style of all values can be read
+            conn.execute("SET datestyle TO 'ISO'")  # pylint: disable=no-member
         psycopg_types.register(conn)
     except BaseException:
         conn.close()  # pylint: disable=no-member

@@ -5,6 +5,7 @@ Values of psycopg 3 as psycopg2 reads and writes them
 """
 
 import datetime
+import re
 
 # only the driver imports this, where there is one
 # pylint: disable=3rd-party-module-not-gated
@@ -20,6 +21,23 @@ TEXT_ARRAYS = ("uuid", "record")
 # Those that are text anyway, which psycopg 3 leaves to be bytes where the
 # database has no encoding
 STRINGS = ("text", "varchar", "bpchar", "name", '"char"', "unknown")
+
+# What the server writes behind a time
+OFFSET = re.compile(rb"([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?$")
+
+
+class OffsetLoader(datetimes.TimestamptzLoader):
+    """
+    Has the offset that the server writes, as Python may not know its time zone
+    """
+
+    def load(self, data):
+        value = super().load(data)
+        sign, *parts = OFFSET.search(data).groups()
+        hours, minutes, seconds = (int(part or 0) for part in parts)
+        offset = datetime.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        zone = datetime.timezone(-offset if sign == b"-" else offset)
+        return value.astimezone(zone)
 
 
 def _endless(base, kind, **zone):
@@ -96,7 +114,7 @@ def register(conn):
     for name, base, kind, zone in (
         ("date", datetimes.DateLoader, datetime.date, {}),
         ("timestamp", datetimes.TimestampLoader, datetime.datetime, {}),
-        ("timestamptz", datetimes.TimestamptzLoader, datetime.datetime, utc),
+        ("timestamptz", OffsetLoader, datetime.datetime, utc),
     ):
         adapters.register_loader(name, _endless(base, kind, **zone))
     adapters.register_dumper(list, ListDumper)

@@ -138,7 +138,9 @@ class Server:
                     status = b"I"
                 before, _, query = text.rpartition("; ")
                 if text.startswith("SELECT extract(epoch"):
-                    answer = result(self.limit, FLOAT)
+                    answer = self.limit
+                    if not callable(answer):
+                        answer = result(answer, FLOAT)
                 elif text.startswith("ROLLBACK; "):
                     self.resets.append(text)
                     answer = self.reset

@@ -102,3 +102,40 @@ def test_all_is_swept_from_time_to_time(keeper):
     keeper.tick(100)
     keeper.tick(150)
     assert keeper.service.asked == [None]
+
+
+def _groups(path, text):
+    path.write_text(f"nodegroups: {text}\n")
+
+
+def test_nodegroups_are_read_anew(tmp_path, monkeypatch):
+    """
+    As commands do, and not from a file that is just being written
+    """
+    path = tmp_path / "master"
+    _groups(path, "{a: L@web}")
+    monkeypatch.setattr(engine.Keeper, "_members", lambda _: {})
+    opts = {"conf_file": str(path), "nodegroups": {"a": "L@web"}}
+    found = engine.Keeper(opts, Service(), window=1, look=3, sweep=100)
+    found.tick(0)
+    assert found.service.asked == [None]
+    path.write_text("")
+    found.tick(100)
+    assert found.service.asked == [None]
+    _groups(path, "{a: L@db}")
+    found.tick(101)
+    assert (found.service.asked, opts["nodegroups"]) == ([None], {"a": "L@web"})
+    found.tick(102)
+    assert (found.service.asked, opts["nodegroups"]) == ([None, None], {"a": "L@db"})
+
+
+def test_nodegroups_stay_where_the_configuration_can_not_be_read(tmp_path, caplog):
+    opts = {"nodegroups": {"a": "L@web"}}
+    assert engine.groups(opts) == {"a": "L@web"}
+    opts["conf_file"] = str(tmp_path / "master")
+    assert engine.groups(opts) == {"a": "L@web"}
+    for text in ("nodegroups: {", "- no document"):
+        (tmp_path / "master").write_text(text)
+        assert engine.groups(opts) == {"a": "L@web"}
+        assert "nodegroups stay as they were" in caplog.text
+        caplog.clear()

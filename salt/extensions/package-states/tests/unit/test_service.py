@@ -11,7 +11,7 @@ import saltext.package_states.schema as schema
 import saltext.package_states.service as service
 import saltext.package_states.standing as standing
 import saltext.package_states.store as store
-from saltext.package_states.errors import Conflict
+from saltext.package_states.errors import Conflict, PackageStateError
 from saltext.package_states.fleet import Assignment, Fleet, Minion
 
 
@@ -172,8 +172,11 @@ def test_a_registry_that_is_empty_removes_nothing(states, tables, tmp_path):
     _own(tables, "web", 1, ("foo", "latest"))
     states.sweep()
     tables.minions.clear()
-    tables.moved = tables.moved._replace(gone=["web"])
-    assert states.sweep()["removed"] == []
+    tables.moved = tables.moved._replace(vanished=2)
+    for ids in (None, ["web"]):
+        found = states.sweep(ids)
+        assert found["removed"] == []
+        assert "there were 2" in found["errors"]["*"]
 
 
 def test_a_file_that_could_not_be_written_is_with_the_next_save(
@@ -236,17 +239,30 @@ def test_the_lock_outlasts_the_transaction(monkeypatch):
     class Connection:
         def execute(self, query, values=()):
             asked.append(query.partition("(")[0])
+            if away and query == "SELECT 1":
+                raise connections.psycopg2.InterfaceError("connection already closed")
+
+        def commit(self):
+            asked.append("COMMIT")
 
         def close(self):
             asked.append("close")
 
+    away = []
     monkeypatch.setattr(connections, "Connection", Connection)
     monkeypatch.setattr(connections, "get_params", lambda opts: {})
     monkeypatch.setattr(schema, "check", lambda connection: None)
     with store.writing({}, after=lambda: asked.append("files")) as connection:
         connection.execute("work")
     begin = ["SELECT pg_advisory_lock", "BEGIN", "work"]
-    assert asked == [*begin, "COMMIT", "files", "close"]
+    assert asked == [*begin, "COMMIT", "files", "SELECT 1", "close"]
+    asked.clear()
+    # whoever has the lock then has written files, which are older now
+    away.append(True)
+    with pytest.raises(PackageStateError, match="run package_states.compile"):
+        with store.writing({}, after=lambda: asked.append("files")):
+            pass
+    assert asked == [*begin[:-1], "COMMIT", "files", "SELECT 1", "close"]
     asked.clear()
     with pytest.raises(ValueError), store.writing(
         {}, after=lambda: asked.append("files")

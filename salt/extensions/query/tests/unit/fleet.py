@@ -29,6 +29,7 @@ class Fleet:
     :param waiting: minions that jobs which are not exempt don't get in time
     :param exempt: the functions that the job handler lets pass
     :param slow: minions that answer nothing but ``test.ping`` in time
+    :param dict seconds: how long some minions take to answer anything but ``test.ping``
 
     :ivar list asked: what was published: minions and functions
     :ivar list executed: each execution: a minion and its functions
@@ -44,6 +45,7 @@ class Fleet:
         slow=(),
         handler=False,
         jid="1",
+        seconds=(),
     ):
         self.answers = answers
         self.left_out = dict(left_out)
@@ -52,6 +54,7 @@ class Fleet:
         self.slow = slow
         self.handler = handler or bool(left_out or waiting)
         self.jid = jid
+        self.seconds = dict(seconds)
         self.clock = Clock()
         self.asked = []
         self.executed = []
@@ -72,7 +75,8 @@ class Fleet:
         functions = [fun] if isinstance(fun, str) else fun
         self.asked.append((list(minions), functions))
         self.users.append(self.salt_user)
-        ret = {"jid": self.jid, "minions": list(minions)}
+        jid = str(int(self.jid) + len(self.asked) - 1)
+        ret = {"jid": jid, "minions": list(minions)}
         gets = list(minions)
         if self.handler and not all(one in self.exempt for one in functions):
             excluded = {
@@ -93,12 +97,12 @@ class Fleet:
                     "reason": "the queue is paused" if held else "",
                 }
                 data = {"ticket": "t", "targets": gets, "waiting": len(held)}
-                self._fire("dispatched", data)
+                self.fire(jid, "dispatched", data)
         for minion in gets:
-            self._execute(minion, functions, isinstance(fun, str))
+            self._execute(jid, minion, functions, isinstance(fun, str))
         return ret
 
-    def _execute(self, minion, functions, single):
+    def _execute(self, jid, minion, functions, single):
         if minion not in self.answers:
             return
         self.executed.append((minion, tuple(functions)))
@@ -107,21 +111,35 @@ class Fleet:
         known = {"test.ping": True, **self.answers[minion]}
         found = {one: known.get(one, f"'{one}' is not available.") for one in functions}
         data = {"id": minion, "return": found[functions[0]] if single else found}
-        self._fire(f"ret/{minion}", data)
+        after = 0 if functions == ["test.ping"] else self.seconds.get(minion, 0)
+        self.fire(jid, f"ret/{minion}", data, after)
 
-    def _fire(self, kind, data):
-        self._events.append({"tag": f"salt/job/{self.jid}/{kind}", "data": data})
+    def fire(self, jid, kind, data, after=0):
+        """
+        Put an event on the bus.
+        """
+        event = {"tag": f"salt/job/{jid}/{kind}", "data": data}
+        self._events.append((self.clock.now + after, event))
 
-    def get_event(self, wait, tag, match_type, full):
+    def get_event(self, wait, tag, match_type, full, no_block=False):
         """
         Return the next event, or None after a while.
         """
-        assert match_type == "startswith" and full
-        for place, event in enumerate(self._events):
-            if event["tag"].startswith(tag):
-                return self._events.pop(place)
-        self.clock.now += wait
-        return None
+        assert match_type == "startswith" and full and no_block is (wait == 0)
+        matching = [one for one in self._events if one[1]["tag"].startswith(tag)]
+        found = min(matching, key=lambda one: one[0], default=None)
+        if found is None or found[0] > self.clock.now + wait:
+            self.clock.now += wait
+            return None
+        self.clock.now = max(self.clock.now, found[0])
+        self._events.remove(found)
+        return found[1]
+
+    def cancel(self, jid):
+        """
+        Take a job out of the queue.
+        """
+        self.cancelled.append(jid)
 
     def destroy(self):
         """
@@ -146,7 +164,7 @@ def answering(answers, **more):
 
         @staticmethod
         def cancel(jid):
-            fleet.cancelled.append(jid)
+            fleet.cancel(jid)
 
     class Asker(saltext.query.live.job.Asker):
         def __init__(self, context, seconds, patience):

@@ -2,6 +2,8 @@
 Fields that ask minions: every value is right, and what was not asked says so.
 """
 
+from unittest.mock import Mock  # pylint: disable=blacklisted-module
+
 import pytest
 import saltext.query
 from fleet import answering
@@ -128,6 +130,88 @@ def test_a_slow_minion_is_not_offline(master):
         "web2": [(0, False), (4, None)],
     }
     assert live["reasons"] == {"It has not answered in time": 1}
+
+
+def test_offline_minions_cost_one_wait(master):
+    """
+    A few that do not answer are asked whether they live while their answers are waited for.
+    """
+    for name in names(100):
+        master.key(name)
+    with answering(dict.fromkeys(names(98), INFO)) as fleet:
+        began = fleet.clock()
+        found, live = rows(master, ["alive", "mfree"])
+        # the timeout of Salt's client, and a moment
+        assert fleet.clock() - began <= 5 + 1.5 + 0.5
+    assert found["web99"] == [(0, False), (4, None)]
+    assert (live["answered"], live["offline"]) == (98, 2)
+    assert len(fleet.executed) == 98
+
+
+def test_one_of_two_is_offline(master):
+    for name in names(2):
+        master.key(name)
+    with answering({"web0": INFO}) as fleet:
+        began = fleet.clock()
+        found, _ = rows(master, ["alive", "mfree"])
+        assert fleet.clock() - began <= 5 + 1.5 + 0.5
+    assert found == {"web0": [(0, True), (0, 2048)], "web1": [(0, False), (4, None)]}
+
+
+def test_a_minion_that_takes_its_time(master):
+    """
+    It has said that it lives, and its answer is waited for all the same.
+    """
+    for name in names(100):
+        master.key(name)
+    with answering(dict.fromkeys(names(100), INFO), seconds={"web7": 4}) as fleet:
+        found, live = rows(master, ["alive", "mfree"])
+    assert found["web7"] == [(0, True), (0, 2048)]
+    assert live["answered"] == 100
+    assert fleet.asked[1:] == [(["web7"], ["test.ping"])]
+
+
+def test_most_are_slow(master):
+    """
+    Then not all of them are asked again.
+    """
+    for name in names(100):
+        master.key(name)
+    with answering(
+        dict.fromkeys(names(100), INFO), seconds=dict.fromkeys(names(90), 4)
+    ) as fleet:
+        found, _ = rows(master, ["alive", "mfree"])
+    assert set(map(tuple, found.values())) == {((0, True), (0, 2048))}
+    assert len(fleet.asked) == 1
+
+
+def test_the_turn_of_some_comes_when_time_is_up(master):
+    """
+    What they answer then is their value.
+    """
+    for name in names(2):
+        master.key(name)
+    with answering({"web0": INFO, "web1": INFO}, waiting=["web1"]) as fleet:
+        cancel = fleet.cancel
+
+        def too_late(jid):
+            cancel(jid)
+            data = {"id": "web1", "return": INFO["status.meminfo"]}
+            fleet.fire(jid, "ret/web1", data)
+
+        fleet.cancel = too_late
+        found, live = rows(master, ["alive", "mfree"])
+    assert found["web1"] == [(0, True), (0, 2048)]
+    assert (live["answered"], live["not_asked"], live["reasons"]) == (2, 0, {})
+
+
+def test_ctrl_c(master):
+    master.key("web0")
+    with answering({"web0": INFO}) as fleet:
+        fleet.event = Mock()
+        fleet.event.get_event.return_value = {"tag": "salt/event/exit", "data": {}}
+        with pytest.raises(KeyboardInterrupt):
+            rows(master, ["mfree"])
 
 
 @pytest.mark.parametrize(

@@ -199,12 +199,51 @@ def test_state_that_cannot_be_read_is_told(waiting, state, caplog, text):
     with caplog.at_level(logging.ERROR):
         state.load(waiting)
     assert "cannot be read" in caplog.text
-    assert (waiting.snapshot, waiting.minions) == (None, {})
+    assert (waiting.snapshot, waiting.minions) == ("", {})
 
 
 def test_no_state_is_no_error(waiting, state, caplog):
     state.load(waiting)
     assert (waiting.snapshot, waiting.minions, caplog.text) == (None, {}, "")
+
+
+def test_connection_is_replaced_after_a_while(tmp_path, monkeypatch):
+    """
+    As its server may not be the one of that name any more; without an error and a pause
+    """
+    made = []
+
+    class Server(Connection):
+        """
+        The third one ends the test
+        """
+
+        def __init__(self, limit, **params):
+            super().__init__(Clock())
+            assert (limit, params["dbname"]) == (pillar_changes.ANSWER, "susemanager")
+            self.closed = False
+            made.append(self)
+            if len(made) == 3:
+                raise KeyboardInterrupt
+
+        def execute(self, query, values=None):
+            if query != pillar_changes.LISTEN:
+                super().execute(query, values)
+
+        def close(self):
+            self.closed = True
+
+    opts = {"cachedir": str(tmp_path), "postgres": {"db": "susemanager"}}
+    monkeypatch.setattr(pillar_changes, "__opts__", opts, raising=False)
+    monkeypatch.setattr(pillar_connection, "Connection", Server)
+    ticks = iter(range(100, 10**6, pillar_changes.LIFETIME // 4))
+    monkeypatch.setattr(pillar_changes.time, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(pillar_changes.time, "sleep", lambda seconds: pytest.fail())
+    with pytest.raises(KeyboardInterrupt):
+        pillar_changes.start()
+    assert [one.closed for one in made] == [True, True, False]
+    # each of them has asked what came meanwhile
+    assert all(one.asked for one in made[:2])
 
 
 @pytest.mark.parametrize("given,taken", [(0.5, 1), (3, 3), (0, 0), ("7", "7")])

@@ -87,6 +87,50 @@ def test_waves_do_not_wait_for_what_is_held_for_long(bench):
     assert sizes == [60, 60, 60, 60, 0]
 
 
+def test_waves_do_not_wait_for_those_that_are_gone(bench):
+    """
+    Half of a wave does not answer: the next one goes out a second after the last answer,
+    whatever others get back meanwhile.
+    """
+    setup = bench(max_master_jobs=100, reserve=0)
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    setup.submit(["x1", "x2", "x3"], "other")
+    setup.now += 0.5
+    setup.give_back("wide", *wave[:50])
+    assert [jid for jid, _ in setup.sent()] == []
+    setup.now += 0.9
+    assert setup.sent() == []
+    setup.now += 0.2
+    assert [(jid, len(minions)) for jid, minions in setup.sent()] == [("wide", 50)]
+
+
+def test_few_places_wait_for_more(bench):
+    """
+    Less than a quarter of the capacity is no wave, even where nothing else comes back.
+    """
+    setup = bench(max_master_jobs=100, reserve=0)
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    setup.now += 0.5
+    setup.give_back("wide", *wave[:24])
+    for _ in range(4):
+        assert setup.sent() == []
+        setup.now += 1
+    setup.now += 1
+    assert [len(minions) for _, minions in setup.sent()] == [24]
+
+
+def test_min_wave_holds_where_nothing_comes_back(bench):
+    setup = bench(max_master_jobs=100, reserve=0, min_wave=60)
+    setup.submit(300, "wide")
+    ((_, wave),) = setup.sent()
+    setup.give_back("wide", *wave[:50])
+    assert setup.sent() == []
+    setup.now += 2
+    assert setup.sent() == []
+
+
 def test_waves_do_not_wait_for_what_was_just_seen_to_run(bench):
     """
     The maintenance asks once a minute what runs. That a minion says so does not mean that

@@ -32,6 +32,8 @@ class Oracle:
         self.waiting = []
         # job ids of small jobs
         self.aside = set()
+        # when a job came back last
+        self.back = {}
 
     def of_minion(self, minion):
         return len([1 for _, charged in self.charges if charged == minion])
@@ -67,6 +69,10 @@ class Oracle:
             held = len([1 for since in self.charges.values() if since <= old])
             soon = most - held if held <= most * 3 / 4 else most
             wanted = min(len(job["minions"]), soon * 3 // 4)
+            news = max(self.back.get(job["jid"], 0), job["moved"])
+            owed = any(jid == job["jid"] for jid, _ in self.charges)
+            if owed and now - news >= PATIENCE / 5:
+                wanted = min(wanted, most // 4)
             if now - job["moved"] >= PATIENCE:
                 wanted = 1
             if used and free < max(1, wanted):
@@ -173,7 +179,9 @@ def test_random_events(seed):
             assert manager.returned(jid, minion, now) is (
                 (jid, minion) in oracle.charges
             )
-            oracle.charges.pop((jid, minion), None)
+            if (jid, minion) in oracle.charges:
+                del oracle.charges[jid, minion]
+                oracle.back[jid] = now
         elif kind < 0.88:
             minion = rand.choice(MINIONS)
             manager.started(minion, now)

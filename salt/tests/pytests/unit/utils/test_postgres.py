@@ -260,6 +260,8 @@ def test_commit_that_fails_is_an_error(server, params, database):
     server.answers["COMMIT"] = error("23505", "duplicate key") + READY
     with pytest.raises(database.IntegrityError):
         ask({**params, "writes": "commit"})
+    # what it has prepared or locked is not there for the next one
+    assert server.resets == [connection.RESET]
 
 
 def test_query_that_ends_the_transaction_is_an_error(server, params):
@@ -493,6 +495,15 @@ def test_query_that_is_never_answered(server, params, monkeypatch, database):
         ask(params, "hang")
     assert ask(params) == [({"a": 1},)]
     assert len(server.startups) == 2
+
+
+def test_first_question_that_is_never_answered(server, params, monkeypatch, database):
+    # a pooler takes connections also for a server that does not answer
+    monkeypatch.setattr(connection, "LATE", 0.1)
+    server.limit = lambda session: None
+    with pytest.raises(database.OperationalError, match="no answer .* 0.2 seconds"):
+        ask({**params, "statement_timeout": 0.1})
+    assert not KEPT
 
 
 def test_reset_that_is_never_answered(server, params, monkeypatch):

@@ -36,12 +36,16 @@ which knows only those above it:
 - :mod:`saltext.package_states.registry` -- which minions and groups there are
 - :mod:`saltext.package_states.fleet` -- which states apply to which minions
 - :mod:`saltext.package_states.membership` -- who joined, left, or has another id
-- :mod:`saltext.package_states.service` -- save, assign, compile
+- :mod:`saltext.package_states.final` -- who belongs to the last stage
+- :mod:`saltext.package_states.compiler` -- what is wanted, compiled to files
+- :mod:`saltext.package_states.sweep` -- all files, up to date with who there is
+- :mod:`saltext.package_states.service` -- save, assign
 - :mod:`saltext.package_states.offer` -- what one repository has, under a digest
 - :mod:`saltext.package_states.lacking` -- who is asked for what repositories have
 - :mod:`saltext.package_states.offers` -- what repositories have, in the database
 - :mod:`saltext.package_states.refresh` -- the list that a minion sent
 - :mod:`saltext.package_states.answers` -- what minions answer
+- :mod:`saltext.package_states.authors` -- who does something
 - :mod:`saltext.package_states.edit` -- changes of entries
 - :mod:`saltext.package_states.upgrades` -- the newest versions that policies permit
 - :mod:`saltext.package_states.promotions` -- revisions that come into a stage

@@ -114,5 +114,8 @@ def plan(service, minion):
     _, verdicts = service.verdicts(minion)
     rows = [[v.item.key, v.item.wanted, v.item.version, v.item.floor] for v in verdicts]
     return ask(
-        service.opts, minion, "package_state.plan", [rows, sorted(service.protected)]
+        service.opts,
+        minion,
+        "package_state.plan",
+        [rows, sorted(service.compiler.protected)],
     )

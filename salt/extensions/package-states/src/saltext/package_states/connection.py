@@ -110,6 +110,23 @@ class Connection:
         self._cursor.execute(query, values)
         self.used = time.monotonic()
 
+    def commit(self):
+        """
+        Commit the transaction
+
+        :raises PackageStateError: if the connection breaks, and nobody knows what came of it
+        """
+        try:
+            self.execute("COMMIT")
+        except psycopg2.Error as exc:
+            if exc.pgcode and not self._conn.closed:
+                raise
+            raise PackageStateError(
+                "PostgreSQL went away in the middle of the commit, so this may be saved or"
+                " not; see what is there with package_states.show, save it again if it is"
+                " missing, and run package_states.compile."
+            ) from None
+
     def fetchall(self):
         """
         Return the rows of the last result
@@ -142,16 +159,23 @@ class Connection:
 # What the triggers of our tables refuse, in whole sentences
 REFUSED = "PS001"
 
+# What to do where that is clear
+NEXT = {
+    "53100": "make room on the disk of its server, then try again",
+    "25006": "it only reads, as a standby does: name one that writes in the option postgres",
+    "57014": "it took longer than statement_timeout of the option postgres: try again",
+}
+
 # What to do when no server answered
 AWAY = "see the option postgres in the configuration of the master, and that the server runs"
 
 
 @contextlib.contextmanager
-def told(what="see the option postgres, then try again"):
+def told(what=None):
     """
     Raise what psycopg2 raises inside as one sentence
 
-    :param str what: what to do next
+    :param str what: what to do next, None for what is usual
     :raises PackageStateError: says what PostgreSQL says
     """
     if not HAS_PSYCOPG2:
@@ -165,8 +189,8 @@ def told(what="see the option postgres, then try again"):
             raise Unapproved(exc.diag.message_primary) from None
         # the first line is the message, the others are the query
         text = str(exc).strip().partition("\n")[0]
-        if not exc.pgcode:
-            what = AWAY
+        usual = NEXT.get(exc.pgcode, "see the option postgres, then try again")
+        what = (what or usual) if exc.pgcode else AWAY
         raise PackageStateError(f"PostgreSQL says: {text}; {what}.") from None
 
 

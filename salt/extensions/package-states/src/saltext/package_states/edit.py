@@ -175,25 +175,43 @@ def restore(service, minion, generation, day, save):
         fleet = Fleet(service.opts, connection)
         found = fleet.minion(minion)
         old = generations.chosen(connection, minion, generation, day)
-        others = [
-            source
-            for source in fleet.sources({minion: found})[minion]
-            if source.level != resolver.OWN
-        ]
         stage = fleet.stage(found) if fleet.stages else None
-    wanted = keyed(old.items)
-    for source in others:
-        for entry in source.items:
-            if entry.key not in wanted:
-                wanted[entry.key] = items.make(entry.key, items.UNMANAGED)
+
+    def change(_, __, connection):
+        # what others say is looked at while nobody saves
+        return _restored(Fleet(service.opts, connection), minion, old.items)
+
     comment = save.comment or f"generation {old.number} of {old.created[:19]}"
-    entries = [*wanted.values()]
-    told = service.change(
-        minion, lambda *_: entries, *save._replace(comment=comment), True
-    )
+    told = service.change(minion, change, *save._replace(comment=comment), True)
     if stage not in (None, told.get("stage")):
         told["next"] = (
             f"{minion} is in {stage}, so it has this when it came there; see"
             f" package_states.promote {minion} {stage}."
         )
     return told
+
+
+def _restored(fleet, minion, old):
+    """
+    Return the entries with which the own state of a minion says what was wanted on it, and
+    nothing of what others say besides
+
+    :param Fleet fleet: the minions
+    :param str minion: its id
+    :param old: what was wanted on it, an iterable of items
+    :raises Unapproved: if nobody knows what others say
+    """
+    found = fleet.minion(minion)
+    halt = fleet.halted(found)
+    if halt:
+        raise halt
+    sources = fleet.sources({minion: found})[minion]
+    others = [source for source in sources if source.level != resolver.OWN]
+    native = fleet.grains(minion).get("osarch", "")
+    wanted = keyed(resolver.bare(entry, native) for entry in old)
+    for source in others:
+        for entry in source.items:
+            key = resolver.bare(entry, native).key
+            if key not in wanted:
+                wanted[key] = items.make(key, items.UNMANAGED)
+    return [*wanted.values()]

@@ -9,6 +9,7 @@ A file is written beside its place and then moved there: whoever reads it sees
 the old one or the new one. One that would not change is not touched.
 """
 
+import contextlib
 import os
 
 import saltext.package_states.names as names
@@ -34,13 +35,22 @@ def alone(name):
     return f"{_MARK}{name}"
 
 
+def is_alone(name):
+    """
+    Return whether this is what :func:`alone` returned, and no id of a minion
+
+    :param str name: by what name the functions here know a file
+    """
+    return name.startswith(_MARK)
+
+
 def shown(name):
     """
     Return the name of a state or minion for people
 
     :param str name: the id of a minion, or what :func:`alone` returned
     """
-    return name[len(_MARK) :] if name.startswith(_MARK) else name
+    return name[len(_MARK) :] if is_alone(name) else name
 
 
 def root(opts):
@@ -88,12 +98,31 @@ def read(root, name):
 
     :param str root: one of the file roots
     :param str name: the id of a minion, or what :func:`alone` returned
+    :raises PackageStateError: if it can't be read
     """
+    place = path(root, name)
     try:
-        with salt.utils.files.fopen(path(root, name), encoding="utf-8") as handle:
-            return handle.read()
+        with salt.utils.files.fopen(place, "rb") as handle:
+            # what somebody else wrote there may be no text
+            return handle.read().decode(errors="replace")
     except FileNotFoundError:
         return ""
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+
+
+def differs(root, name, text):
+    """
+    Return whether the file of a state or minion is another one, or can't be read
+
+    :param str root: one of the file roots
+    :param str name: the id of a minion, or what :func:`alone` returned
+    :param str text: what it should hold
+    """
+    try:
+        return read(root, name) != text
+    except PackageStateError:
+        return True
 
 
 def names_of(root):
@@ -166,6 +195,8 @@ def _write(place, text):
             handle.write(data)
         salt.utils.atomicfile.atomic_rename(beside, place)
     except OSError as exc:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
         raise _unwritable(place, exc) from exc
     return True
 
@@ -173,5 +204,5 @@ def _write(place, text):
 def _unwritable(place, exc):
     return PackageStateError(
         f"{place} can't be written: {exc.strerror}; see that the master may write"
-        " there, then run package_states.compile."
+        " there and that there is room, then run package_states.compile."
     )

@@ -7,14 +7,17 @@ are those that the minions sent last, out of the cache of the master.
 
 from typing import NamedTuple
 
+import saltext.package_states.final as final
 import saltext.package_states.item as item
 import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
 import saltext.package_states.registry as registry
 import saltext.package_states.resolver as resolver
+import saltext.package_states.roster as roster
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
 from saltext.package_states.errors import (
+    Conflict,
     NotThere,
     PackageStateError,
     Unapproved,
@@ -95,6 +98,8 @@ class Fleet:
 
     #: the ids of minions that belonged to the last stage, and that nobody released
     final = frozenset()
+    #: the old ids of minions by the new ones, where nobody knows which state is theirs
+    collided = {}
 
     def __init__(self, opts, connection, before=None):
         self.connection = connection
@@ -117,8 +122,9 @@ class Fleet:
         self.own = {
             state.name: state for state in store.states(connection) if state.own
         }
+        self.collided = roster.collided(connection)
         if self.stages:
-            self.final = stages.final(connection)
+            self.final = final.listed(connection)
 
     def grains(self, minion):
         """
@@ -245,15 +251,32 @@ class Fleet:
         """
         return minion.id in self.final and not self.is_last(minion)
 
-    def _left(self, minion):
+    def left(self, minion):
         """
         Return the error of a minion that is held
+
+        :param Minion minion: the minion
         """
         last = self.stages[-1]
         return Unapproved(
             f"{minion.id} belonged to the stage {last}, and no assignment to it that follows"
             f" {last} is found any more, so its file stays as it is; see that its group and"
             f" grains are there, or let package_states.release {minion.id} be approved."
+        )
+
+    def halted(self, minion):
+        """
+        Return why the file of a minion stays as it is, an error, or None if it does not
+
+        :param Minion minion: the minion
+        """
+        old = self.collided.get(minion.id)
+        if old is None:
+            return self.left(minion) if self.held(minion) else None
+        return Conflict(
+            f"{minion.id} was {old}, and there is a state of either name, so nothing of {old} is"
+            f" given to {minion.id}; save in {minion.id} what it needs, and empty {old} with"
+            f" package_states.rollback {old} 0, in its stages too."
         )
 
     def followed(self, minion):
@@ -356,8 +379,9 @@ class Fleet:
         :param Minion minion: the minion
         :param sources: those that apply to it
         """
-        if self.held(minion):
-            return (), {"": self._left(minion)}
+        halt = self.halted(minion)
+        if halt:
+            return (), {"": halt}
         trouble, verdicts = {}, []
         for verdict in resolver.resolve(sources, self.native(minion, sources), trouble):
             problem = platforms.problem(minion.platform, verdict.item)
@@ -386,8 +410,9 @@ class Fleet:
         :param sources: those that apply to it
         :raises PackageStateError: names the minion and what is wrong
         """
-        if self.held(minion):
-            raise self._left(minion)
+        halt = self.halted(minion)
+        if halt:
+            raise halt
         try:
             found = resolver.resolve(sources, self.native(minion, sources))
             platforms.check(

@@ -30,6 +30,10 @@ class Movement(NamedTuple):
     collided
         The old ids of minions by the new ones where both have a state of their own: nothing
         is moved then.
+
+    vanished
+        How many minions there were, if now there is none at all: then that is out of order
+        from which they are known, and nobody is gone.
     """
 
     joined: list
@@ -37,6 +41,7 @@ class Movement(NamedTuple):
     renamed: dict
     adopted: list
     collided: dict
+    vanished: int = 0
 
 
 def notice(connection, registry, ids=None):
@@ -52,16 +57,19 @@ def notice(connection, registry, ids=None):
     asked = known.keys() if ids is None else known.keys() & set(ids)
     joined = {one for one in there if one not in known or known[one][1]}
     gone = {one for one in asked if one not in there and not known[one][1]}
-    if ids is None and not there:
+    vanished = 0
+    if len(gone) > 1 and not registry.minions():
         # rather a registry that is out of order than a fleet that has vanished
-        gone = set()
+        gone, vanished = set(), len(gone)
     identities = registry.identities(sorted(joined))
     roster.know(connection, identities, sorted(gone))
     lost = {one for one, (_, away) in known.items() if away and one not in there} | gone
     renamed, collided = _renamed(connection, registry, known, identities, lost)
     strangers = roster.strangers(connection)
     adopted = roster.adopt(connection, registry.minions(strangers)) if strangers else []
-    return Movement(sorted(joined), sorted(gone), renamed, sorted(adopted), collided)
+    return Movement(
+        sorted(joined), sorted(gone), renamed, sorted(adopted), collided, vanished
+    )
 
 
 def _renamed(connection, registry, known, identities, lost):

@@ -3,6 +3,7 @@ Who has a package, and who wants it.
 """
 
 import saltext.package_states.difference as difference
+import saltext.package_states.item as items
 import saltext.package_states.names as names
 import saltext.package_states.page as pages
 import saltext.package_states.resolver as resolver
@@ -66,22 +67,26 @@ def _wanted(connection, fleet, key):
     states = {state.id: state for state in store.states(connection)}
     there = [store.newest(connection, states)]
     there += [stages.in_force(connection, states, one) for one in fleet.stages[1:]]
-    minions = {}
+    minions, asked = {}, items.make(key, items.UNMANAGED)
     for one, where in states.items():
-        if any(item.key == key for some in there for item in some[one].items):
+        if any(item.name == asked.name for some in there for item in some[one].items):
             minions.update(fleet.affected(where))
     found = {}
     for minion, sources in fleet.sources(minions).items():
         sources = [
-            source._replace(items=tuple(i for i in source.items if i.key == key))
+            source._replace(
+                items=tuple(i for i in source.items if i.name == asked.name)
+            )
             for source in sources
         ]
-        verdicts = resolver.resolve(sources, conflicts=(conflicts := {}))
-        for verdict in verdicts:
-            found[minion] = {
-                "wanted": difference.show(verdict.item),
-                "source": verdict.source.label,
-            }
-        for error in conflicts.values():
-            found[minion] = {"wanted": "conflict", "source": str(error)}
+        native, conflicts = fleet.grains(minion).get("osarch", ""), {}
+        mine = resolver.bare(asked, native).key
+        for verdict in resolver.resolve(sources, native, conflicts):
+            if verdict.item.key == mine:
+                found[minion] = {
+                    "wanted": difference.show(verdict.item),
+                    "source": verdict.source.label,
+                }
+        if mine in conflicts:
+            found[minion] = {"wanted": "conflict", "source": str(conflicts[mine])}
     return found

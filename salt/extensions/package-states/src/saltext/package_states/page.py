@@ -30,15 +30,15 @@ AT_ONCE = 200
 MOST = 10000
 
 
-def work_out(connection, fleet, ids):
+def work_out(connection, fleet, sent):
     """
     Compare minions with what is wanted, and keep the result
 
     :param connection: see :func:`saltext.package_states.store.reading`
-    :param Fleet fleet: the minions
-    :param ids: the ids of minions that sent their packages
+    :param Fleet fleet: the minions, of which nothing else may be wanted meanwhile
+    :param dict sent: when they sent their packages, by id
     """
-    minions = fleet.minions(sorted(ids))
+    minions = fleet.minions(sorted(sent))
     sources, found = fleet.sources(minions), []
     for name, minion in minions.items():
         verdicts, trouble = fleet.possible(minion, sources[name])
@@ -50,7 +50,8 @@ def work_out(connection, fleet, ids):
             rows, trouble = (), {**trouble, "": names.line(exc)}
         drifted = sum(not row.consistent for row in rows)
         error = " ".join(map(str, trouble.values()))[:2000]
-        found.append((name, len(rows) + len(trouble), drifted + len(trouble), error))
+        managed = len(rows) + len(trouble)
+        found.append((name, sent[name], managed, drifted + len(trouble), error))
     standing.keep(connection, found)
 
 
@@ -89,11 +90,13 @@ def page(opts, group=None, only=None, number=1, size=100):
         )
     silent = (opts.get("package_states") or {}).get("silent_after", WEEK)
     with store.reading(opts) as connection:
-        fleet = Fleet(opts, connection)
-        ids = members(fleet, group)
-        stale = standing.stale(connection, ids, AT_ONCE)
-        if stale:
-            work_out(connection, fleet, stale)
+        # what somebody is just saving would be compared as it was before
+        with store.quiet(connection) as alone:
+            fleet = Fleet(opts, connection)
+            ids = members(fleet, group)
+            stale = standing.stale(connection, ids, AT_ONCE) if alone else {}
+            if stale:
+                work_out(connection, fleet, stale)
         rows = [_row(row, silent) for row in standing.statuses(connection, ids)]
     counts = dict.fromkeys(VERDICTS, 0)
     for row in rows:

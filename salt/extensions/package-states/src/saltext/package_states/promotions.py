@@ -3,6 +3,7 @@ Revisions that come into a stage, and what another person decides on.
 """
 
 import saltext.package_states.difference as difference
+import saltext.package_states.final as final
 import saltext.package_states.requests as requests
 import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
@@ -21,9 +22,13 @@ def set_stages(service, wanted, save):
     :raises Unapproved: if an assignment follows one that would go
     """
     wanted = stages.checked(wanted)
-    with store.writing(service.opts) as connection:
+
+    def change(connection, _):
         stages.write(connection, wanted, save.author, save.comment)
-    service.states()
+        return {}, store.states(connection)
+
+    why = f"stages {','.join(wanted)}: {save.comment}"[:1000]
+    service.alter(change, save.author, why)
     return wanted
 
 
@@ -236,7 +241,7 @@ def approve(service, number, save):
         where = store.State(asked.state, asked.name, False)
         done = {"request": asked.id, "approved": asked.label}
         if asked.action == requests.RELEASE:
-            stages.release(connection, [asked.target])
+            final.release(connection, [asked.target])
             return done, []
         if asked.action == requests.PROMOTE:
             place = _later(fleet, asked.stage)

@@ -108,9 +108,11 @@ def store(opts, minion, inventory):
     """
     check(inventory)
     with tables.reading(opts) as connection:
+        # what was worked out is of the list before; neither is there without the other
+        connection.execute("BEGIN")
         tables.keep(connection, minion, inventory)
-        # what was worked out is of the list before
         standing.drop(connection, [minion])
+        connection.execute("COMMIT")
         # an older minion does not tell
         if "repositories" not in inventory:
             return []

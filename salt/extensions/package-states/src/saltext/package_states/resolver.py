@@ -89,6 +89,18 @@ class Verdict(NamedTuple):
     overruled: tuple
 
 
+def bare(item, native):
+    """
+    Return an item without its architecture if that is the one of the minion, or any
+
+    :param Item item: the item
+    :param str native: the architecture of the minion, as its package manager calls it
+    """
+    if item.architecture and item.architecture in (native, *ANY):
+        return item._replace(architecture="")
+    return item
+
+
 def resolve(sources, native="", conflicts=None):
     """
     Return the verdicts for a minion, in the order of the packages' names
@@ -104,8 +116,7 @@ def resolve(sources, native="", conflicts=None):
     found = {}
     for source in sources:
         for item in source.items:
-            if item.architecture and item.architecture in (native, *ANY):
-                item = item._replace(architecture="")
+            item = bare(item, native)
             found.setdefault(item[:2], []).append((source, item))
     verdicts, wrong = [], {}
     for key in sorted(found):

@@ -4,11 +4,20 @@ Who is and was a minion, in the database, and what is theirs under another id.
 
 import saltext.package_states.store as store
 
+# whether the state "o" asks for something, in any stage
+_ASKS = (
+    "EXISTS (SELECT FROM package_states.revision AS r WHERE r.state_id = o.id"
+    " AND jsonb_array_length(r.items) > 0 AND (r.number = (SELECT max(number)"
+    " FROM package_states.revision WHERE state_id = o.id) OR r.number IN"
+    " (SELECT DISTINCT ON (stage) revision FROM package_states.promotion"
+    " WHERE state_id = o.id ORDER BY stage, id DESC)))"
+)
+
 
 def adopt(connection, ids):
     """
-    Let states that are assigned to nothing, and never were promoted, be the own ones of the minions of their name,
-    and return their names
+    Let states that are assigned to nothing, and never were promoted, be the own ones of the
+    minions of their name, and return their names
 
     :param ids: the ids of minions
     """
@@ -32,6 +41,23 @@ def strangers(connection):
         "SELECT name FROM package_states.state AS s WHERE NOT own AND NOT EXISTS"
         " (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)"
         " AND NOT EXISTS (SELECT FROM package_states.promotion AS p WHERE p.state_id = s.id)",
+    )
+    return [row[0] for row in rows]
+
+
+def namesakes(connection, ids):
+    """
+    Return the names of states that are assigned to nothing and were promoted, so that they
+    are not the own ones of the minions of their name, a list
+
+    :param ids: the ids of minions
+    """
+    rows = store.ask(
+        connection,
+        "SELECT name FROM package_states.state AS s WHERE NOT own AND name = ANY(%s)"
+        " AND NOT EXISTS (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)"
+        " AND EXISTS (SELECT FROM package_states.promotion AS p WHERE p.state_id = s.id)",
+        list(ids),
     )
     return [row[0] for row in rows]
 
@@ -83,16 +109,30 @@ def collides(connection, old, new):
         store.ask(
             connection,
             "SELECT FROM package_states.state AS o, package_states.state AS n"
-            " WHERE o.own AND o.name = %s AND n.name = %s AND EXISTS"
-            " (SELECT FROM package_states.revision AS r WHERE r.state_id = o.id"
-            "  AND jsonb_array_length(r.items) > 0 AND (r.number = (SELECT max(number)"
-            "  FROM package_states.revision WHERE state_id = o.id) OR r.number IN"
-            "  (SELECT DISTINCT ON (stage) revision FROM package_states.promotion"
-            "  WHERE state_id = o.id ORDER BY stage, id DESC)))",
+            f" WHERE o.own AND o.name = %s AND n.name = %s AND {_ASKS}",
             old,
             new,
         )
     )
+
+
+def collided(connection):
+    """
+    Return the old ids of minions by the new ones, where a minion has another id now and its
+    states collide, see :func:`collides`
+    """
+    rows = store.ask(
+        connection,
+        "SELECT new.minion_id, min(old.minion_id) FROM package_states.known_minion AS old"
+        " JOIN package_states.known_minion AS new USING (identity)"
+        " JOIN package_states.state AS o ON o.own AND o.name = old.minion_id"
+        " JOIN package_states.state AS n ON n.name = new.minion_id"
+        " WHERE identity <> '' AND old.gone AND NOT new.gone"
+        " AND (SELECT count(*) FROM package_states.known_minion AS k"
+        f"  WHERE k.identity = old.identity AND NOT k.gone) = 1 AND {_ASKS}"
+        " GROUP BY new.minion_id",
+    )
+    return dict(rows)
 
 
 def stay(connection, old, new):

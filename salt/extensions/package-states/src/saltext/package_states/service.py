@@ -1,18 +1,16 @@
 """
-Save, assign and compile package states: what the runner does.
+Save and assign package states: what the runner does.
 
 A state is saved in one transaction, after a look at each minion to which it
 applies. The files are written once it is committed, before anybody else can save:
 if that fails, the states are right and ``package_states.compile`` makes up for it.
 """
 
-import os
-
 import saltext.package_states.difference as difference
 import saltext.package_states.files as files
+import saltext.package_states.final as final
 import saltext.package_states.generations as generations
 import saltext.package_states.item as item
-import saltext.package_states.membership as membership
 import saltext.package_states.names as names
 import saltext.package_states.platforms as platforms
 import saltext.package_states.requests as requests
@@ -21,18 +19,15 @@ import saltext.package_states.sls as sls
 import saltext.package_states.stages as stages
 import saltext.package_states.standing as standing
 import saltext.package_states.store as store
-from saltext.package_states.errors import (
-    Conflict,
-    InvalidInput,
-    NotThere,
-    PackageStateError,
-)
+import saltext.package_states.sweep as sweeps
+from saltext.package_states.compiler import Compiler, contents
+from saltext.package_states.errors import Conflict, InvalidInput, NotThere
 from saltext.package_states.fleet import Fleet
 
 #: the stage that an assignment follows already
 KEPT = ""
-# no name of a minion has it
-_NAME = "\0"
+# so many states are looked at one by one
+FEW = 10
 
 
 class Service:
@@ -48,9 +43,7 @@ class Service:
 
     def __init__(self, opts):
         self.opts = opts
-        own = opts.get("package_states") or {}
-        self.root = own.get("sls_root") or files.root(opts)
-        self.protected = platforms.PROTECTED | set(own.get("protected", ()))
+        self.compiler = Compiler(opts)
 
     def create(self, name):
         """
@@ -93,7 +86,7 @@ class Service:
 
         def write():
             if not dry_run:
-                written.extend(self._write(texts))
+                written.extend(self.compiler.write(texts))
 
         with store.writing(self.opts, commit=not dry_run, after=write) as connection:
             if create and not store.known(connection, name):
@@ -102,7 +95,7 @@ class Service:
             where = store.state(connection, name)
             current = store.check(connection, where, seen)
             items = item.ordered(change(where, current, connection))
-            platforms.guard(items, self.protected)
+            platforms.guard(items, self.compiler.protected)
             changes = difference.between(current.items, items)
             result = {"state": name, "revision": current.number, "changes": changes}
             revision = current
@@ -120,7 +113,7 @@ class Service:
                 standing.drop(connection, minions)
             why = _why(f"{name} revision {revision.number}", comment)
             generations.keep(connection, wanted, author, why)
-            held = self._stays(fleet, fleet.minions(minions))
+            held = final.hold(fleet, fleet.minions(minions))
             if held:
                 result["held"] = held
             result.update(revision=revision.number, minions=minions)
@@ -160,7 +153,7 @@ class Service:
         """
         texts, written = {}, []
         with store.writing(
-            self.opts, after=lambda: written.extend(self._write(texts))
+            self.opts, after=lambda: written.extend(self.compiler.write(texts))
         ) as connection:
             where = store.state(connection, name)
             if where.own:
@@ -209,7 +202,7 @@ class Service:
             texts.update(found)
             standing.drop(connection, minions)
             generations.keep(connection, wanted, author, _why(asked.label, comment))
-            held = self._stays(fleet, fleet.minions(minions))
+            held = final.hold(fleet, fleet.minions(minions))
         return {
             "state": name,
             kind: target,
@@ -261,7 +254,7 @@ class Service:
 
         def write():
             if not dry_run:
-                written.extend(self._write(texts))
+                written.extend(self.compiler.write(texts))
 
         with store.writing(self.opts, commit=not dry_run, after=write) as connection:
             old = Fleet(self.opts, connection)
@@ -270,29 +263,38 @@ class Service:
             told, states = change(connection, old)
             new = Fleet(self.opts, connection, old)
             minions = new.minions()
-            left = _left(old, new, minions)
+            left = final.left(old, new, minions)
             if left:
-                stages.release(connection, left)
+                final.release(connection, left)
                 new = Fleet(self.opts, connection, old)
             after = new.sources(minions)
             touched = {
                 name: minion
                 for name, minion in minions.items()
-                if _contents(before.get(name, ())) != _contents(after[name])
+                if contents(before.get(name, ())) != contents(after[name])
+                or (old.held(minion) and not new.held(minion))
             }
             conflicts = _conflicts(connection, new) - known
             if conflicts:
                 raise Conflict(" ".join(sorted(conflicts)))
-            found, problems, wanted = self._texts(new, touched)
-            self._refuse(old, touched, problems, sources=before)
-            texts.update(found)
+            found, problems, wanted = self.compiler.texts(new, touched)
+            self.compiler.refuse(old, touched, problems, sources=before)
             if new.stages != old.stages:
                 # which of its revisions a state has by itself is another one
                 states = store.states(connection)
+            if not dry_run:
+                # also where nothing is different: a file that could not be written is now
+                again, _, _ = self.compiler.texts(new, _concerned(new, states, minions))
+                texts.update(
+                    (name, text)
+                    for name, text in again.items()
+                    if not self.compiler.idle(name, text)
+                )
+            texts.update(found)
             for where in states:
                 if where.name not in new.own:
-                    texts[files.alone(where.name)] = self._alone(new, where, {})
-            held = self._stays(new, minions)
+                    texts[files.alone(where.name)] = self.compiler.alone(new, where, {})
+            held = final.hold(new, minions)
             standing.drop(connection, touched)
             generations.keep(connection, wanted, author, comment)
         dropped = {
@@ -304,35 +306,6 @@ class Service:
         if held:
             result["held"] = held
         return {**result, "dry_run": True} if dry_run else {**result, "files": written}
-
-    @staticmethod
-    def _stays(fleet, minions):
-        """
-        Write down which minions belong to the last stage, and return the ids of all that
-        did and are held, a sorted list
-        """
-        if not fleet.stages:
-            return []
-        last = {name for name in minions if fleet.is_last(minions[name])}
-        if last - fleet.final:
-            stages.stay(fleet.connection, sorted(last - fleet.final))
-        there = fleet.minions(sorted(fleet.final)) if fleet.final else {}
-        return sorted(name for name in there if fleet.held(there[name]))
-
-    def _refuse(self, before, minions, problems, revisions=None, sources=None):
-        """
-        Raise what is wrong with minions and was not before
-        """
-        troubled = {name: minions[name] for name in problems}
-        _, known, _ = self._texts(before, troubled, revisions, sources)
-        for name, found in problems.items():
-            new = {
-                key: text
-                for key, text in found.items()
-                if key not in known.get(name, {})
-            }
-            if new:
-                raise _error(name, new)
 
     def _checked(self, fleet, where, revisions, more=None, old=None):
         """
@@ -350,103 +323,28 @@ class Service:
         for sources in fleet.rivals(where, revisions):
             resolver.resolve(sources)
         minions = {**fleet.affected(where), **(more or {})}
-        texts, problems, wanted = self._texts(fleet, minions, revisions)
+        texts, problems, wanted = self.compiler.texts(fleet, minions, revisions)
         if problems:
-            self._refuse(
+            self.compiler.refuse(
                 old if isinstance(old, Fleet) else fleet,
                 minions,
                 problems,
                 old if isinstance(old, dict) else {},
             )
         if not where.own:
-            texts[files.alone(where.name)] = self._alone(fleet, where, revisions)
+            texts[files.alone(where.name)] = self.compiler.alone(
+                fleet, where, revisions
+            )
         return sorted(minions), texts, wanted
 
-    def _texts(self, fleet, minions, revisions=None, known=None):
+    def sweep(self, ids=None):
         """
-        Return the texts of the files of minions, what is wrong by id and package, and what
-        is wanted by id
+        Bring all files up to date with who there is, see
+        :func:`saltext.package_states.sweep.sweep`
 
-        :param dict known: their sources, if they are known already
+        :param ids: the ids of minions that may have changed, None for all
         """
-        texts, problems, wanted = {}, {}, {}
-        if known is None:
-            found = fleet.sources(minions, revisions)
-        else:
-            found = {name: known.get(name, []) for name in minions}
-        known = {}
-        for name, sources in found.items():
-            try:
-                names.state(name)
-            except PackageStateError as exc:
-                problems[name] = {"": exc}
-                continue
-            minion = minions[name]
-            if fleet.held(minion):
-                # the file that it has is what was approved
-                problems[name] = fleet.possible(minion, ())[1]
-                continue
-            # most minions of a fleet have the same states
-            same = (minion.platform, fleet.native(minion, sources), *_contents(sources))
-            if same not in known:
-                known[same] = self._decided(fleet, minion, sources)
-            text, trouble, items = known[same]
-            texts[name] = text.replace(_NAME, name, 1)
-            wanted[name] = items
-            if trouble:
-                problems[name] = trouble
-        return texts, problems, wanted
-
-    def _decided(self, fleet, minion, sources):
-        """
-        Return the text of the file of a minion with another name, what is wrong, and what is
-        wanted
-        """
-        verdicts, trouble = fleet.possible(minion, sources)
-        verdicts = resolver.managed(verdicts)
-        text = sls.render(
-            _NAME,
-            minion.platform,
-            sources,
-            verdicts,
-            self.protected,
-            trouble={key: str(exc) for key, exc in trouble.items()},
-        )
-        items = tuple(verdict.item for verdict in verdicts)
-        return text, trouble, (generations.digest(items), items)
-
-    def _alone(self, fleet, where, revisions):
-        """
-        Return the text of the file of a state by itself
-
-        Whoever may apply it may do so on any minion, so with stages it has what is approved.
-        """
-        if fleet.stages:
-            there = stages.in_force(fleet.connection, [where.id], fleet.stages[-1])
-        else:
-            there = {**store.newest(fleet.connection, [where.id]), **revisions}
-        revision = there[where.id]
-        source = resolver.Source(
-            where.name,
-            item.digest(revision.items),
-            resolver.OWN,
-            where.name,
-            0,
-            revision.items,
-        )
-        verdicts = resolver.managed(resolver.resolve([source]))
-        return sls.render(
-            where.name, None, [source], verdicts, self.protected, where.name
-        )
-
-    def _write(self, texts):
-        """
-        Write files and return the names of those that changed
-        """
-        changed = [name for name in texts if files.write(self.root, name, texts[name])]
-        if changed:
-            files.ship(self.root)
-        return sorted(map(files.shown, changed))
+        return sweeps.sweep(self.opts, self.compiler, ids)
 
     def compile(self, minion=None):
         """
@@ -461,101 +359,6 @@ class Service:
             Fleet(self.opts, connection).minion(minion)
         return self.sweep([minion])
 
-    def states(self):
-        """
-        Write the files of all states by themselves, and return the names of those that
-        changed
-        """
-        with store.reading(self.opts) as connection:
-            fleet = Fleet(self.opts, connection)
-            return self._write(
-                {
-                    files.alone(where.name): self._alone(fleet, where, {})
-                    for where in store.states(connection)
-                    if not where.own
-                }
-            )
-
-    def sweep(self, ids=None):
-        """
-        Bring all files up to date with who there is: who joined has one, who left a group
-        has another one, who is gone has none
-
-        :param ids: the ids of minions that may have changed, None for all
-        :return: a dictionary with ``compiled``, a number, the names of the ``files`` that
-            changed, those that were ``removed``, the ids of minions that were ``renamed``,
-            and the ``errors`` by minion
-        """
-        texts, away, result = {}, [], {"files": [], "removed": []}
-
-        def write():
-            result["files"] = self._write(texts)
-            result["removed"] = [
-                files.shown(name) for name in away if files.remove(self.root, name)
-            ]
-
-        # a state must not be saved meanwhile
-        with store.writing(self.opts, after=write) as connection:
-            fleet = Fleet(self.opts, connection)
-            moved = membership.notice(connection, fleet.registry, ids)
-            if moved.renamed or moved.adopted or moved.collided:
-                fleet = Fleet(self.opts, connection)
-            if ids is None:
-                minions = fleet.minions()
-            else:
-                minions = fleet.minions({*ids, *moved.renamed.values(), *moved.adopted})
-            found, problems, wanted = self._texts(fleet, minions)
-            for new, old in moved.collided.items():
-                problems[new] = {"": _collision(old, new)}
-                found.pop(new, None)
-                wanted.pop(new, None)
-            texts.update(found)
-            generations.keep(connection, wanted, membership.AUTHOR, "who there is")
-            changed = [
-                name for name in found if found[name] != files.read(self.root, name)
-            ]
-            if changed:
-                standing.drop(connection, changed)
-            held = self._stays(fleet, minions)
-            if held:
-                standing.drop(connection, held)
-            states = {
-                files.alone(where.name): where
-                for where in store.states(connection)
-                if not where.own
-            }
-            if ids is None:
-                for name, where in states.items():
-                    texts[name] = self._alone(fleet, where, {})
-            away.extend(map(files.alone, moved.adopted))
-            for name in found:
-                # no file for a minion that never had a state; an empty one for a
-                # minion that had, so that its locks are released
-                if sls.NOTHING in texts[name] and not os.path.exists(
-                    files.path(self.root, name)
-                ):
-                    del texts[name]
-            if ids is not None:
-                away.extend({*ids, *moved.renamed} - {*minions})
-            elif minions or not moved.gone:
-                away.extend(self._strays({*minions, *states}))
-        return {
-            "compiled": len(texts),
-            "files": result["files"],
-            "removed": result["removed"],
-            "renamed": moved.renamed,
-            "errors": {
-                name: " ".join(map(str, problems[name].values()))
-                for name in sorted(problems)
-            },
-        }
-
-    def _strays(self, known):
-        """
-        Return the names of files that belong to nobody, a list
-        """
-        return [name for name in files.names_of(self.root) if name not in known]
-
     def current(self, minion):
         """
         Return the text that the file of a minion should have, and the one that it has
@@ -564,8 +367,8 @@ class Service:
         """
         with store.reading(self.opts) as connection:
             fleet = Fleet(self.opts, connection)
-            found, _, _ = self._texts(fleet, {minion: fleet.minion(minion)})
-        text = files.read(self.root, minion)
+            found, _, _ = self.compiler.texts(fleet, {minion: fleet.minion(minion)})
+        text = files.read(self.compiler.root, minion)
         if not text and sls.NOTHING in found.get(minion, ""):
             return "", ""
         return found.get(minion, ""), text
@@ -582,22 +385,6 @@ class Service:
             return found, fleet.verdicts(found, fleet.sources({minion: found})[minion])
 
 
-def _error(name, trouble):
-    """
-    Return the error of what is wrong with a minion
-    """
-    kinds = {type(exc) for exc in trouble.values()}
-    kind = kinds.pop() if len(kinds) == 1 else PackageStateError
-    return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")
-
-
-def _contents(sources):
-    """
-    Return what tells sources apart: all but their items, of which they have a digest
-    """
-    return [source[:-1] for source in sources]
-
-
 def _conflicts(connection, fleet):
     """
     Return what equal assignments to the same contradict each other in, a set of sentences
@@ -612,34 +399,28 @@ def _conflicts(connection, fleet):
     return found
 
 
+def _concerned(fleet, states, minions):
+    """
+    Return the minions to which any of some states applies, by id; all where there are many
+    states, as that costs less
+
+    :param Fleet fleet: the minions
+    :param states: the states
+    :param dict minions: all minions by id
+    """
+    if len(states) > FEW:
+        return minions
+    found = {}
+    for where in states:
+        found.update(fleet.affected(where))
+    return found
+
+
 def _filled(sources):
     """
     Return the names of the states that have entries, a set
     """
     return {source.state for source in sources if source.items}
-
-
-def _collision(old, new):
-    """
-    Return the error of a minion that has another id, and two states of its own
-    """
-    return Conflict(
-        f"{new} was {old}, and there is a state of either name, so nothing of {old} is given"
-        f" to {new}; save in {new} what it needs, and empty {old} with"
-        f" package_states.rollback {old} 0, in its stages too."
-    )
-
-
-def _left(old, new, minions):
-    """
-    Return the ids of minions that belonged to the last stage before a change and do not
-    after it, which is approved then, a list
-    """
-    return [
-        name
-        for name, minion in minions.items()
-        if name in new.final and old.is_last(minion) and not new.is_last(minion)
-    ]
 
 
 def _why(what, comment):

@@ -12,7 +12,7 @@ import saltext.package_states.resolver as resolver
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
 import saltext.package_states.transfer as transfer
-from saltext.package_states.errors import InvalidInput
+from saltext.package_states.errors import InvalidInput, PackageStateError
 from saltext.package_states.fleet import Fleet
 
 
@@ -109,7 +109,6 @@ class _Change:
         self.save = save
         self.stages = fleet.stages
         self.told = {"states": {}, "requests": []}
-        self.touched = []
 
     def do(self, wanted, prune):
         """
@@ -126,17 +125,22 @@ class _Change:
         if prune:
             for name, where in known.items():
                 entries.setdefault(name, self._gone(where))
-        minions = self.fleet.minions(entries)
+        minions, named = self.fleet.minions(entries), []
         for name in sorted(entries):
             where = known.get(name)
             told = {} if where else {"new": True}
             if where is None:
                 where = store.create(self.connection, name, name in minions)
-            self._contents(where, entries[name], told)
-            self._assigned(where, entries[name], told)
+            try:
+                self._contents(where, entries[name], told)
+                self._assigned(where, entries[name], told)
+            except PackageStateError as exc:
+                # of a thousand states, which one
+                raise type(exc)(f"state {name}: {exc}") from exc
+            named.append(where)
             if told:
                 self.told["states"][name] = told
-        return self.told, self.touched
+        return self.told, named
 
     def _gone(self, where):
         """
@@ -155,7 +159,7 @@ class _Change:
         """
         if items == current.items and (current.number or not items):
             return current
-        platforms.guard(items, self.service.protected)
+        platforms.guard(items, self.service.compiler.protected)
         return store.save(
             self.connection, where, current, items, self.save.author, self.save.comment
         )
@@ -197,8 +201,6 @@ class _Change:
             newest = self._saved(where, packages, newest)
         if packages != before:
             told["changes"] = difference.between(before, packages)
-        if packages != before or missing:
-            self.touched.append(where)
         for stage, number in missing.items():
             self._promoted(where, stage, number)
 

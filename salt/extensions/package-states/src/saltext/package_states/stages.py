@@ -8,6 +8,7 @@ approved, see :mod:`saltext.package_states.requests`. The database holds to that
 writes to it.
 """
 
+import saltext.package_states.final as final
 import saltext.package_states.names as names
 import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere
@@ -101,7 +102,7 @@ def write(connection, wanted, author, comment):
                 name,
             )
     if not wanted:
-        release(connection, final(connection))
+        final.release(connection, final.listed(connection))
     store.ask(
         connection,
         "INSERT INTO package_states.stage_change (names, author, comment)"
@@ -183,42 +184,6 @@ def was_there(connection, where, stage, number):
             stage,
             number,
         )
-    )
-
-
-def final(connection):
-    """
-    Return the ids of minions that belong to the last stage, or did and were not released
-    """
-    rows = store.ask(connection, "SELECT minion_id FROM package_states.final_minion")
-    return frozenset(row[0] for row in rows)
-
-
-def stay(connection, ids):
-    """
-    Write down that minions belong to the last stage
-
-    :param ids: their ids
-    """
-    store.ask(
-        connection,
-        "INSERT INTO package_states.final_minion (minion_id) SELECT unnest(%s::text[])"
-        " ON CONFLICT DO NOTHING RETURNING minion_id",
-        list(ids),
-    )
-
-
-def release(connection, ids):
-    """
-    Let minions leave the last stage, in the transaction in which that is approved
-
-    :param ids: their ids
-    """
-    store.ask(
-        connection,
-        "DELETE FROM package_states.final_minion WHERE minion_id = ANY(%s)"
-        " RETURNING minion_id",
-        list(ids),
     )
 
 

@@ -10,16 +10,22 @@ import saltext.package_states.store as store
 
 def keep(connection, rows):
     """
-    Keep what came out of a comparison of minions with what is wanted
+    Keep what came out of a comparison of minions with what is wanted, but of a minion that
+    has sent other packages meanwhile
 
-    :param rows: tuples of the id of a minion, how many packages are managed, how many of
-        them are not as they should be, and what can't be decided
+    :param rows: tuples of the id of a minion, when it sent the packages, see :func:`stale`,
+        how many of them are managed, how many are not as they should be, and what can't be
+        decided
     """
     if rows:
         store.ask(
             connection,
             "INSERT INTO package_states.minion_status (minion_id, managed, drifted, error)"
-            " SELECT * FROM unnest(%s::text[], %s::int[], %s::int[], %s::text[])"
+            " SELECT n.minion_id, n.managed, n.drifted, n.error"
+            " FROM unnest(%s::text[], %s::text[], %s::int[], %s::int[], %s::text[])"
+            " AS n (minion_id, refreshed, managed, drifted, error)"
+            " JOIN package_states.package_list AS l"
+            " ON l.minion_id = n.minion_id AND l.refreshed::text = n.refreshed"
             " ON CONFLICT (minion_id) DO UPDATE SET managed = EXCLUDED.managed,"
             " drifted = EXCLUDED.drifted, error = EXCLUDED.error, checked = now()"
             " RETURNING minion_id",
@@ -43,14 +49,14 @@ def drop(connection, ids):
 
 def stale(connection, ids, most):
     """
-    Return the ids of minions that sent their packages and are to be compared, a list
+    Return the minions that sent their packages and are to be compared: when they did, by id
 
     :param ids: the ids of minions, None for all
     :param int most: how many
     """
     rows = store.ask(
         connection,
-        "SELECT l.minion_id FROM package_states.package_list AS l"
+        "SELECT l.minion_id, l.refreshed::text FROM package_states.package_list AS l"
         " LEFT JOIN package_states.minion_status AS s USING (minion_id)"
         " WHERE s.minion_id IS NULL AND (%s OR l.minion_id = ANY(%s))"
         " ORDER BY l.minion_id LIMIT %s",
@@ -58,7 +64,7 @@ def stale(connection, ids, most):
         list(ids or ()),
         most,
     )
-    return [row[0] for row in rows]
+    return dict(rows)
 
 
 def statuses(connection, ids):

@@ -83,6 +83,8 @@ REVISION = (
     "items",
 )
 _REVISION = ", ".join(REVISION)
+# what to do where the lock is not to be had
+_BUSY = "somebody else has been saving for so long; see who, in pg_stat_activity, or try again"
 
 
 @contextlib.contextmanager
@@ -119,16 +121,51 @@ def writing(opts, commit=True, after=None):
         connection = connections.Connection(**connections.get_params(opts))
         try:
             # before the transaction begins, so that it outlasts that
-            connection.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
+            with connections.told(_BUSY):
+                connection.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
             schema.check(connection)
             connection.execute("BEGIN")
             yield connection
-            connection.execute("COMMIT" if commit else "ROLLBACK")
+            if commit:
+                connection.commit()
+            else:
+                connection.execute("ROLLBACK")
             if after:
                 after()
+                _still_locked(connection)
         finally:
             # rolls back what was not committed, and releases the lock
             connection.close()
+
+
+def _still_locked(connection):
+    """
+    Check that nobody else can have saved while files were written
+
+    :raises PackageStateError: if the lock went with the connection
+    """
+    try:
+        with connections.told():
+            connection.execute("SELECT 1")
+    except PackageStateError:
+        raise PackageStateError(
+            "It is saved, but PostgreSQL went away while files were written, and somebody else"
+            " may have saved since; run package_states.compile."
+        ) from None
+
+
+@contextlib.contextmanager
+def quiet(connection):
+    """
+    Yield whether nobody is saving, and let nobody save meanwhile; does not wait
+
+    :param connection: see :func:`reading`
+    """
+    (alone,) = ask(connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK)[0]
+    # an error ends the session, and with it the lock
+    yield alone
+    if alone:
+        ask(connection, "SELECT pg_advisory_unlock_shared(%s)", schema.LOCK)
 
 
 def _has_nul(value):

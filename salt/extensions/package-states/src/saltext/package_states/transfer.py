@@ -6,11 +6,15 @@ The file is JSON, with one line for each entry, so that it can be compared.
 
 import contextlib
 import json
+import os
+import shutil
 
 import saltext.package_states.item as item
 import saltext.package_states.names as names
+import saltext.package_states.yamltext as yamltext
 from saltext.package_states.errors import InvalidInput
 
+import salt.utils.atomicfile
 import salt.utils.files
 
 FORMAT = "salt package state 1"
@@ -56,36 +60,61 @@ def read(path):
     :param str path: that of the file, on the master
     :raises InvalidInput: if it can't be read
     """
-    with _opened(path, "r") as handle:
-        return handle.read()
+    with _told(path, "read"), salt.utils.files.fopen(path, encoding="utf-8") as handle:
+        # a device has no end; whoever reads the text says that it is too long
+        return handle.read(yamltext.MOST + 1)
 
 
 def write(path, text):
     """
-    Write a file
+    Write a file; what it had stays if that fails
 
     :param str path: that of the file, on the master
     :param str text: what it should hold
     :raises InvalidInput: if it can't be written
     """
-    with _opened(path, "w") as handle:
-        handle.write(text)
+    with _told(path, "written"):
+        if os.path.exists(path) and not os.path.isfile(path):
+            # a pipe or a device
+            with salt.utils.files.fopen(path, "w", encoding="utf-8") as handle:
+                handle.write(text)
+            return
+        place = os.path.realpath(path)
+        beside = f"{place}.{os.getpid()}.new"
+        try:
+            with salt.utils.files.fopen(beside, "w", encoding="utf-8") as handle:
+                handle.write(text)
+            if os.path.exists(place):
+                _like(place, beside)
+            salt.utils.atomicfile.atomic_rename(beside, place)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
+            raise
+
+
+def _like(old, new):
+    """
+    Give a file the permissions of another one, and its owner if that can be
+    """
+    shutil.copymode(old, new)
+    stat = os.stat(old)
+    with contextlib.suppress(OSError):
+        os.chown(new, stat.st_uid, stat.st_gid)
 
 
 @contextlib.contextmanager
-def _opened(path, mode):
+def _told(path, can):
     """
-    Open a file that somebody named
+    Say what is wrong with a file that somebody named
     """
     if not isinstance(path, str):
         raise InvalidInput(
             f"{names.shown(path)} is no path; give that of a file of the master."
         )
     try:
-        with salt.utils.files.fopen(path, mode) as handle:
-            yield handle
+        yield
     except (OSError, ValueError) as exc:
-        can = "read" if mode == "r" else "written"
         why = getattr(exc, "strerror", None) or "it is not what can be opened"
         raise InvalidInput(
             f"{names.shown(path)} can't be {can}: {why}; give the path of a file of the"

@@ -34,7 +34,9 @@ def upgrade(service, name, package, version, save):
             )
     told, silent = ([], []) if version else _told(service.opts, name, package)
 
-    def change(_, current, __):
+    def change(where, current, connection):
+        fleet = Fleet(service.opts, connection)
+        platform = told[0][0] if told else _platform(fleet.affected(where))
         entries = edit.keyed(current.items)
         if package and package not in entries:
             raise NotThere(
@@ -42,7 +44,7 @@ def upgrade(service, name, package, version, save):
             )
         for key in [package] if package else entries:
             if entries[key].wanted == items.INSTALLED:
-                entries[key] = _upgraded(entries[key], told, version)
+                entries[key] = _upgraded(entries[key], told, version, platform)
         return [*entries.values()]
 
     comment = save.comment or f"upgrade of {package or 'all'}"
@@ -89,14 +91,21 @@ def _told(opts, name, package):
     return found, silent
 
 
-def _upgraded(entry, told, version):
+def _platform(minions):
+    """
+    Return the package manager of minions, which decides on the order of versions, or None
+    """
+    known = (minion.platform for minion in minions.values() if minion.platform)
+    return next(known, None)
+
+
+def _upgraded(entry, told, version, platform):
     """
     Return an entry that asks for the newest version, with the same policy
     """
     exact = len(entry.condition) == 1 and entry.condition[0][0] == "="
     exact = exact and not conditions.is_glob(entry.condition[0][1])
     bounds = () if exact else entry.condition
-    platform = told[0][0] if told else None
     if version:
         newest = version if conditions.meets(platform, version, bounds) else ""
     else:
@@ -114,7 +123,13 @@ def _upgraded(entry, told, version):
         raise InvalidInput(
             f"{entry.key} {version} is not {entry.version}; change the entry."
         )
-    if not newest or (current and versions.compare(platform, newest, current) <= 0):
+    order = versions.compare(platform, newest, current) if newest and current else 1
+    if version and order < 0:
+        raise InvalidInput(
+            f"{entry.key} {version} is older than {current}, which is wanted; use"
+            " package_states.set for that."
+        )
+    if not newest or order <= 0:
         return entry
     if exact:
         return items.make(entry.key, entry.wanted, f"={newest}")

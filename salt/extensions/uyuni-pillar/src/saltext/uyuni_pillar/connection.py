@@ -7,9 +7,12 @@ small queries.
 :depends: psycopg2, or psycopg 3.1 or later where only that is installed
 """
 
+import contextlib
 import math
 import os
 import select
+import socket
+import threading
 
 import saltext.uyuni_pillar.driver as driver
 
@@ -55,11 +58,19 @@ class Connection:
     """
     A connection in autocommit mode, whose owner begins and ends transactions
 
+    limit
+        The seconds after which a query that is not answered ends the connection, None is
+        no limit. libpq has none as long as the server's kernel acknowledges, as it does
+        for a process that is stopped or waits for its disk.
+
     params
         Those of libpq.
     """
 
-    def __init__(self, **params):
+    def __init__(self, limit=None, **params):
+        self._limit = limit
+        self._is_waiting = False
+        self._lock = threading.Lock()
         self._conn = driver.module.connect(
             **{"keepalives_idle": 30, "tcp_user_timeout": DEAD, **params}
         )
@@ -77,7 +88,38 @@ class Connection:
         """
         Execute a query and wait for its result
         """
-        self._cursor.execute(query, values)
+        with self._limited():
+            self._cursor.execute(query, values)
+
+    @contextlib.contextmanager
+    def _limited(self):
+        if self._limit is None:
+            yield
+            return
+        self._is_waiting = True
+        timer = threading.Timer(self._limit, self._end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except driver.module.Error as err:
+            if self._is_waiting or driver.code(err):
+                raise
+            raise driver.module.OperationalError(
+                f"no answer from the server in {self._limit:g} seconds"
+            ) from None
+        finally:
+            timer.cancel()
+            # the socket may be that of something else from here on
+            with self._lock:
+                self._is_waiting = False
+
+    def _end(self):
+        with self._lock:
+            if self._is_waiting:
+                self._is_waiting = False
+                with socket.socket(fileno=os.dup(self._conn.fileno())) as sock:
+                    sock.shutdown(socket.SHUT_RDWR)
 
     def fetchall(self):
         """

@@ -5,7 +5,8 @@ Engine to keep the files of package states up to date with who there is
 It writes the file of a minion when its key is accepted, when it starts or has sent other
 grains, and removes it when its key is deleted. What no event tells, such as a group in
 the database that minions come from, or another ``nodegroups`` in the configuration, is
-found by a look at the members and by a sweep over all files.
+found by a look at the members and by a sweep over all files. ``nodegroups`` is read anew
+each time, as each command does: the master needs no restart for it.
 
 .. code-block:: yaml
 
@@ -26,6 +27,7 @@ sweep
 """
 
 import logging
+import os
 import time
 
 import saltext.package_states.registry as registries
@@ -33,6 +35,7 @@ import saltext.package_states.store as store
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.service import Service
 
+import salt.config
 import salt.utils.event
 import salt.utils.verify
 
@@ -48,6 +51,25 @@ KEYS = ("accept", "accepted", "delete", "deleted", "reject", "rejected")
 
 def __virtual__():
     return __virtualname__
+
+
+def groups(opts):
+    """
+    Return the nodegroups that the configuration of the master has now, or those of its
+    start if it can't be read
+
+    :param dict opts: the options of the master
+    """
+    before, path = opts.get("nodegroups") or {}, opts.get("conf_file") or ""
+    if not os.path.isfile(path):
+        return before
+    try:
+        found = salt.config.master_config(path)
+    except (SystemExit, Exception) as exc:  # pylint: disable=broad-except
+        # Salt ends the process for what is no YAML
+        log.error("%s can't be read, so nodegroups stay as they were: %s", path, exc)
+        return before
+    return found.get("nodegroups") or {}
 
 
 class Keeper:
@@ -75,6 +97,7 @@ class Keeper:
         self.swept = None
         self.looked = 0
         self.wait = 0
+        self.groups = opts.get("nodegroups") or {}
         self.members = None
         self.known = set()
 
@@ -112,6 +135,8 @@ class Keeper:
             return
         try:
             if self.swept is None or now - self.swept >= self.every:
+                if not self._settled():
+                    return
                 self._tell(self.service.sweep())
                 self.swept = now
                 self.changed.clear()
@@ -122,6 +147,8 @@ class Keeper:
                 self.looked = now
                 self._look(now)
             if self.since is not None and now - self.since >= self.window:
+                if not self._settled():
+                    return
                 ids = sorted(self.changed)
                 self._tell(self.service.sweep(ids))
                 self.known.update(ids)
@@ -131,6 +158,18 @@ class Keeper:
         except PackageStateError as exc:
             log.error("The files of package states are not up to date: %s", exc)
             self.wait = now + AGAIN
+
+    def _settled(self):
+        """
+        Take the nodegroups that there are now, and return whether they are the same as a
+        moment ago: a file that is being written may be empty
+        """
+        found, before = groups(self.opts), self.groups
+        self.groups = found
+        if found == before:
+            # with others than commands have, each would undo what the other one did
+            self.opts["nodegroups"] = found
+        return found == before
 
     def _members(self):
         with store.reading(self.opts) as connection:
@@ -168,7 +207,8 @@ def start(window=1, look=3, sweep=600):
     """
     Keep the files up to date until the master ends
     """
-    keeper = Keeper(__opts__, Service(__opts__), window, look, sweep)
+    opts = dict(__opts__)
+    keeper = Keeper(opts, Service(opts), window, look, sweep)
     with salt.utils.event.get_master_event(
         __opts__, __opts__["sock_dir"], listen=True
     ) as bus:

@@ -46,6 +46,7 @@ import logging
 import os
 import time
 
+import saltext.package_states.names as plain
 import saltext.package_states.pkgset
 from saltext.package_states.errors import InvalidInput
 from saltext.package_states.lacking import FUNCTION, Lacking
@@ -219,7 +220,7 @@ class Refresher:
             return
         packages = data.get("return")
         if data.get("retcode") or not isinstance(packages, dict):
-            self.fail(minion, f"it returned {str(packages)[:200]}")
+            self.fail(minion, f"it returned {plain.line(str(packages)[:200])}")
             return
         try:
             digests = saltext.package_states.pkgset.store(self.opts, minion, packages)
@@ -230,7 +231,7 @@ class Refresher:
             log.error("The packages of %s are not stored: %s", minion, exc)
         except Exception as exc:  # pylint: disable=broad-except
             log.debug("Storing the packages of %s", minion, exc_info=True)
-            self.fail(minion, str(exc))
+            self.fail(minion, plain.line(exc, 500))
             return
         self.waiting.answered(minion)
 
@@ -248,7 +249,9 @@ class Refresher:
         except Exception as exc:  # pylint: disable=broad-except
             # the next minion that has the same is asked
             log.warning(
-                "What the repositories of %s have is not stored: %s", minion, exc
+                "What the repositories of %s have is not stored: %s",
+                minion,
+                plain.line(exc, 500),
             )
         self.lacking.answered(told)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.offer as offer
 import saltext.package_states.version as versions
+from saltext.package_states.errors import PackageStateError
 
 import salt.utils.files
 
@@ -29,8 +30,11 @@ _FIELDS = (
 )
 _FORMAT = "\t".join(f"$({field})" for field in _FIELDS)
 # the rest of a list is descriptions
+# a list that can't be read would else be a repository without packages
+_FAILED = "!failed"
 _SCRIPT = (
-    f'{HELPER} cat-file "$1" | grep -E "^(Package|Version|Architecture): |^$" || true'
+    f'{{ {HELPER} cat-file "$1" || echo {_FAILED}; }}'
+    f' | grep -E "^(Package|Version|Architecture): |^$|^{_FAILED}$" || true'
 )
 _PASSWORD = re.compile(r"//[^/@]*@")
 
@@ -98,6 +102,8 @@ def packages(manager, path):
     :param str path: that of the file
     """
     out = manager.run("sh", "-c", _SCRIPT, "sh", path)
+    if _FAILED in out.splitlines():
+        raise _unreadable(path)
     native, found, fields = manager.native(), {}, {}
     for line in [*out.splitlines(), ""]:
         if line:
@@ -111,6 +117,12 @@ def packages(manager, path):
             found.setdefault(key, []).append(fields["Version"])
         fields = {}
     return offer.ordered(versions.APT, found)
+
+
+def _unreadable(path):
+    return PackageStateError(
+        f"{path} can't be read; run apt-get update on the minion, then try again."
+    )
 
 
 def digests(manager, place):
@@ -127,7 +139,11 @@ def digests(manager, place):
         known = {}
     kept = {}
     for one in lists(manager):
-        stat = os.stat(one.path)
+        try:
+            stat = os.stat(one.path)
+        except OSError as exc:
+            # apt is reading it anew
+            raise _unreadable(one.path) from exc
         stamp = [one.name, stat.st_mtime_ns, stat.st_size, stat.st_ino]
         before = known.get(one.path) if isinstance(known, dict) else None
         if before and before[:-1] == stamp:

@@ -285,45 +285,30 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER state_check BEFORE UPDATE ON package_states.state
-  FOR EACH ROW EXECUTE FUNCTION package_states.check_state();
-CREATE TRIGGER final_minion_check BEFORE UPDATE OR DELETE ON package_states.final_minion
-  FOR EACH ROW EXECUTE FUNCTION package_states.check_final();
-CREATE TRIGGER final_minion_no_truncate BEFORE TRUNCATE ON package_states.final_minion
-  FOR EACH STATEMENT EXECUTE FUNCTION package_states.append_only();
-ALTER TABLE package_states.state ENABLE ALWAYS TRIGGER state_check;
-ALTER TABLE package_states.final_minion ENABLE ALWAYS TRIGGER final_minion_check;
-ALTER TABLE package_states.final_minion ENABLE ALWAYS TRIGGER final_minion_no_truncate;
-CREATE TRIGGER stage_check BEFORE INSERT OR UPDATE OR DELETE ON package_states.stage
-  FOR EACH ROW EXECUTE FUNCTION package_states.check_stage();
-CREATE TRIGGER stage_no_truncate BEFORE TRUNCATE ON package_states.stage
-  FOR EACH STATEMENT EXECUTE FUNCTION package_states.check_stage();
-CREATE TRIGGER assignment_check BEFORE INSERT OR UPDATE OR DELETE ON package_states.assignment
-  FOR EACH ROW EXECUTE FUNCTION package_states.check_assignment();
-CREATE TRIGGER assignment_no_truncate BEFORE TRUNCATE ON package_states.assignment
-  FOR EACH STATEMENT EXECUTE FUNCTION package_states.append_only();
-CREATE TRIGGER decision_check BEFORE INSERT ON package_states.decision
-  FOR EACH ROW EXECUTE FUNCTION package_states.check_decision();
-CREATE TRIGGER promotion_check BEFORE INSERT ON package_states.promotion
-  FOR EACH ROW EXECUTE FUNCTION package_states.check_promotion();
-ALTER TABLE package_states.stage ENABLE ALWAYS TRIGGER stage_check;
-ALTER TABLE package_states.stage ENABLE ALWAYS TRIGGER stage_no_truncate;
-ALTER TABLE package_states.assignment ENABLE ALWAYS TRIGGER assignment_check;
-ALTER TABLE package_states.assignment ENABLE ALWAYS TRIGGER assignment_no_truncate;
-ALTER TABLE package_states.decision ENABLE ALWAYS TRIGGER decision_check;
-ALTER TABLE package_states.promotion ENABLE ALWAYS TRIGGER promotion_check;
-
 DO $$
 DECLARE
-  one TEXT;
+  made RECORD;
 BEGIN
-  FOREACH one IN ARRAY ARRAY['request', 'decision', 'promotion', 'generation_contents', 'stage_change'] LOOP
-    EXECUTE format('CREATE TRIGGER %1$s_append_only BEFORE UPDATE OR DELETE ON package_states.%1$s'
-                   ' FOR EACH ROW EXECUTE FUNCTION package_states.append_only()', one);
-    EXECUTE format('CREATE TRIGGER %1$s_no_truncate BEFORE TRUNCATE ON package_states.%1$s'
-                   ' FOR EACH STATEMENT EXECUTE FUNCTION package_states.append_only()', one);
-    EXECUTE format('ALTER TABLE package_states.%1$s ENABLE ALWAYS TRIGGER %1$s_append_only', one);
-    EXECUTE format('ALTER TABLE package_states.%1$s ENABLE ALWAYS TRIGGER %1$s_no_truncate', one);
+  FOR made IN SELECT * FROM (VALUES
+      ('state', 'check', 'UPDATE', 'ROW', 'check_state'),
+      ('stage', 'check', 'INSERT OR UPDATE OR DELETE', 'ROW', 'check_stage'),
+      ('stage', 'no_truncate', 'TRUNCATE', 'STATEMENT', 'check_stage'),
+      ('assignment', 'check', 'INSERT OR UPDATE OR DELETE', 'ROW', 'check_assignment'),
+      ('assignment', 'no_truncate', 'TRUNCATE', 'STATEMENT', 'append_only'),
+      ('final_minion', 'check', 'UPDATE OR DELETE', 'ROW', 'check_final'),
+      ('final_minion', 'no_truncate', 'TRUNCATE', 'STATEMENT', 'append_only'),
+      ('decision', 'check', 'INSERT', 'ROW', 'check_decision'),
+      ('promotion', 'check', 'INSERT', 'ROW', 'check_promotion')) AS checks (place, name, events, each, function)
+    UNION ALL
+    SELECT place, name, events, each, 'append_only'
+      FROM unnest(ARRAY['request', 'decision', 'promotion', 'generation_contents', 'stage_change']) AS place
+     CROSS JOIN (VALUES ('append_only', 'UPDATE OR DELETE', 'ROW'), ('no_truncate', 'TRUNCATE', 'STATEMENT'))
+        AS grow (name, events, each)
+  LOOP
+    EXECUTE format('CREATE TRIGGER %1$s_%2$s BEFORE %3$s ON package_states.%1$s FOR EACH %4$s EXECUTE FUNCTION'
+                   ' package_states.%5$s()', made.place, made.name, made.events, made.each, made.function);
+    -- whatever the session's role
+    EXECUTE format('ALTER TABLE package_states.%1$s ENABLE ALWAYS TRIGGER %1$s_%2$s', made.place, made.name);
   END LOOP;
 END
 $$;

@@ -42,7 +42,7 @@ def inventory():
     :return: a dictionary with ``platform``, ``digest`` and ``packages``. The
         digest is that of the installed versions and holds: it changes with them. With
         it come ``repositories``, their names by the digests of what they have, and
-        ``security``, the newer versions that mend the security of what is installed; it
+        ``security``, the newer versions that mend the security of what is installed; each
         is not there if the package manager can't tell.
 
     CLI Example:
@@ -57,8 +57,12 @@ def inventory():
         "platform": manager.name,
         "digest": _digest(packages),
         "packages": packages,
-        "repositories": manager.digests(),
     }
+    try:
+        found["repositories"] = manager.digests()
+    except PackageStateError as exc:
+        # the master keeps what it knows of them
+        log.warning("What the repositories have is not known: %s", exc)
     try:
         security = manager.security()
     except PackageStateError as exc:

@@ -37,9 +37,8 @@ With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organi
 Uyuni's tables.
 """
 
-import multiprocessing
-
 import saltext.package_states.answers as answers
+import saltext.package_states.authors as authors
 import saltext.package_states.available as offered
 import saltext.package_states.edit as edit
 import saltext.package_states.names as names
@@ -54,11 +53,6 @@ import saltext.package_states.upgrades as upgrades
 import saltext.package_states.views as views
 from saltext.package_states.connection import HAS_PSYCOPG2
 
-import salt.utils.user
-
-# who calls from within the master and is not authenticated, as Salt calls them
-NOBODY = "UNKNOWN"
-
 __func_alias__ = {"set_": "set", "list_": "list", "compile_": "compile"}
 
 
@@ -68,25 +62,9 @@ def __virtual__():
     return True
 
 
-def _is_within():
-    """
-    Return whether this is a process of a daemon: whoever is not authenticated there, such as
-    an orchestration or a minion that peer_run lets call, is called by the user's name whose
-    process that is
-    """
-    return multiprocessing.parent_process() is not None
-
-
 def _author(other=None):
-    """
-    Return who calls: the user that Salt has authenticated, and whom they name besides
-    """
-    user = globals().get("__user__") or salt.utils.user.get_specific_user()
-    if _is_within() and (
-        user in (NOBODY, "root", __opts__.get("user")) or user.startswith("sudo_")
-    ):
-        user = NOBODY
-    return f"{user} for {other}" if other and other != user else user
+    # Salt puts the user whom it has authenticated here
+    return authors.caller(globals().get("__user__"), __opts__, other)
 
 
 def _service():
@@ -227,9 +205,6 @@ def unset(name, package, author=None, comment="", revision=None, dry_run=False):
 
     To release what a lower state says, set the package to ``unmanaged`` instead.
 
-    name
-        The state.
-
     package
         ``name`` or ``name:architecture``.
 
@@ -252,9 +227,6 @@ def assign(
 ):  # pylint: disable=too-many-arguments
     """
     Let a state apply to an organization, a group, a grain match or a minion
-
-    name
-        The state.
 
     kind
         ``organization``, ``group``, ``grains`` or ``minion``, from low to high: the
@@ -330,9 +302,6 @@ def show(name, revision=None, stage=None):
     """
     Return the entries of a state, and to whom it is assigned
 
-    name
-        The state.
-
     revision
         One of its revisions, the newest by default.
 
@@ -348,9 +317,6 @@ def show(name, revision=None, stage=None):
 def diff(name, old, new=None):
     """
     Return what two revisions of a state differ in
-
-    name
-        The state.
 
     old, new
         The revisions; ``new`` is the newest by default, 0 is the empty state.
@@ -382,9 +348,6 @@ def rollback(name, revision, author=None, comment="", dry_run=False, stage=None)
     Save the entries of an old revision as a new one
 
     The files are the same as they were then, byte for byte, if nothing else changed.
-
-    name
-        The state.
 
     revision
         The one to bring back, 0 for the empty state.
@@ -458,9 +421,6 @@ def promote(name, stage, revision=None, author=None, comment="", dry_run=False):
     Into the last stage it comes when another person approves the ``request`` that is
     returned then, see :func:`approve`. Minions whose file changes are returned.
 
-    name
-        The state.
-
     stage
         The stage, see :func:`stages`.
 
@@ -504,9 +464,6 @@ def approve(request, comment="", dry_run=False):
     request
         Its number, see :func:`requests`.
 
-    comment
-        Why.
-
     dry_run
         Do nothing, and return what would change.
 
@@ -526,9 +483,6 @@ def reject(request, comment=""):
     request
         Its number, see :func:`requests`.
 
-    comment
-        Why.
-
     CLI Example:
 
     .. code-block:: bash
@@ -545,9 +499,6 @@ def release(minion, author=None, comment=""):
     A minion whose group or grains can't be told any more keeps the file that it has, and
     ``compile`` names it under ``errors``. It leaves the last stage when another person
     approves the ``request`` that is returned.
-
-    minion
-        Its id.
 
     author, comment
         As for :func:`set`.
@@ -566,9 +517,6 @@ def promotion_history(name):
     """
     Return what came into the stages of a state, what was asked for, and who decided
 
-    name
-        The state.
-
     CLI Example:
 
     .. code-block:: bash
@@ -582,9 +530,6 @@ def generations(minion):
     """
     Return what was wanted on a minion from when on, the oldest first: who caused it, why,
     and what changed
-
-    minion
-        The id of the minion.
 
     CLI Example:
 
@@ -604,9 +549,6 @@ def restore(
     Its own state says so from then on, as that wins over all others: entries of this
     generation, and ``unmanaged`` for what others say besides. A rollback of its own state
     ends it.
-
-    minion
-        The id of the minion.
 
     generation
         The number of one of its generations, see :func:`generations`.
@@ -718,9 +660,6 @@ def export_file(name, path, revision=None):
     """
     Write a state to a file
 
-    name
-        The state.
-
     path
         The file, on the master.
 
@@ -774,9 +713,6 @@ def upgrade(
     condition, and get the newest version that meets it as their floor. Entries that
     are not ``installed`` stay as they are.
 
-    name
-        The state.
-
     package
         One of its entries, all of them by default.
 
@@ -822,9 +758,6 @@ def verdicts(minion):
     Return what is wanted of each package of a minion, and why, without asking it
 
     ``current`` says whether its file says the same.
-
-    minion
-        The id of the minion.
 
     CLI Example:
 
@@ -897,9 +830,6 @@ def refresh(minion):
     """
     Ask a minion for its packages, store them, and return its status
 
-    minion
-        The id of the minion.
-
     CLI Example:
 
     .. code-block:: bash
@@ -912,9 +842,6 @@ def refresh(minion):
 def dry_run(minion):
     """
     Ask a minion what would be done, with the packages that would go too
-
-    minion
-        The id of the minion.
 
     CLI Example:
 

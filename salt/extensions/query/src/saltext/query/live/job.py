@@ -1,7 +1,7 @@
 """
-One job that asks minions, and who has answered it.
+The jobs that ask minions, and who has answered them.
 
-The job is followed on the master's event bus: its returns, and what a job handler says of
+A job is followed on the master's event bus: its returns, and what a job handler says of
 it. So a minion that is silent can be told from one that the job has not gone to.
 """
 
@@ -24,6 +24,15 @@ _STEP = 0.5
 
 #: The most events of one job that are looked at.
 _MAX_EVENTS = 1_000_000
+
+#: So few minions, or a part of all, that have not answered for so many seconds are asked
+#: whether they live while their answers are waited for.
+_FEW = 20
+_FEW_OF_ALL = 0.05
+_MOMENT = 1.5
+
+#: Seconds that are left for that besides those that a minion has to answer.
+_RESERVE = 2
 
 #: Why there is nothing of a minion that is not silent.
 LATE = "It has not answered in time"
@@ -71,19 +80,44 @@ class Asker:
         """
         return self.queue.is_exempt(functions)
 
-    def ask(self, minions, functions):
+    def ask(self, minions, functions, again=()):
         """
-        Ask minions to run functions in one job.
+        Ask minions to run functions in one job, and those that have not answered to run
+        others in a second one.
 
-        :rtype: Answers
+        :param list again: functions that do not wait in a queue; without them there is
+            no second job
+        :return: the :class:`Answers` of each job
+        :rtype: list
         :raises QueryRightsError: if the master does not let these functions be run
         :raises QueryStoreError: if the master does not answer
         """
-        ret = Answers(minions, functions)
-        left = self.until - self.clock()
-        # some of the time is left to ask what is exempt
-        reserve = 0 if self.is_exempt(functions) else min(self.patience + 2, left / 2)
-        until = self.clock() + max(left - reserve, 1)
+        until = self.until
+        if again and not self.is_exempt(functions):
+            left = until - self.clock()
+            until -= min(self.patience + _RESERVE, left / 2)
+        first = self._begin(minions, functions, until)
+        few = max(_FEW, len(minions) * _FEW_OF_ALL) if again else 0
+        self._follow(first, until, few)
+        if first.waits:
+            self.queue.cancel(first.jid)
+            first.give_up()
+        jobs = [first]
+        left = [minion for minion in minions if minion not in first.answers]
+        if left and again:
+            jobs.append(self._begin(left, again, self.until))
+            self._follow(jobs[1], self.until)
+            # what was slow may be there by now
+            self._follow(first, self.until)
+        for job in jobs:
+            job.finish(self.clock() - job.news >= self.patience)
+        return jobs
+
+    def _begin(self, minions, functions, until):
+        """
+        Publish a job.
+        """
+        ret = Answers(minions, functions, self.clock())
         try:
             published = self._publish(minions, functions, until)
         except _QUEUE_FULL as exc:
@@ -92,11 +126,7 @@ class Asker:
         if not published or published.get("jid") in (None, "", "0"):
             ret.leave_out(dict.fromkeys(minions, _NOT_SENT))
             return ret
-        ret.published(published)
-        quiet = self._follow(ret, until)
-        if ret.waits:
-            self.queue.cancel(ret.jid)
-        ret.finish(quiet)
+        ret.published(published, self.clock())
         return ret
 
     def _publish(self, minions, functions, until):
@@ -124,25 +154,40 @@ class Asker:
                 raise
             raise _down(exc) from exc
 
-    def _follow(self, answers, until):
+    def _follow(self, answers, until, few=0):
         """
-        Hear what becomes of a job until all have answered or time is up, and return
-        whether there was nothing to hear at the end.
+        Hear what becomes of a job until all have answered, time is up, or nothing has
+        been heard for long enough.
+
+        :param float few: when no more than so many have not answered, a moment is long
+            enough
         """
+        if answers.jid is None:
+            return
         tag = f"salt/job/{answers.jid}/"
-        news = self.clock()
         for _ in range(_MAX_EVENTS):
             now = self.clock()
-            quiet = now - news >= self.patience
-            if not answers.missing or now >= until or (quiet and not answers.waits):
-                return quiet
-            left = min(_STEP, until - now, max(news + self.patience - now, 0.05))
+            soon = answers.missing and len(answers.missing) <= few
+            patience = min(_MOMENT, self.patience) if soon else self.patience
+            quiet = now - answers.news >= patience
+            wait = min(_STEP, until - now, max(answers.news + patience - now, 0.05))
+            if not answers.missing or wait <= 0 or (quiet and not answers.waits):
+                # what has been heard already, while another job was followed
+                wait = 0
             event = self._client.event.get_event(
-                wait=left, tag=tag, match_type="startswith", full=True
+                wait=wait,
+                tag=tag,
+                match_type="startswith",
+                full=True,
+                no_block=not wait,
             )
+            if event is None and not wait:
+                return
+            if event is not None and event["tag"] == "salt/event/exit":
+                # so the bus tells of Ctrl-C
+                raise KeyboardInterrupt
             if event is not None and answers.hear(event["tag"][len(tag) :], event):
-                news = self.clock()
-        return False
+                answers.news = self.clock()
 
 
 def _down(exc):
@@ -160,11 +205,13 @@ class Answers:
     :ivar dict answers: for each minion, what each function has returned
     :ivar dict unasked: for each minion that was not asked, a sentence that says why
     :ivar set silent: minions that have got the job and have not answered
+    :ivar float news: when something was heard of it
     """
 
-    def __init__(self, minions, functions):
+    def __init__(self, minions, functions, now):
         self.minions = minions
         self.functions = functions
+        self.news = now
         self.jid = None
         self.answers = {}
         self.unasked = {}
@@ -172,10 +219,11 @@ class Answers:
         self.missing = set(minions)
         self._progress = saltext.query.live.progress.Progress()
 
-    def published(self, published):
+    def published(self, published, now):
         """
         Take over the master's answer to the publish request.
         """
+        self.news = now
         self.jid = published["jid"]
         known = published.get("minions")
         if isinstance(known, list) and known:
@@ -213,7 +261,10 @@ class Answers:
         return False
 
     def _returned(self, minion, data):
-        if minion not in self.missing or data.get("id") != minion:
+        # the turn of some comes after all, when they had been given up
+        if minion not in self.missing and minion not in self.unasked:
+            return False
+        if data.get("id") != minion:
             return False
         if "return" not in data:
             return False
@@ -222,7 +273,16 @@ class Answers:
             found = {self.functions[0]: found}
         self.answers[minion] = found if isinstance(found, dict) else {}
         self.missing.discard(minion)
+        self.unasked.pop(minion, None)
         return True
+
+    def give_up(self):
+        """
+        Wait for nobody's turn any more.
+        """
+        sent = self._progress.sent(self.missing)
+        self.leave_out(dict.fromkeys(self.missing - sent, self._progress.reason))
+        self._progress.waits = False
 
     def finish(self, quiet):
         """
@@ -230,8 +290,7 @@ class Answers:
 
         :param bool quiet: whether those that have got it had time enough to answer
         """
-        sent = self._progress.sent(self.missing)
-        self.leave_out(dict.fromkeys(self.missing - sent, self._progress.reason))
+        self.give_up()
         if quiet:
             self.silent = set(self.missing)
         else:

@@ -231,30 +231,36 @@ def _ask(live, asker, minions, keys):
     minion that answers to this lives, and has not been asked, or is slow.
     """
     first = [key for key in keys if key != "alive"] or keys
-    _gather(live, asker, minions, _functions(first), keys)
+    answered = set()
+    for found in asker.ask(minions, _functions(first), _again(asker, first)):
+        # some may have answered the first job while the second was followed
+        left = [minion for minion in found.minions if minion not in answered]
+        _take(live, found, left, keys)
+        answered.update(found.answers)
+
+
+def _again(asker, first):
+    """
+    Return the functions that those are asked for that have not answered the first job.
+    """
     if first == ["alive"]:
-        return
-    left = [
-        minion
-        for minion in minions
-        if live.of_minion(minion, first[0]) in (MISSING_NODATA, MISSING_OFFLINE)
-    ]
-    again = [PROBES["alive"][0]]
-    again += [
-        PROBES[key][0]
-        for key in first
-        if asker.is_exempt([PROBES[key][0]]) and not asker.is_exempt(_functions(first))
-    ]
-    if left and asker.is_exempt(again):
-        _gather(live, asker, left, again, keys)
+        return []
+    ret = [PROBES["alive"][0]]
+    if not asker.is_exempt(_functions(first)):
+        ret += [
+            function for function in _functions(first) if asker.is_exempt([function])
+        ]
+    return ret if asker.is_exempt(ret) else []
 
 
 def _functions(keys):
     return [PROBES[key][0] for key in keys]
 
 
-def _gather(live, asker, minions, functions, keys):
-    found = asker.ask(minions, functions)
+def _take(live, found, minions, keys):
+    """
+    Take over what became of a job of these minions.
+    """
     for minion in minions:
         answers = found.answers.get(minion)
         for key in keys:
@@ -265,7 +271,7 @@ def _gather(live, asker, minions, functions, keys):
                     value = False if key == "alive" else MISSING_OFFLINE
             elif key == "alive":
                 value = True
-            elif function not in functions:
+            elif function not in found.functions:
                 # the other job has not been answered
                 value = MISSING_NODATA
             else:

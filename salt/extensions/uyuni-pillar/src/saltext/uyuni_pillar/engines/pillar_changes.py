@@ -31,7 +31,8 @@ check
 
 The notification is nothing but a bell. What is asked for is all that was committed
 since the last answer, so one that was lost, as by a restart of the server, loses no
-change. Minions that wait, and up to where changes are known, are kept in the master's
+change. Where the database cannot know what that was, as after a fail-over that lost the
+last transactions or after a restore, all minions are refreshed. Minions that wait, and up to where changes are known, are kept in the master's
 ``cachedir``; when it is started for the first time nobody is refreshed. Once an hour it
 lets the database delete what it keeps of changes and is too old.
 
@@ -66,6 +67,12 @@ PRUNE_AGAIN = (60, 3600)
 
 # Seconds until it tries again after an error, the first time and at most
 RETRY = (1, 60)
+
+# After so many seconds without an answer the server is taken for gone
+ANSWER = 60
+
+# Seconds after which it connects anew: the name of the server may be that of another one
+LIFETIME = 600
 
 
 def __virtual__():
@@ -176,11 +183,12 @@ class State:
             return
         except (OSError, ValueError, TypeError, KeyError) as err:
             log.error(
-                "%s cannot be read: %s. Changes are heard of from now on; refresh the"
-                " pillars of all minions to have those before",
+                "%s cannot be read: %s; all minions refresh their pillars",
                 self.path,
                 err,
             )
+            # the database knows no such snapshot
+            waiting.snapshot = ""
             return
         waiting.snapshot, waiting.minions = snapshot, minions
 
@@ -214,8 +222,9 @@ def step(connection, waiting, state, refresh, clock):
         connection.execute(CHANGES, (before,))
         ((snapshot, minions),) = connection.fetchall()
         waiting.answered(snapshot, minions, clock())
-        if minions or before is None:
+        if minions:
             log.info("The pillars of %s minions have changed", len(minions))
+        if snapshot != before:
             state.save(waiting)
     batch = waiting.take(clock())
     if batch:
@@ -252,11 +261,12 @@ def start(debounce=1, batch=20, pause=1, check=60):
         connection = None
         try:
             params = saltext.uyuni_pillar.connection.get_params(__opts__)
-            connection = saltext.uyuni_pillar.connection.Connection(**params)
+            connection = saltext.uyuni_pillar.connection.Connection(ANSWER, **params)
             connection.execute(LISTEN)
             # what came while nobody listened
             waiting.ask_at = 0
-            while True:
+            end = time.monotonic() + LIFETIME
+            while time.monotonic() < end:
                 step(connection, waiting, state, _refresh, time.monotonic)
                 retry = RETRY[0]
         except driver.module.Error as err:
@@ -269,6 +279,8 @@ def start(debounce=1, batch=20, pause=1, check=60):
                 str(err).strip().partition("\n")[0],
                 retry,
             )
+        else:
+            continue
         finally:
             if connection is not None:
                 connection.close()

@@ -56,6 +56,7 @@ is an error of the pillar, where Uyuni's module leaves the pillar empty.
 """
 
 import contextlib
+import logging
 import re
 
 import saltext.uyuni_pillar.connection
@@ -71,6 +72,8 @@ try:
     import salt.utils.postgres as kept
 except ImportError:
     kept = None
+
+log = logging.getLogger(__name__)
 
 # Uyuni's own name, and that of the proposal
 TABLES = ("suseSaltPillar", "suseSaltPillars")
@@ -152,9 +155,12 @@ def _rows(minion_id, table):
             )
             return cursor.fetchall()
     except driver.module.Error as err:
-        reason = str(err).partition("\n")[0].strip()
+        log.error("The pillar table of Uyuni cannot be read: %s", str(err).strip())
+        # The minion sees this, and need not know where the database is
+        code = driver.code(err)
+        reason = f"the database reports {code}" if code else "it does not answer"
         raise salt.exceptions.CommandExecutionError(
-            f"The pillar table of Uyuni cannot be read: {reason}"
+            f"The pillar table of Uyuni cannot be read: {reason}, see the log of the master"
         ) from None
 
 

@@ -1,0 +1,35 @@
+"""
+Who does something: the user whom Salt has authenticated.
+"""
+
+import multiprocessing
+
+import salt.utils.user
+
+# who calls from within the master and is not authenticated, as Salt calls them
+NOBODY = "UNKNOWN"
+
+
+def _is_within():
+    """
+    Return whether this is a process of a daemon: whoever is not authenticated there, such as
+    an orchestration or a minion that peer_run lets call, is called by the user's name whose
+    process that is
+    """
+    return multiprocessing.parent_process() is not None
+
+
+def caller(user, opts, other=None):
+    """
+    Return who calls, and whom they name besides
+
+    :param str user: whom Salt has authenticated, None for the user of this process
+    :param dict opts: the options of the master
+    :param str other: for whom they do it
+    """
+    user = user or salt.utils.user.get_specific_user()
+    if _is_within() and (
+        user in (NOBODY, "root", opts.get("user")) or user.startswith("sudo_")
+    ):
+        user = NOBODY
+    return f"{user} for {other}" if other and other != user else user

@@ -1,0 +1,118 @@
+"""
+All files, brought up to date with who there is.
+"""
+
+import saltext.package_states.files as files
+import saltext.package_states.final as final
+import saltext.package_states.generations as generations
+import saltext.package_states.membership as membership
+import saltext.package_states.roster as roster
+import saltext.package_states.standing as standing
+import saltext.package_states.store as store
+from saltext.package_states.errors import NotThere, Unapproved
+from saltext.package_states.fleet import Fleet
+
+
+def sweep(opts, compiler, ids=None):
+    """
+    Bring all files up to date with who there is: who joined has one, who left a group
+    has another one, who is gone has none
+
+    :param dict opts: the options of the master
+    :param Compiler compiler: see :mod:`saltext.package_states.compiler`
+    :param ids: the ids of minions that may have changed, None for all
+    :return: a dictionary with ``compiled``, a number, the names of the ``files`` that
+        changed, those that were ``removed``, the ids of minions that were ``renamed``,
+        and the ``errors`` by minion
+    """
+    texts, away, result = {}, [], {"files": [], "removed": []}
+
+    def write():
+        # one that can't be written keeps none that is gone
+        result["removed"] = [
+            files.shown(name) for name in away if files.remove(compiler.root, name)
+        ]
+        result["files"] = compiler.write(texts)
+
+    # a state must not be saved meanwhile
+    with store.writing(opts, after=write) as connection:
+        fleet = Fleet(opts, connection)
+        moved = membership.notice(connection, fleet.registry, ids)
+        if moved.renamed or moved.adopted or moved.collided:
+            fleet = Fleet(opts, connection)
+        if ids is None:
+            minions = fleet.minions()
+        else:
+            minions = fleet.minions({*ids, *moved.renamed.values(), *moved.adopted})
+        found, problems, wanted = compiler.texts(fleet, minions)
+        if fleet.stages:
+            for name in roster.namesakes(connection, minions):
+                problems.setdefault(name, {})["own"] = _namesake(name, fleet.stages[-1])
+        texts.update(found)
+        generations.keep(connection, wanted, membership.AUTHOR, "who there is")
+        changed = [
+            name
+            for name, text in found.items()
+            if files.differs(compiler.root, name, text)
+        ]
+        if changed:
+            standing.drop(connection, changed)
+        held = final.hold(fleet, minions)
+        if held:
+            standing.drop(connection, held)
+        states = {
+            files.alone(where.name): where
+            for where in store.states(connection)
+            if not where.own
+        }
+        if ids is None:
+            for name, where in states.items():
+                texts[name] = compiler.alone(fleet, where, {})
+        away.extend(map(files.alone, moved.adopted))
+        for name in found:
+            if compiler.idle(name, texts[name]):
+                del texts[name]
+        if ids is None:
+            strays, vanished = compiler.strays({*minions, *states}), moved.vanished
+            if not minions:
+                # of a fleet that nobody has looked at yet, the files tell
+                lost = [name for name in strays if not files.is_alone(name)]
+                vanished = vanished or (len(lost) if lost[1:] else 0)
+        else:
+            strays, vanished = {*ids, *moved.renamed} - {*minions}, moved.vanished
+        if vanished:
+            problems["*"] = {"": _vanished(vanished)}
+        else:
+            away.extend(strays)
+    return {
+        "compiled": len(texts),
+        "files": result["files"],
+        "removed": result["removed"],
+        "renamed": moved.renamed,
+        "errors": {
+            name: " ".join(map(str, problems[name].values()))
+            for name in sorted(problems)
+        },
+    }
+
+
+def _namesake(name, last):
+    """
+    Return the error of a minion whose state was promoted before it came
+    """
+    return Unapproved(
+        f"The state {name} was promoted before there was a minion {name}, so it is not its own"
+        f" and applies to nothing; let it apply with package_states.assign {name} minion"
+        f" {name}, with stage={last} if it is to be in {last}."
+    )
+
+
+def _vanished(count):
+    """
+    Return the error of a fleet that is not there any more
+    """
+    return NotThere(
+        f"There is no minion at all, and there were {count}, so no file is removed until there"
+        " is one again; see that the keys of the master are there, or the rows of the view"
+        " package_states.minion."
+    )
