@@ -15,6 +15,50 @@ _NOTHING = 1e-6
 _LONG_SECONDS = 5
 
 
+class _Held:
+    """
+    Points by the second since which they are held.
+
+    :ivar long: those that jobs hold which take long; their second is None
+    """
+
+    def __init__(self):
+        self.long = 0
+        self._seconds = collections.Counter()
+
+    def __len__(self):
+        return len(self._seconds)
+
+    def add(self, points, second):
+        """
+        Some points are held.
+        """
+        if second is None:
+            self.long += points
+        elif points:
+            self._seconds[second] += points
+
+    def remove(self, points, second):
+        """
+        Some points are not held any more.
+        """
+        if second is None:
+            left = self.long - points
+            self.long = left if left > _NOTHING else 0
+        elif self._seconds[second] - points <= _NOTHING:
+            del self._seconds[second]
+        else:
+            self._seconds[second] -= points
+
+    def until(self, before):
+        """
+        Return the points that are held since a second or longer.
+        """
+        return self.long + sum(
+            points for second, points in self._seconds.items() if second <= before
+        )
+
+
 class Ledger:
     """
     Charges by job id and minion.
@@ -22,8 +66,6 @@ class Ledger:
     :ivar used: the sum of all charges, which is what the master is charged
     :ivar dict points: what each minion is charged, for those that are charged at all
     :ivar dict unsure: what of it is in doubt, see :meth:`doubt`
-    :ivar long: what of the sum is held by jobs that take long, as their minions have said
-        when they were asked
     :ivar int releases: how often something was given back
     :ivar set news: minions that have given something back, or whose charges are not in
         doubt any more, since somebody last emptied it; None for all of them
@@ -33,7 +75,6 @@ class Ledger:
 
     def __init__(self):
         self.used = 0
-        self.long = 0
         self.points = {}
         self.unsure = {}
         self.settled = None
@@ -44,11 +85,18 @@ class Ledger:
         # jid: {minion: (points, since, second)}. A job of 10,000 minions must not cost as
         # many objects, so its minions share one charge, and there is no index by minion
         self._jobs = {}
-        # second: the points of what was charged in it, or None for what is long
-        self._seconds = collections.Counter()
+        self._held = _Held()
 
     def __len__(self):
         return sum(len(charges) for charges in self._jobs.values())
+
+    @property
+    def long(self):
+        """
+        What of the sum is held by jobs that take long, as their minions have said when they
+        were asked.
+        """
+        return self._held.long
 
     def __contains__(self, charge):
         jid, minion = charge
@@ -102,8 +150,7 @@ class Ledger:
         new = dict.fromkeys(minions, (points, now, int(now)))
         if charges:
             new = {name: each for name, each in new.items() if name not in charges}
-        if new:
-            self._hold(len(new) * points, int(now))
+        self._held.add(len(new) * points, int(now))
         charges.update(new)
         of_minion = self.points
         for minion in new:
@@ -112,28 +159,6 @@ class Ledger:
         if not charges:
             del self._jobs[jid]
         return len(new)
-
-    def _hold(self, points, second):
-        """
-        Add to the points of a second.
-        """
-        if second is None:
-            self.long += points
-        else:
-            self._seconds[second] += points
-
-    def _forget(self, points, second):
-        """
-        Some points are not those of a second any more.
-        """
-        if second is None:
-            self.long = max(0, self.long - points)
-            if self.long <= _NOTHING:
-                self.long = 0
-        elif self._seconds[second] - points <= _NOTHING:
-            del self._seconds[second]
-        else:
-            self._seconds[second] -= points
 
     def rows(self):
         """
@@ -180,7 +205,7 @@ class Ledger:
             # it was not charged, or returns once more
             return False
         del charges[minion]
-        self._forget(points, second)
+        self._held.remove(points, second)
         self.releases += 1
         self.news.add(minion)
         if self._doubted:
@@ -221,12 +246,12 @@ class Ledger:
         charges = self._jobs.get(jid, {})
         if minion in charges:
             points, _, second = charges[minion]
-            self._forget(points, second)
+            self._held.remove(points, second)
             if begins:
                 second = int(now)
             elif second is not None and now - second >= _LONG_SECONDS:
                 second = None
-            self._hold(points, second)
+            self._held.add(points, second)
             charges[minion] = (points, now, second)
             self._sure(jid, minion, points)
             self.news.add(minion)
@@ -243,9 +268,7 @@ class Ledger:
         Return the points of what was charged up to a second, or is held by jobs that take
         long.
         """
-        return self.long + sum(
-            points for second, points in self._seconds.items() if second <= before
-        )
+        return self._held.until(before)
 
     def soon(self, limit, before, missing, least):
         """

@@ -67,7 +67,7 @@ that have not answered when they were asked what they run, until they are heard 
 import collections
 
 import salt.job_criteria
-from salt.job_criteria._shares import Shares
+from salt.job_criteria._turns import Turns
 
 #: For at least so many seconds a silent minion is charged for what it was sent. About as
 #: long it takes a master to notice that nobody is at the other end of a connection, and
@@ -107,7 +107,7 @@ def _errors(settings):
     return errors
 
 
-class Capacity(salt.job_criteria.Criteria):
+class Capacity(Turns):
     """
     Limits for the master and for each minion.
     """
@@ -131,9 +131,6 @@ class Capacity(salt.job_criteria.Criteria):
         self.waves = settings.get("waves", True)
         self.patience = settings.get("wave_patience", 5)
         self.reserve = settings.get("reserve", 0.05)
-        self.fair = settings.get("fair", True)
-        self.ageing = settings.get("ageing", 60)
-        self.shares = Shares()
         # job ids of small jobs
         self._aside = set()
         # when something of a job came back last, by job id
@@ -145,59 +142,17 @@ class Capacity(salt.job_criteria.Criteria):
     def validate(cls, settings):
         return super().validate(settings) + _errors(settings)
 
-    # ------------------------------------------------------------------
-    # Whose turn it is
-    # ------------------------------------------------------------------
-
-    def flow(self, job):
-        return job.user if self.fair else None
-
-    def weight(self, flow):
-        """
-        Return by how much jobs of a flow are preferred to those of others.
-        """
-        return 1
-
-    def choose(self, heads, now):
-        return min(heads, key=lambda job: (self._served(job, now), job.seq))
-
-    def _served(self, job, now):
-        """
-        Return what a job's flow has had, measured by what it is worth by now.
-        """
-        weight = self.weight(job.flow) * (1 + (now - job.queued) / self.ageing)
-        # one point more, so that weights count among those who have had nothing
-        return (self.shares.had(job.flow, now) + 1) / weight
-
-    def charge(self, job, minions, now):
-        super().charge(job, minions, now)
-        self._give(job, len(minions), now)
-
-    def abort(self, job, minions, now):
-        back = sum((job.jid, minion) in self.ledger for minion in minions)
-        super().abort(job, minions, now)
-        self._give(job, -back, now)
-
     def on_return(self, jid, minion, now):
         if not super().on_return(jid, minion, now):
             return False
         if jid not in self._back and len(self._back) >= _BACK_KEPT:
             self._back = {
-                jid_: then for jid_, then in self._back.items() if self.ledger.owes(jid_)
+                jid_: then
+                for jid_, then in self._back.items()
+                if self.ledger.owes(jid_)
             }
         self._back[jid] = now
         return True
-
-    def _give(self, job, count, now):
-        """
-        The flow of a job gets, or gives back, what so many minions cost.
-        """
-        flow = job.flow or self.flow(job)
-        self.shares.give(flow, count * self.cost(job), now)
-
-    # ------------------------------------------------------------------
-    # How much there is
-    # ------------------------------------------------------------------
 
     def _kept(self, limit):
         """

@@ -68,7 +68,8 @@ class _Suspect:
 
 class _Running:
     """
-    What runs, as minions have said.
+    What runs and takes long, as minions have said. What they have only got may be over
+    soon.
     """
 
     def __init__(self, threshold):
@@ -215,7 +216,6 @@ class Rounds:
     def _settle(self, minion, suspect, jid, running, now):
         self.criteria.reconcile(minion, jid, running, now)
         if running and self.criteria.ledger.is_long(jid, minion):
-            # one that it has only got may be over soon
             self._running.add(minion, jid, now)
         suspect.drop(jid)
         if not suspect.jids:

@@ -5,7 +5,6 @@ What a worker of the master does with a job, and what minions do with it.
 import salt.job_handler.gate
 import salt.job_handler.waves
 
-
 MINIONS = [f"m{number}" for number in range(25)]
 
 

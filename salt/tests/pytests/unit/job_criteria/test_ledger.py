@@ -38,7 +38,7 @@ def test_nothing_is_kept_of_what_is_not_charged(ledger):
     for second in range(100):
         ledger.charge("z", [], 1, second)
         ledger.charge("x", ["a"], 2, second)
-    assert len(ledger._seconds) == 2  # pylint: disable=protected-access
+    assert len(ledger._held) == 2  # pylint: disable=protected-access
 
 
 def test_minion_that_is_named_twice_is_charged_once(ledger):
