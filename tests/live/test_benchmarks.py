@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.live, pytest.mark.long]
 SIZES = {
     "pillar-scale": (2000, 3),
     "pillar-experiment": (3, 1),
+    # more than a batch, so that there are pings meanwhile
+    "pillar-changes": (60, 2),
     "interfaces": (1, 1),
     "package-states": (5, 1),
     "package-managers": (1, 1),

@@ -6,7 +6,7 @@ import salt.job_criteria
 from salt.job_criteria._shares import Shares
 
 
-class Turns(salt.job_criteria.Criteria):
+class Turns(salt.job_criteria.Criteria):  # pylint: disable=abstract-method
     """
     Users take turns, unless the setting ``fair`` is False.
     """
