@@ -146,14 +146,10 @@ class Bed:
         options: dict[str, Any] = {}
         if wanted.master_options.get("ipc_mode") == "tcp":
             options |= {name: ports.take(name) for name in master.IPC_PORTS}
+        filtering = bool(wanted.master_options.get("zmq_filtering"))
+        event_port = options.get(master.EVENT_PORT)
         self.master = master.Master(
-            home,
-            log,
-            request_port,
-            publish_port,
-            wanted.transport,
-            options.get(master.EVENT_PORT),
-            zmq_filtering=bool(wanted.master_options.get("zmq_filtering")),
+            home, log, request_port, publish_port, wanted.transport, event_port, zmq_filtering=filtering
         )
         if wanted.postgres != "none":
             place = Place(self._processes, ports, self.logs, os.environ, wanted.ports.postgres)
