@@ -6,6 +6,7 @@ import salt.job_criteria
 from salt.job_criteria._shares import Shares
 
 
+# whoever inherits from it decides
 class Turns(salt.job_criteria.Criteria):  # pylint: disable=abstract-method
     """
     Users take turns, unless the setting ``fair`` is False.
