@@ -3,6 +3,7 @@ Minions that answer at once, and a master with or without a job handler between.
 """
 
 import contextlib
+import re
 from unittest.mock import patch  # pylint: disable=blacklisted-module
 
 import saltext.query.live.job
@@ -29,6 +30,7 @@ class Fleet:
     :param waiting: minions that jobs which are not exempt don't get in time
     :param exempt: the functions that the job handler lets pass
     :param slow: minions that answer nothing but ``test.ping`` in time
+    :param dict turns: after how many seconds jobs which are not exempt go to some minions
     :param dict seconds: how long some minions take to answer anything but ``test.ping``
 
     :ivar list asked: what was published: minions and functions
@@ -46,15 +48,17 @@ class Fleet:
         handler=False,
         jid="1",
         seconds=(),
+        turns=(),
     ):
         self.answers = answers
         self.left_out = dict(left_out)
         self.waiting = set(waiting)
         self.exempt = exempt
         self.slow = slow
-        self.handler = handler or bool(left_out or waiting)
+        self.handler = handler or bool(left_out or waiting or turns)
         self.jid = jid
         self.seconds = dict(seconds)
+        self.turns = dict(turns)
         self.clock = Clock()
         self.asked = []
         self.executed = []
@@ -85,9 +89,9 @@ class Fleet:
             gets = [
                 one
                 for one in minions
-                if one not in excluded and one not in self.waiting
+                if one not in excluded and one not in {*self.waiting, *self.turns}
             ]
-            held = [one for one in minions if one in self.waiting]
+            held = [one for one in minions if one in {*self.waiting, *self.turns}]
             if excluded or held:
                 ret["job_handler"] = {
                     "state": "queued" if held else "dispatched",
@@ -98,11 +102,18 @@ class Fleet:
                 }
                 data = {"ticket": "t", "targets": gets, "waiting": len(held)}
                 self.fire(jid, "dispatched", data)
+            for after in sorted({self.turns[one] for one in held if one in self.turns}):
+                wave = [one for one in held if self.turns.get(one) == after]
+                rest = [one for one in held if self.turns.get(one, after + 1) > after]
+                data = {"ticket": "t", "targets": wave, "waiting": len(rest)}
+                self.fire(jid, "dispatched", data, after)
+                for minion in wave:
+                    self._execute(jid, minion, functions, isinstance(fun, str), after)
         for minion in gets:
             self._execute(jid, minion, functions, isinstance(fun, str))
         return ret
 
-    def _execute(self, jid, minion, functions, single):
+    def _execute(self, jid, minion, functions, single, turn=0):
         if minion not in self.answers:
             return
         self.executed.append((minion, tuple(functions)))
@@ -112,7 +123,7 @@ class Fleet:
         found = {one: known.get(one, f"'{one}' is not available.") for one in functions}
         data = {"id": minion, "return": found[functions[0]] if single else found}
         after = 0 if functions == ["test.ping"] else self.seconds.get(minion, 0)
-        self.fire(jid, f"ret/{minion}", data, after)
+        self.fire(jid, f"ret/{minion}", data, turn + after)
 
     def fire(self, jid, kind, data, after=0):
         """
@@ -125,8 +136,8 @@ class Fleet:
         """
         Return the next event, or None after a while.
         """
-        assert match_type == "startswith" and full and no_block is (wait == 0)
-        matching = [one for one in self._events if one[1]["tag"].startswith(tag)]
+        assert match_type == "regex" and full and no_block is (wait == 0)
+        matching = [one for one in self._events if re.match(tag, one[1]["tag"])]
         found = min(matching, key=lambda one: one[0], default=None)
         if found is None or found[0] > self.clock.now + wait:
             self.clock.now += wait

@@ -205,6 +205,77 @@ def test_the_turn_of_some_comes_when_time_is_up(master):
     assert (live["answered"], live["not_asked"], live["reasons"]) == (2, 0, {})
 
 
+def test_those_that_are_gone_cost_no_wait_behind_the_last_wave(master):
+    """
+    They were in the first wave, and are asked whether they live while others get theirs.
+    """
+    for name in names(200):
+        master.key(name)
+    turns = {name: 1 + int(name[3:]) // 10 for name in names(200)[20:]}
+    living = names(200)[4:]
+    with answering(
+        dict.fromkeys(living, INFO), turns=turns, left_out={"web9": "busy"}
+    ) as fleet:
+        began = fleet.clock()
+        found, live = rows(master, ["alive", "mfree"])
+        # the last wave goes out after 20 seconds
+        assert fleet.clock() - began <= 20 + 0.5
+    assert fleet.asked[1:] == [([*names(4), "web9"], ["test.ping"])]
+    assert fleet.cancelled == []
+    for name in names(200):
+        if name in living[:5] + living[6:]:
+            assert found[name] == [(0, True), (0, 2048)]
+    assert [found[name] for name in names(4)] == [[(0, False), (4, None)]] * 4
+    assert found["web9"] == [(0, True), (2, None)]
+    assert (live["answered"], live["offline"], live["not_asked"]) == (195, 4, 1)
+
+
+def test_turns_that_come_too_late_are_given_up(master):
+    """
+    In time to learn who of them lives.
+    """
+    for name in names(100):
+        master.key(name)
+    turns = {name: int(name[3:]) // 2 for name in names(100)[2:]}
+    with answering(dict.fromkeys(names(99), INFO), turns=turns) as fleet:
+        began = fleet.clock()
+        found, live = rows(master, ["alive", "mfree"])
+        assert fleet.clock() - began <= 30
+    assert fleet.cancelled == ["1"]
+    assert found["web40"] == [(0, True), (0, 2048)]
+    assert found["web90"] == [(0, True), (2, None)]
+    assert found["web99"] == [(0, False), (4, None)]
+    reason = "The job waits in the master's queue: the queue is paused"
+    assert live["reasons"] == {reason: live["not_asked"]}
+
+
+def test_turns_that_come_in_what_is_left(master):
+    """
+    At that pace all have theirs before time is up: nobody is given up.
+    """
+    for name in names(100):
+        master.key(name)
+    turns = {name: int(name[3:]) / 3.6 for name in names(100)[2:]}
+    with answering(dict.fromkeys(names(100), INFO), turns=turns) as fleet:
+        found, live = rows(master, ["alive", "mfree"])
+    assert live["answered"] == 100
+    assert fleet.cancelled == []
+    assert len(fleet.asked) == 1
+
+
+def test_many_that_are_served_slowly_are_not_asked_again(master):
+    """
+    That they are late may be the master's fault, and more jobs would make it worse.
+    """
+    for name in names(1000):
+        master.key(name)
+    slow = {name: int(name[3:]) / 50 for name in names(1000)}
+    with answering(dict.fromkeys(names(1000), INFO), seconds=slow) as fleet:
+        _, live = rows(master, ["alive", "mfree"])
+    assert live["answered"] == 1000
+    assert len(fleet.executed) - 1000 <= 50
+
+
 def test_ctrl_c(master):
     master.key("web0")
     with answering({"web0": INFO}) as fleet:
@@ -303,10 +374,12 @@ def test_limit(master):
     assert live["reasons"] == {"More minions than live_limit allows": 2}
 
 
-def test_wrong_settings(master):
+@pytest.mark.parametrize("name", ("live_timeout", "live_limit", "live_cache"))
+@pytest.mark.parametrize("value", (-1, True, "9", float("inf"), float("nan")))
+def test_wrong_settings(master, name, value):
     master.key("web0")
-    with pytest.raises(QueryError, match="live_timeout"):
-        rows(master, ["alive"], live={"live_timeout": -1})
+    with pytest.raises(QueryError, match=name):
+        rows(master, ["alive"], live={name: value})
 
 
 def test_a_master_that_is_down(master):

@@ -6,6 +6,7 @@ it. So a minion that is silent can be told from one that the job has not gone to
 """
 
 import logging
+import re
 import time
 
 import saltext.query.live.progress
@@ -19,19 +20,22 @@ log = logging.getLogger(__name__)
 #: A Salt without a job handler has no such error.
 _QUEUE_FULL = getattr(salt.exceptions, "JobQueueFullError", ())
 
-#: How long to wait for one event, in seconds.
+#: How long to wait for one event, and how long it is not looked who is late, in seconds.
 _STEP = 0.5
 
-#: The most events of one job that are looked at.
+#: The most events of one question that are looked at.
 _MAX_EVENTS = 1_000_000
 
-#: So few minions, or a part of all, that have not answered for so many seconds are asked
-#: whether they live while their answers are waited for.
+#: So many minions, or a part of all, that are late are asked whether they live while other
+#: answers come: more might only be served slowly, and would be served more slowly then.
 _FEW = 20
 _FEW_OF_ALL = 0.05
+
+#: When so few have not answered for so many seconds they are late.
 _MOMENT = 1.5
 
-#: Seconds that are left for that besides those that a minion has to answer.
+#: So many seconds, besides those that a minion has to answer, are left to ask those for
+#: whether they live whose turn does not come.
 _RESERVE = 2
 
 #: Why there is nothing of a minion that is not silent.
@@ -53,6 +57,7 @@ class Asker:
 
     def __init__(self, context, seconds, patience, clock=time.monotonic):
         self.context = context
+        self.seconds = seconds
         self.patience = patience
         self.clock = clock
         self.until = clock() + seconds
@@ -82,44 +87,99 @@ class Asker:
 
     def ask(self, minions, functions, again=()):
         """
-        Ask minions to run functions in one job, and those that have not answered to run
-        others in a second one.
+        Ask minions to run functions in one job, and those that are late to run others in
+        further ones.
 
-        :param list again: functions that do not wait in a queue; without them there is
-            no second job
+        :param list again: functions that do not wait in a queue; without them there are
+            no further jobs
         :return: the :class:`Answers` of each job
         :rtype: list
         :raises QueryRightsError: if the master does not let these functions be run
         :raises QueryStoreError: if the master does not answer
         """
-        until = self.until
-        if again and not self.is_exempt(functions):
-            left = until - self.clock()
-            until -= min(self.patience + _RESERVE, left / 2)
-        first = self._begin(minions, functions, until)
-        few = max(_FEW, len(minions) * _FEW_OF_ALL) if again else 0
-        self._follow(first, until, few)
+        first = self._begin(minions, functions)
+        jobs = [first]
+        look = self.clock()
+        for _ in range(_MAX_EVENTS):
+            now = self.clock()
+            if now >= look or not (first.missing or jobs[1:]):
+                look = now + _STEP
+                self._end_in_time(first, functions, again, now)
+                late = self._late(jobs, now) if again else []
+                if late:
+                    jobs.append(self._begin(late, again))
+                    continue
+            over = now >= self.until or self._is_over(jobs, now)
+            # what has come already counts
+            if not self._hear(jobs, 0 if over else min(_STEP, self.until - now)):
+                if over:
+                    break
         if first.waits:
             self.queue.cancel(first.jid)
-            first.give_up()
-        jobs = [first]
-        left = [minion for minion in minions if minion not in first.answers]
-        if left and again:
-            jobs.append(self._begin(left, again, self.until))
-            self._follow(jobs[1], self.until)
-            # what was slow may be there by now
-            self._follow(first, self.until)
         for job in jobs:
-            job.finish(self.clock() - job.news >= self.patience)
+            job.finish(self._is_quiet(job, self.clock()))
         return jobs
 
-    def _begin(self, minions, functions, until):
+    def _is_quiet(self, job, now):
+        return now - job.news >= self.patience
+
+    def _is_over(self, jobs, now):
+        """
+        Return whether no more answers are to be waited for: of those that have not
+        answered the first job either, nor for long enough, nothing comes.
+        """
+        first, gone = jobs[0], set()
+        for job in jobs[1:]:
+            if job.missing and not self._is_quiet(job, now):
+                return False
+            gone |= job.missing
+        return not first.waits and (first.missing <= gone or self._is_quiet(first, now))
+
+    def _end_in_time(self, first, functions, again, now):
+        """
+        Give up those whose turn does not come in time, so that they can be asked again.
+        """
+        left = self.until - now
+        if not first.waits or not again or self.is_exempt(functions):
+            return
+        if left > min(self.patience + _RESERVE, self.seconds / 2):
+            return
+        # at the pace so far all may have theirs in what is left
+        spent = max(self.seconds - left, _STEP)
+        missing = len(first.missing) - len(first.overdue(now - self.patience))
+        if missing > len(first.answers) / spent * left:
+            self.queue.cancel(first.jid)
+            first.give_up()
+
+    def _late(self, jobs, now):
+        """
+        Return the minions that are to be asked again now.
+        """
+        first = jobs[0]
+        asked = {minion for job in jobs[1:] for minion in job.minions}
+        few = max(_FEW, len(first.minions) * _FEW_OF_ALL)
+        moment = min(_MOMENT, self.patience)
+        still = self._is_quiet(first, now) or (
+            not first.waits and len(first.missing) <= few and now - first.news >= moment
+        )
+        if still or not (first.missing or first.waits):
+            late = first.missing.union(first.unasked)
+        elif now - jobs[-1].begun >= self.patience:
+            late = first.overdue(now - self.patience).union(first.unasked)
+        else:
+            return []
+        late -= asked
+        if len(late) > few and not (still or not first.missing):
+            return []
+        return [minion for minion in first.minions if minion in late]
+
+    def _begin(self, minions, functions):
         """
         Publish a job.
         """
         ret = Answers(minions, functions, self.clock())
         try:
-            published = self._publish(minions, functions, until)
+            published = self._publish(minions, functions)
         except _QUEUE_FULL as exc:
             ret.leave_out(dict.fromkeys(minions, str(exc)))
             return ret
@@ -129,7 +189,7 @@ class Asker:
         ret.published(published, self.clock())
         return ret
 
-    def _publish(self, minions, functions, until):
+    def _publish(self, minions, functions):
         one = len(functions) == 1
         try:
             return self._client.run_job(
@@ -137,7 +197,7 @@ class Asker:
                 functions[0] if one else functions,
                 [] if one else [[] for _ in functions],
                 tgt_type="list",
-                timeout=max(1, int(until - self.clock())),
+                timeout=max(1, int(self.until - self.clock())),
                 listen=True,
             )
         except (
@@ -154,40 +214,30 @@ class Asker:
                 raise
             raise _down(exc) from exc
 
-    def _follow(self, answers, until, few=0):
+    def _hear(self, jobs, wait):
         """
-        Hear what becomes of a job until all have answered, time is up, or nothing has
-        been heard for long enough.
+        Wait for an event of the jobs, and return whether there was one.
 
-        :param float few: when no more than so many have not answered, a moment is long
-            enough
+        :param float wait: for so many seconds, with 0 what has come already
         """
-        if answers.jid is None:
-            return
-        tag = f"salt/job/{answers.jid}/"
-        for _ in range(_MAX_EVENTS):
-            now = self.clock()
-            soon = answers.missing and len(answers.missing) <= few
-            patience = min(_MOMENT, self.patience) if soon else self.patience
-            quiet = now - answers.news >= patience
-            wait = min(_STEP, until - now, max(answers.news + patience - now, 0.05))
-            if not answers.missing or wait <= 0 or (quiet and not answers.waits):
-                # what has been heard already, while another job was followed
-                wait = 0
+        known = {job.jid: job for job in jobs if job.jid is not None}
+        event = None
+        if known:
             event = self._client.event.get_event(
                 wait=wait,
-                tag=tag,
-                match_type="startswith",
+                tag="salt/job/(?:{})/".format("|".join(map(re.escape, known))),
+                match_type="regex",
                 full=True,
                 no_block=not wait,
             )
-            if event is None and not wait:
-                return
-            if event is not None and event["tag"] == "salt/event/exit":
-                # so the bus tells of Ctrl-C
-                raise KeyboardInterrupt
-            if event is not None and answers.hear(event["tag"][len(tag) :], event):
-                answers.news = self.clock()
+        if event is None:
+            return False
+        if event["tag"] == "salt/event/exit":
+            # so the bus tells of Ctrl-C
+            raise KeyboardInterrupt
+        jid, _, kind = event["tag"][len("salt/job/") :].partition("/")
+        known[jid].hear(kind, event, self.clock())
+        return True
 
 
 def _down(exc):
@@ -205,25 +255,27 @@ class Answers:
     :ivar dict answers: for each minion, what each function has returned
     :ivar dict unasked: for each minion that was not asked, a sentence that says why
     :ivar set silent: minions that have got the job and have not answered
+    :ivar float begun: when it was published
     :ivar float news: when something was heard of it
     """
 
     def __init__(self, minions, functions, now):
         self.minions = minions
         self.functions = functions
-        self.news = now
+        self.begun = self.news = now
         self.jid = None
         self.answers = {}
         self.unasked = {}
         self.silent = set()
         self.missing = set(minions)
         self._progress = saltext.query.live.progress.Progress()
+        self._given_up = False
 
     def published(self, published, now):
         """
         Take over the master's answer to the publish request.
         """
-        self.news = now
+        self.begun = self.news = now
         self.jid = published["jid"]
         known = published.get("minions")
         if isinstance(known, list) and known:
@@ -237,7 +289,7 @@ class Answers:
         """
         Whether the job waits for some minions' turn.
         """
-        return self._progress.waits
+        return self._progress.waits and not self._given_up
 
     def leave_out(self, sentences):
         """
@@ -248,17 +300,26 @@ class Answers:
                 self.missing.discard(minion)
                 self.unasked[minion] = sentence
 
-    def hear(self, kind, event):
+    def hear(self, kind, event, now):
         """
-        Take over an event, and return whether it was news.
+        Take over an event.
         """
         data = event["data"]
         if kind.startswith("ret/"):
-            return self._returned(kind[len("ret/") :], data)
-        if self._progress.hear(kind, data):
+            if self._returned(kind[len("ret/") :], data):
+                self.news = now
+        elif self._progress.hear(kind, data, now):
             self.leave_out(self._progress.left_out)
-            return True
-        return False
+            self.news = now
+
+    def overdue(self, before):
+        """
+        Return those that have not answered, and have got the job before a time.
+        """
+        if self._progress.in_waves:
+            return self.missing & self._progress.sent_before(before)
+        whole = self._progress.whole and self.begun <= before
+        return set(self.missing) if whole else set()
 
     def _returned(self, minion, data):
         # the turn of some comes after all, when they had been given up
@@ -282,7 +343,7 @@ class Answers:
         """
         sent = self._progress.sent(self.missing)
         self.leave_out(dict.fromkeys(self.missing - sent, self._progress.reason))
-        self._progress.waits = False
+        self._given_up = True
 
     def finish(self, quiet):
         """

@@ -13,6 +13,7 @@ class Progress:
     :ivar dict left_out: the minions that do not get it, with a sentence that says why
     :ivar bool waits: whether it waits for some
     :ivar str reason: why
+    :ivar bool whole: whether it has gone to all
     """
 
     def __init__(self):
@@ -20,8 +21,9 @@ class Progress:
         self.waits = False
         self.reason = WAITS
         self._ticket = None
-        self._sent = set()
-        self._whole = True
+        # the minions that it has gone to, and when
+        self._waves = []
+        self.whole = True
 
     def published(self, answer):
         """
@@ -36,7 +38,7 @@ class Progress:
 
     def _step(self, data):
         self.waits = bool(data.get("waiting"))
-        self._whole = not self.waits
+        self.whole = not self.waits
         if data.get("reason"):
             self.reason = f"{WAITS}: {data['reason']}"
 
@@ -45,7 +47,7 @@ class Progress:
             for minion, reason in excluded.items():
                 self.left_out[minion] = f"It was left out: {reason}"
 
-    def hear(self, kind, data):
+    def hear(self, kind, data, now):
         """
         Take over an event, and return whether the job has got on.
 
@@ -64,7 +66,8 @@ class Progress:
                 self.left_out[minion] = self.reason
         elif kind in ("queued", "dispatched"):
             self._step(data)
-            self._sent.update(targets or ())
+            if targets:
+                self._waves.append((now, set(targets)))
             return kind == "dispatched"
         else:
             return False
@@ -74,4 +77,19 @@ class Progress:
         """
         Return those of the minions that the job has gone to.
         """
-        return set(minions) if self._whole else self._sent.intersection(minions)
+        if self.whole:
+            return set(minions)
+        return self.sent_before(float("inf")).intersection(minions)
+
+    @property
+    def in_waves(self):
+        """
+        Whether it goes to some after others.
+        """
+        return bool(self._waves)
+
+    def sent_before(self, before):
+        """
+        Return the minions that the job has gone to up to a time.
+        """
+        return set().union(*(wave for then, wave in self._waves if then <= before))

@@ -166,7 +166,8 @@ def _settings(context):
         ret.update(context.asked.live)
     for name in DEFAULTS:
         value = ret[name]
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        known = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not known or not 0 <= value < math.inf:
             raise QueryError(f"Give {name} as a number that is not negative.")
     return ret
 
@@ -227,8 +228,8 @@ def _cached(live, cache, minions, keys):
 
 def _ask(live, asker, minions, keys):
     """
-    Ask once for all, and those that have not answered once more for what is exempt: a
-    minion that answers to this lives, and has not been asked, or is slow.
+    Ask once for all, and those that are late once more for what is exempt: a minion that
+    answers to this lives, and has not been asked, or is slow.
     """
     first = [key for key in keys if key != "alive"] or keys
     answered = set()
@@ -278,10 +279,8 @@ def _take(live, found, minions, keys):
                 value = extract(answers.get(function), found.jid)
                 value = MISSING_UNAVAIL if value is None else value
             live.put(minion, key, value)
-        if minion in found.unasked:
-            live.reasons[minion] = found.unasked[minion]
-        else:
-            live.reasons.setdefault(minion, saltext.query.live.job.LATE)
+        reason = found.unasked.get(minion, saltext.query.live.job.LATE)
+        live.reasons.setdefault(minion, reason)
 
 
 def _kept(live, minions, keys):
