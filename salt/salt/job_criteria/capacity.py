@@ -135,6 +135,7 @@ class Capacity(Turns):
         self._aside = set()
         # when something of a job came back last, by job id
         self._back = {}
+        self._back_most = _BACK_KEPT
         # how long silent minions are charged for what they were sent
         self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
 
@@ -145,13 +146,15 @@ class Capacity(Turns):
     def on_return(self, jid, minion, now):
         if not super().on_return(jid, minion, now):
             return False
-        if jid not in self._back and len(self._back) >= _BACK_KEPT:
-            self._back = {
-                jid_: then
-                for jid_, then in self._back.items()
-                if self.ledger.owes(jid_)
-            }
-        self._back[jid] = now
+        if self.ledger.owes(jid):
+            self._back[jid] = now
+        else:
+            self._back.pop(jid, None)
+        if len(self._back) >= self._back_most:
+            # what was given back otherwise
+            owes = self.ledger.owes
+            self._back = {jid: then for jid, then in self._back.items() if owes(jid)}
+            self._back_most = 2 * len(self._back) + _BACK_KEPT
         return True
 
     def _kept(self, limit):
