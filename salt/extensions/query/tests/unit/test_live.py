@@ -257,7 +257,7 @@ def test_turns_that_come_in_what_is_left(master):
         master.key(name)
     turns = {name: int(name[3:]) / 3.6 for name in names(100)[2:]}
     with answering(dict.fromkeys(names(100), INFO), turns=turns) as fleet:
-        found, live = rows(master, ["alive", "mfree"])
+        _, live = rows(master, ["alive", "mfree"])
     assert live["answered"] == 100
     assert fleet.cancelled == []
     assert len(fleet.asked) == 1
