@@ -132,11 +132,12 @@ class Fleet:
         event = {"tag": f"salt/job/{jid}/{kind}", "data": data}
         self._events.append((self.clock.now + after, event))
 
-    def get_event(self, wait, tag, match_type, full, no_block=False):
+    def get_event(self, wait, tag, match_type, full):
         """
         Return the next event, or None after a while.
         """
-        assert match_type == "regex" and full and no_block is (wait == 0)
+        # with 0 Salt waits for ever
+        assert match_type == "regex" and full and wait > 0
         matching = [one for one in self._events if re.match(tag, one[1]["tag"])]
         found = min(matching, key=lambda one: one[0], default=None)
         if found is None or found[0] > self.clock.now + wait:

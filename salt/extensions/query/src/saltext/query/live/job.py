@@ -23,6 +23,9 @@ _QUEUE_FULL = getattr(salt.exceptions, "JobQueueFullError", ())
 #: How long to wait for one event, and how long it is not looked who is late, in seconds.
 _STEP = 0.5
 
+#: For so long it is looked, behind the events of others, for what has come already.
+_REST = 0.05
+
 #: The most events of one question that are looked at.
 _MAX_EVENTS = 1_000_000
 
@@ -111,9 +114,9 @@ class Asker:
                     continue
             over = now >= self.until or self._is_over(jobs, now)
             # what has come already counts
-            if not self._hear(jobs, 0 if over else min(_STEP, self.until - now)):
-                if over:
-                    break
+            wait = _REST if over else max(_REST, min(_STEP, self.until - now))
+            if not self._hear(jobs, wait) and over:
+                break
         if first.waits:
             self.queue.cancel(first.jid)
         for job in jobs:
@@ -218,7 +221,7 @@ class Asker:
         """
         Wait for an event of the jobs, and return whether there was one.
 
-        :param float wait: for so many seconds, with 0 what has come already
+        :param float wait: for so many seconds
         """
         known = {job.jid: job for job in jobs if job.jid is not None}
         event = None
@@ -228,7 +231,6 @@ class Asker:
                 tag="salt/job/(?:{})/".format("|".join(map(re.escape, known))),
                 match_type="regex",
                 full=True,
-                no_block=not wait,
             )
         if event is None:
             return False
