@@ -276,6 +276,74 @@ def test_many_that_are_served_slowly_are_not_asked_again(master):
     assert len(fleet.executed) - 1000 <= 50
 
 
+def test_taking_a_job_back_takes_long(master):
+    """
+    That nothing is heard meanwhile makes no minion silent.
+    """
+    for name in names(10):
+        master.key(name)
+    turns = {f"web{number}": 29 for number in range(1, 9)}
+    with answering(
+        dict.fromkeys(names(9), INFO),
+        turns={**turns, "web9": 99},
+        seconds=dict.fromkeys(turns, 3),
+        exempt=(),
+    ) as fleet:
+
+        def slow(jid):
+            fleet.cancelled.append(jid)
+            fleet.clock.now += 10
+
+        fleet.cancel = slow
+        found, _ = rows(master, ["alive", "mfree"])
+    assert fleet.cancelled == ["1"]
+    assert found["web0"] == [(0, True), (0, 2048)]
+    assert all(found[name] == [(2, None), (2, None)] for name in names(10)[1:])
+
+
+def test_late_minions_cannot_be_asked_again(master):
+    """
+    The answers of the others count, and what waits is taken out of the queue.
+    """
+    for name in names(10):
+        master.key(name)
+    with answering(dict.fromkeys(names(8), INFO), waiting=["web9"]) as fleet:
+        run_job = fleet.run_job
+
+        def once(*args, **kwargs):
+            if fleet.asked:
+                raise SaltClientError("too slow")
+            return run_job(*args, **kwargs)
+
+        fleet.run_job = once
+        found, live = rows(master, ["alive", "mfree"])
+    assert fleet.cancelled == ["1"]
+    assert live["answered"] == 8
+    assert found["web9"] == [(2, None), (2, None)]
+
+
+def test_publishing_takes_long(master):
+    """
+    Those that have answered meanwhile are not asked again.
+    """
+    for name in names(100):
+        master.key(name)
+    turns = {name: 1 + int(name[3:]) // 10 for name in names(100)[10:]}
+    living = names(100)[1:]
+    with answering(dict.fromkeys(living, INFO), turns=turns) as fleet:
+        run_job = fleet.run_job
+
+        def slow(minions, fun, *args, **kwargs):
+            if fleet.asked:
+                fleet.clock.now += 6
+            return run_job(minions, fun, *args, **kwargs)
+
+        fleet.run_job = slow
+        _, live = rows(master, ["alive", "mfree"])
+    assert fleet.asked[1:] == [(["web0"], ["test.ping"])]
+    assert (live["answered"], live["offline"]) == (99, 1)
+
+
 def test_ctrl_c(master):
     master.key("web0")
     with answering({"web0": INFO}) as fleet:

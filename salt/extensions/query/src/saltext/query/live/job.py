@@ -102,26 +102,40 @@ class Asker:
         """
         first = self._begin(minions, functions)
         jobs = [first]
+        try:
+            self._follow(jobs, functions, again)
+            # taking a job back may take a while, in which nothing is heard
+            now = self.clock()
+        finally:
+            if first.waits:
+                self.queue.cancel(first.jid)
+        for job in jobs:
+            job.finish(self._is_quiet(job, now))
+        return jobs
+
+    def _follow(self, jobs, functions, again):
+        """
+        Hear what becomes of a job until nothing is to be waited for any more, and add the
+        jobs in which those that are late are asked again.
+        """
+        first = jobs[0]
         look = self.clock()
         for _ in range(_MAX_EVENTS):
             now = self.clock()
             if now >= look or not (first.missing or jobs[1:]):
                 look = now + _STEP
                 self._end_in_time(first, functions, again, now)
-                late = self._late(jobs, now) if again else []
+                late = self._late(jobs, now) if again and now < self.until else []
                 if late:
-                    jobs.append(self._begin(late, again))
+                    jobs.append(self._begin_again(late, again))
+                    # what came meanwhile is read before somebody is late again
+                    look = self.clock() + _STEP
                     continue
             over = now >= self.until or self._is_over(jobs, now)
             # what has come already counts
             wait = _REST if over else max(_REST, min(_STEP, self.until - now))
             if not self._hear(jobs, wait) and over:
                 break
-        if first.waits:
-            self.queue.cancel(first.jid)
-        for job in jobs:
-            job.finish(self._is_quiet(job, self.clock()))
-        return jobs
 
     def _is_quiet(self, job, now):
         return now - job.news >= self.patience
@@ -132,11 +146,13 @@ class Asker:
         answered the first job either, nor for long enough, nothing comes.
         """
         first, gone = jobs[0], set()
+        if first.waits:
+            return False
         for job in jobs[1:]:
             if job.missing and not self._is_quiet(job, now):
                 return False
             gone |= job.missing
-        return not first.waits and (first.missing <= gone or self._is_quiet(first, now))
+        return first.missing <= gone or self._is_quiet(first, now)
 
     def _end_in_time(self, first, functions, again, now):
         """
@@ -191,6 +207,18 @@ class Asker:
             return ret
         ret.published(published, self.clock())
         return ret
+
+    def _begin_again(self, minions, functions):
+        """
+        Publish a further job; what is known without it stays known.
+        """
+        try:
+            return self._begin(minions, functions)
+        except QueryStoreError as exc:
+            log.warning("Late minions could not be asked again: %s", exc)
+            ret = Answers(minions, functions, self.clock())
+            ret.leave_out(dict.fromkeys(minions, _NOT_SENT))
+            return ret
 
     def _publish(self, minions, functions):
         one = len(functions) == 1
