@@ -8,11 +8,20 @@ back once, so the sums can't go below zero.
 
 import collections
 
-#: What is left of a sum of fractions is not left.
-_NOTHING = 1e-6
+#: Sums below this are rounding errors.
+ROUNDING = 1e-6
 
 #: A job that a minion has had for so many seconds, and says that it runs, takes long.
 _LONG_SECONDS = 5
+
+
+def affords(points, cost):
+    """
+    Return how many minions so many points are enough for.
+
+    :param cost: the points of each
+    """
+    return int((points + ROUNDING) // cost)
 
 
 class _Held:
@@ -44,8 +53,8 @@ class _Held:
         """
         if second is None:
             left = self.long - points
-            self.long = left if left > _NOTHING else 0
-        elif self._seconds[second] - points <= _NOTHING:
+            self.long = left if left > ROUNDING else 0
+        elif self._seconds[second] - points <= ROUNDING:
             del self._seconds[second]
         else:
             self._seconds[second] -= points
@@ -185,7 +194,7 @@ class Ledger:
         if (jid, minion) in self._doubted:
             self._doubted.discard((jid, minion))
             self.unsure[minion] -= points
-            if self.unsure[minion] <= _NOTHING:
+            if self.unsure[minion] <= ROUNDING:
                 del self.unsure[minion]
 
     def release(self, jid, minion, settled=True):
@@ -215,7 +224,7 @@ class Ledger:
         of_minion = self.points
         used = of_minion[minion]
         # nearly always this is all that the minion was charged
-        if used == points or used - points <= _NOTHING:
+        if used == points or used - points <= ROUNDING:
             del of_minion[minion]
         else:
             of_minion[minion] = used - points

@@ -38,6 +38,7 @@ import collections
 
 import salt.job_criteria
 import salt.job_criteria.capacity
+from salt.job_criteria._ledger import affords
 
 #: How far back the rate of returns is measured, in seconds.
 _WINDOW = 5
@@ -117,7 +118,7 @@ class Adaptive(salt.job_criteria.capacity.Capacity):
         if self.seeking and wanted > 1:
             # each wave tells more than two of half its size
             soon = self._soon(limit, now)
-            wanted = max(wanted, min(job.count, int(soon // cost)))
+            wanted = max(wanted, min(job.count, affords(soon, cost)))
         return wanted
 
     def _soon(self, limit, now, least=None):

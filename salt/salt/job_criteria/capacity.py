@@ -67,15 +67,14 @@ that have not answered when they were asked what they run, until they are heard 
 import collections
 
 import salt.job_criteria
+from salt.job_criteria._ledger import ROUNDING, affords
+from salt.job_criteria._news import News
 from salt.job_criteria._turns import Turns
 
 #: For at least so many seconds a silent minion is charged for what it was sent. About as
 #: long it takes a master to notice that nobody is at the other end of a connection, and
 #: to drop what was to be sent there.
 HOLD_SECONDS = 300
-
-#: When so many jobs came back is remembered beyond their ends.
-_BACK_KEPT = 100
 
 #: A minion stays in the queue until it has answered.
 _ASKED = "asked"
@@ -133,9 +132,7 @@ class Capacity(Turns):
         self.reserve = settings.get("reserve", 0.05)
         # job ids of small jobs
         self._aside = set()
-        # when something of a job came back last, by job id
-        self._back = {}
-        self._back_most = _BACK_KEPT
+        self._news = News(self.ledger)
         # how long silent minions are charged for what they were sent
         self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
 
@@ -146,15 +143,7 @@ class Capacity(Turns):
     def on_return(self, jid, minion, now):
         if not super().on_return(jid, minion, now):
             return False
-        if self.ledger.owes(jid):
-            self._back[jid] = now
-        else:
-            self._back.pop(jid, None)
-        if len(self._back) >= self._back_most:
-            # what was given back otherwise
-            owes = self.ledger.owes
-            self._back = {jid: then for jid, then in self._back.items() if owes(jid)}
-            self._back_most = 2 * len(self._back) + _BACK_KEPT
+        self._news.returned(jid, now)
         return True
 
     def _kept(self, limit):
@@ -176,7 +165,7 @@ class Capacity(Turns):
         if job.fixed or wanted > kept:
             return False
         limit, used, _ = self._capacity(now)
-        if wanted > limit - used:
+        if wanted > limit - used + ROUNDING:
             return False
         return wanted <= kept - self._used_aside(kept)
 
@@ -200,8 +189,9 @@ class Capacity(Turns):
             kept = self._kept(self.master_limit(now))
             limit = max(limit - kept, 0)
             used -= self._used_aside(kept)
-        room = job.count if limit is None else int((limit - used) // cost)
-        alone = used <= self._passed(job, limit) and (room > 0 or not careful)
+        room = job.count if limit is None else affords(limit - used, cost)
+        alone = used <= self._passed(job, limit) + ROUNDING
+        alone = alone and (room > 0 or not careful)
         if not alone and room < self._wanted(job, limit, cost, now):
             if self.wait_for_full or careful or self.ledger.unsure:
                 found, excluded, full = self._split(job, 1, cost, now, careful)
@@ -269,7 +259,7 @@ class Capacity(Turns):
             least = int(soon * 3 // 4)
             if self._is_still(job, now):
                 least = min(least, int(limit // 4))
-        return max(1, min(job.count, least, int(soon // cost)))
+        return max(1, min(job.count, least, affords(soon, cost)))
 
     def _is_still(self, job, now):
         """
@@ -278,8 +268,7 @@ class Capacity(Turns):
         """
         if not self.ledger.owes(job.jid):
             return False
-        news = max(job.moved, self._back.get(job.jid, job.moved))
-        return now - news >= self.patience / 5
+        return now - self._news.of(job) >= self.patience / 5
 
     def _soon(self, limit, now, least=None):
         """
@@ -319,10 +308,11 @@ class Capacity(Turns):
                 limit = self.minion_limit(minion)
                 if (
                     limit is not None
-                    and used + cost > limit
+                    and used + cost > limit + ROUNDING
                     and (job.jid, minion) not in self.ledger
                 ):
-                    sure = used + cost - unsure.get(minion, 0) > limit
+                    over = used + cost - limit - ROUNDING
+                    sure = over > unsure.get(minion, 0)
                     if sure and not self.wait_for_full:
                         excluded[minion] = (
                             f"the minion is at {used:g} of {limit:g} points"

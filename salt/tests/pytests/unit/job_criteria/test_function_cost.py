@@ -1,3 +1,5 @@
+import pytest
+
 import salt.job_criteria.function_cost
 
 
@@ -42,6 +44,39 @@ def test_job_that_costs_more_than_there_is(bench):
     setup.give_back("x", "a")
     assert setup.sent() == [("x", ["b"])]
     assert setup.criteria.ledger.used == 10
+
+
+def test_costs_below_one(bench):
+    """
+    What computes to a little more or less, as fractions do, is what one expects.
+    """
+    costs = {"a": 0.1, "b": 0.2, "c": 0.7}
+    setup = bench(
+        criteria=_criteria(costs=costs, max_master_jobs=2, reserve=0, waves=False)
+    )
+    # 1 // 0.1 is 9
+    setup.submit(20, "0", fun="a")
+    assert [len(minions) for _, minions in setup.sent()] == [20]
+    setup.give_back("0", *[f"m{number}" for number in range(20)])
+    # 0.1 + 0.2 + 0.7 is more than 0.7 + 0.2 + 0.1
+    for fun in costs:
+        setup.submit(["m1"], fun, fun=fun)
+    assert len(setup.sent()) == 3
+    for fun in ("c", "b", "a"):
+        setup.criteria.ledger.renew(fun, "m1", setup.now + 10)
+    setup.submit(30, "wide", fun="a")
+    assert [len(minions) for _, minions in setup.sent()] == [30]
+
+
+def test_minion_that_is_just_full(bench):
+    """
+    0.1 + 2.7 + 0.2 is more than 3.
+    """
+    costs = {"a": 0.1, "b": 2.7, "c": 0.2}
+    setup = bench(criteria=_criteria(costs=costs, max_minion_jobs=3))
+    for fun in costs:
+        setup.submit(["m1"], fun, fun=fun)
+    assert setup.sent() == [(fun, ["m1"]) for fun in costs]
 
 
 def test_validate():
