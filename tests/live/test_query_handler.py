@@ -5,6 +5,8 @@ from __future__ import annotations
 import getpass
 import http.client
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 from evil_minions import Selection
 from harness.bed import Bed, BedSettings
+from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
@@ -146,3 +149,33 @@ def test_a_bad_filter_is_bad_over_the_api(bed: tuple[Bed, set[str]], rule: str |
     status, found = posted(bed[0], "reader", {"fields": ["name"], "filter": rule})
     assert (status, found["status"]) == (http.HTTPStatus.BAD_REQUEST, http.HTTPStatus.BAD_REQUEST)
     assert isinstance(found["return"], str)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fields", ["name,alive", "name,alive,mfree"])
+def test_the_master_is_stopped_under_a_question(bed: tuple[Bed, set[str]], fields: str) -> None:
+    """Nobody is told to be offline whose answer can't arrive: what was not heard of fails, or is not known."""
+    setup, _ = bed
+    ids = setup.settings.minion_ids()
+    setup.salt_run(["job_handler.pause"])
+    argv = [str(Path(sys.executable).with_name("salt-query")), f"--config-dir={setup.master.config_dir}"]
+    argv += ["node", "-o", fields, "--live-timeout=15"]
+    known = {*setup.master.job_cache.glob("*/*/jid")}
+    asking = subprocess.Popen(argv, env=setup.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: {*setup.master.job_cache.glob("*/*/jid")} - known, Deadline(30), lambda: "no job was published")
+        os.kill(setup.master_pid, signal.SIGTERM)
+        shown, told = asking.communicate(timeout=120)
+    finally:
+        asking.kill()
+        setup.restart_master()
+        setup.salt_run(["job_handler.resume"])
+    if asking.returncode == 69:  # noqa: PLR2004 - the page's
+        assert "The master does not take the question" in told or "event bus was closed" in told
+        assert not shown
+        return
+    assert asking.returncode == 0, told
+    rows = [line.split() for line in shown.splitlines()[1:]]
+    assert {row[0] for row in rows} == set(ids)
+    for name, *cells in rows:
+        assert set(cells) <= {"?", "Y"}, name

@@ -458,6 +458,26 @@ def test_a_master_that_is_down(master):
             rows(master, ["alive"])
 
 
+def test_a_bus_that_is_closed_makes_nobody_silent(master):
+    """
+    The master is stopped while minions are asked: whether they live is not known.
+    """
+    for name in names(2):
+        master.key(name)
+    with answering({}, waiting=["web0"], early=float("inf")) as fleet:
+        with pytest.raises(QueryStoreError, match="event bus was closed"):
+            rows(master, ["mfree"])
+    assert fleet.cancelled == ["1"]
+
+
+def test_a_bus_that_has_nothing_for_a_moment(master):
+    for name in names(2):
+        master.key(name)
+    with answering(dict.fromkeys(names(2), INFO), early=2):
+        found, _ = rows(master, ["mfree"])
+    assert found == dict.fromkeys(names(2), [(0, 2048)])
+
+
 def test_sort_and_filter_ask_once(master):
     for name in names(3):
         master.key(name)

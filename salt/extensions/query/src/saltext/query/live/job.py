@@ -26,6 +26,9 @@ _STEP = 0.5
 #: For so long it is looked, behind the events of others, for what has come already.
 _REST = 0.05
 
+#: A bus that has nothing so often, long before it should, is closed.
+_TOO_EARLY = 3
+
 #: The most events of one question that are looked at.
 _MAX_EVENTS = 1_000_000
 
@@ -66,6 +69,8 @@ class Asker:
         self.until = clock() + seconds
         self.queue = context.source("queue")
         self._client = None
+        self._early = 0
+        self._failed = None
 
     def __enter__(self):
         try:
@@ -109,6 +114,8 @@ class Asker:
         finally:
             if first.waits:
                 self.queue.cancel(first.jid)
+        if self._failed is not None and not any(job.answers for job in jobs):
+            raise self._failed
         for job in jobs:
             job.finish(self._is_quiet(job, now))
         return jobs
@@ -216,6 +223,7 @@ class Asker:
             return self._begin(minions, functions)
         except QueryStoreError as exc:
             log.warning("Late minions could not be asked again: %s", exc)
+            self._failed = exc
             ret = Answers(minions, functions, self.clock())
             ret.leave_out(dict.fromkeys(minions, _NOT_SENT))
             return ret
@@ -252,7 +260,7 @@ class Asker:
         :param float wait: for so many seconds
         """
         known = {job.jid: job for job in jobs if job.jid is not None}
-        event = None
+        event, begun = None, self.clock()
         if known:
             event = self._client.event.get_event(
                 wait=wait,
@@ -261,13 +269,33 @@ class Asker:
                 full=True,
             )
         if event is None:
+            if known:
+                self._see_whether_closed(wait, self.clock() - begun)
             return False
+        self._early = 0
         if event["tag"] == "salt/event/exit":
             # so the bus tells of Ctrl-C
             raise KeyboardInterrupt
         jid, _, kind = event["tag"][len("salt/job/") :].partition("/")
         known[jid].hear(kind, event, self.clock())
         return True
+
+    def _see_whether_closed(self, wait, waited):
+        """
+        Tell a bus on which nothing happens from one that is closed: it would have nothing,
+        at once, again and again, and all minions would seem to be silent.
+        """
+        if waited >= wait / 2:
+            self._early = 0
+            return
+        self._early += 1
+        if self._early >= _TOO_EARLY:
+            raise QueryStoreError(
+                "The master's event bus was closed while minions were asked: see whether"
+                " salt-master runs, and ask again."
+            )
+        # its publisher may be starting again
+        time.sleep(wait - waited)
 
 
 def _down(exc):

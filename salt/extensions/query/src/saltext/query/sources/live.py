@@ -242,12 +242,12 @@ def _ask(live, asker, minions, keys):
 
 def _again(asker, first):
     """
-    Return the functions that those are asked for that have not answered the first job.
+    Return the functions that those are asked for that have not answered the first job. Who
+    was only asked whether it lives is asked once more, as an answer may have been lost with
+    the event bus.
     """
-    if first == ["alive"]:
-        return []
     ret = [PROBES["alive"][0]]
-    if not asker.is_exempt(_functions(first)):
+    if first != ["alive"] and not asker.is_exempt(_functions(first)):
         ret += [
             function for function in _functions(first) if asker.is_exempt([function])
         ]
