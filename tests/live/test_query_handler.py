@@ -170,7 +170,7 @@ def test_the_master_is_stopped_under_a_question(bed: tuple[Bed, set[str]], field
         asking.kill()
         setup.restart_master()
         setup.salt_run(["job_handler.resume"])
-    if asking.returncode == 69:  # noqa: PLR2004 - the page's
+    if asking.returncode == 69:
         assert "The master does not take the question" in told or "event bus was closed" in told
         assert not shown
         return
