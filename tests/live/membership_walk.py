@@ -17,7 +17,7 @@ from typing import Any
 import psycopg2
 import salt.cache
 import salt.config
-from saltext.package_states import connection, files, item
+from saltext.package_states import connection, files, item, store
 from saltext.package_states.engines.package_states import Keeper
 from saltext.package_states.service import Service
 
@@ -164,6 +164,24 @@ class Walk:
         self.keeper.tick(self.clock)
         self.slowest = max(self.slowest, time.monotonic() - begin)
 
+    def queries(self) -> int:
+        """Return how many queries one look at a fleet takes in which nothing happens."""
+        self.service.sweep()
+        asked = 0
+        ask = store.ask
+
+        def counted(*args: Any) -> Any:  # noqa: ANN401 - as it is
+            nonlocal asked
+            asked += 1
+            return ask(*args)
+
+        store.ask = counted
+        try:
+            self.service.sweep()
+        finally:
+            store.ask = ask
+        return asked
+
     def wrong(self) -> list[str]:
         """Return what is not as it should be: against what the compiler says, and against what was done here."""
         self.tick()
@@ -206,6 +224,7 @@ def main() -> None:
     walk.tick()
     problems = walk.wrong()
     walk.slowest = 0.0
+    queries = walk.queries()
     for number in range(1, asked["steps"] + 1):
         if problems:
             break
@@ -217,6 +236,7 @@ def main() -> None:
     result = {
         "done": walk.done,
         "minions": len(walk.minions),
+        "queries": [queries, walk.queries()],
         "slowest": round(walk.slowest, 2),
         "wrong": problems[:20],
     }

@@ -58,3 +58,6 @@ def test_every_file_is_what_is_wanted(registry: str, tmp_path: Path) -> None:
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["wrong"] == [], seed
     assert sum(found["done"].values()) == STEPS
+    # what happened once is settled; whether that is so is asked for all together
+    before, after = found["queries"]
+    assert after <= before + 1

@@ -82,16 +82,22 @@ def _renamed(connection, registry, known, identities, lost):
     for one, identity in now.items():
         if identity and one not in lost:
             by_identity.setdefault(identity, []).append(one)
-    renamed, collided = {}, {}
+    heirs = {}
     for old in sorted(lost):
-        heirs = by_identity.get(known[old][0], []) if old in known else []
-        # more than one is a copied key, and nobody knows whose it is
-        heirs = registry.minions(heirs) if heirs else []
-        if len(heirs) != 1:
-            continue
-        if roster.collides(connection, old, heirs[0]):
-            roster.stay(connection, old, heirs[0])
-            collided[heirs[0]] = old
-        elif roster.rename(connection, old, heirs[0], AUTHOR):
-            renamed[old] = heirs[0]
+        found = by_identity.get(known[old][0], []) if old in known else []
+        if found:
+            heirs[old] = found
+    there = set(registry.minions(sorted({one for each in heirs.values() for one in each})))
+    for old, found in heirs.items():
+        heirs[old] = [one for one in found if one in there]
+    # more than one is a copied key, and nobody knows whose it is
+    heirs = {old: found[0] for old, found in heirs.items() if len(found) == 1}
+    renamed, collided = {}, {}
+    for old in sorted(roster.unsettled(connection, heirs)) if heirs else []:
+        new = heirs[old]
+        if roster.collides(connection, old, new):
+            roster.stay(connection, old, new)
+            collided[new] = old
+        elif roster.rename(connection, old, new, AUTHOR):
+            renamed[old] = new
     return renamed, collided

@@ -127,12 +127,43 @@ def collided(connection):
         " JOIN package_states.known_minion AS new USING (identity)"
         " JOIN package_states.state AS o ON o.own AND o.name = old.minion_id"
         " JOIN package_states.state AS n ON n.name = new.minion_id"
-        " WHERE identity <> '' AND old.gone AND NOT new.gone"
-        " AND (SELECT count(*) FROM package_states.known_minion AS k"
-        f"  WHERE k.identity = old.identity AND NOT k.gone) = 1 AND {_ASKS}"
+        " WHERE old.identity <> '' AND new.identity <> '' AND old.gone AND NOT new.gone"
+        # the index has no empty ones
+        " AND (SELECT count(*) FROM package_states.known_minion AS k WHERE k.identity <> ''"
+        f" AND k.identity = old.identity AND NOT k.gone) = 1 AND {_ASKS}"
         " GROUP BY new.minion_id",
     )
     return dict(rows)
+
+
+def unsettled(connection, heirs):
+    """
+    Return the old ids of minions under which there is something that :func:`rename` or
+    :func:`stay` would move, or that collides, a set
+
+    A fleet has many old ids, and hardly any with something left.
+
+    :param dict heirs: the new ids by the old ones
+    """
+    here = "EXISTS (SELECT FROM package_states.{} AS x WHERE x.minion_id = p.{})"
+    moves = [
+        "EXISTS (SELECT FROM package_states.state AS o WHERE o.own AND o.name = p.old AND"
+        " (NOT EXISTS (SELECT FROM package_states.state AS n WHERE n.name = p.new)"
+        f" OR {_ASKS}))",
+        "EXISTS (SELECT FROM package_states.assignment AS a WHERE a.kind = 'minion'"
+        " AND a.target = p.old)",
+        here.format("generation", "old"),
+    ]
+    for table in ("package_list", "final_minion"):
+        moves.append(f"{here.format(table, 'old')} AND NOT {here.format(table, 'new')}")
+    rows = store.ask(
+        connection,
+        "SELECT p.old FROM unnest(%s::text[], %s::text[]) AS p (old, new)"
+        f" WHERE {' OR '.join(moves)}",
+        list(heirs),
+        list(heirs.values()),
+    )
+    return {row[0] for row in rows}
 
 
 def stay(connection, old, new):
