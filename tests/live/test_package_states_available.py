@@ -33,9 +33,9 @@ class Told:
         self._process = process
         self._options = {"postgres": states.database.server.salt_options()}
 
-    def contents(self, name: str, packages: dict[str, list[str]]) -> dict[str, Any]:
+    def contents(self, name: str, packages: dict[str, list[str]], manager: str = "apt") -> dict[str, Any]:
         """Return what a minion answers of a repository."""
-        found: dict[str, Any] = self._process.run("contents", "apt", name, packages)[1]
+        found: dict[str, Any] = self._process.run("contents", manager, name, packages)[1]
         return found
 
     def act(self, action: str, minion: str, answer: object) -> dict[str, Any]:
@@ -55,9 +55,9 @@ class Told:
         found: list[str] = self.act("store", minion, inventory)["result"]
         return found
 
-    def refresh(self, minion: str, *repositories: dict[str, Any]) -> None:
+    def refresh(self, minion: str, *repositories: dict[str, Any], **more: object) -> None:
         """Let a minion send its packages, and what it is asked for then."""
-        lacking = self.send(minion, *repositories)
+        lacking = self.send(minion, *repositories, **more)
         answer = [one for one in repositories if one["digest"] in lacking]
         assert self.act("offers", minion, answer) == {"result": sorted(lacking)}
 
@@ -113,11 +113,12 @@ def test_what_minions_can_get(told: Told) -> None:
     assert found["packages"] == [
         {
             "package": "nginx",
+            "manager": "apt",
             "versions": ["1.22.1-9"],
             "some": ["1.26.0-1", "1.22.1-10"],
             "channels": ["extra", "main"],
         },
-        {"package": "nginx-common", "versions": ["1.22.1-9"], "channels": ["main"]},
+        {"package": "nginx-common", "manager": "apt", "versions": ["1.22.1-9"], "channels": ["main"]},
     ]
     (row,) = do("available", search="nginx", minion="web")["packages"]
     assert (row["versions"], "some" in row) == (["1.26.0-1", "1.22.1-9"], False)
@@ -128,6 +129,31 @@ def test_what_minions_can_get(told: Told) -> None:
     assert do("channels")["main"] == {
         **do("channels")["main"], "packages": 5, "minions": 2, "contents": 2, "unknown": 0,
     }  # fmt: skip
+
+
+def test_each_package_manager_has_its_own_order(told: Told) -> None:
+    """Over minions of apt, dnf and zypper, versions are never compared with those of another one."""
+    # in the order of Debian 1.0^git is newer than 1.0.1, in that of rpm it is older
+    theirs = {"foo": ["1.0^git-1", "1.0.1-1"], "rpm-only": ["1-1"]}
+    ours = {"foo": ["1.0.1-1", "1.0+b1-1"], "apt-only": ["1-1"]}
+    told.refresh("web", told.contents("debian", ours))
+    told.refresh("web1.example.com", told.contents("alma", theirs, "dnf"), platform="dnf")
+    told.refresh("db", told.contents("leap", theirs, "zypper"), platform="zypper")
+    found = told.states.do("available", search="foo")
+    assert found["counts"] == {"packages": 3, "minions": 3, "never told": 0}
+    rpm = ["1.0.1-1", "1.0^git-1"]
+    assert found["packages"] == [
+        {"package": "foo", "manager": "apt", "versions": ["1.0.1-1", "1.0+b1-1"], "channels": ["debian"]},
+        {"package": "foo", "manager": "dnf", "versions": rpm, "channels": ["alma"]},
+        {"package": "foo", "manager": "zypper", "versions": rpm, "channels": ["leap"]},
+    ]
+    pages = [told.states.do("available", size=2, page=number) for number in (1, 2, 3)]
+    rows = [(row["package"], row["manager"]) for page in pages for row in page["packages"]]
+    assert [page["pages"] for page in pages] == [3] * 3
+    names = [("apt-only", "apt"), *(("foo", one) for one in ("apt", "dnf", "zypper"))]
+    assert rows == [*names, ("rpm-only", "dnf"), ("rpm-only", "zypper")]
+    (row,) = told.states.do("available", search="foo", minion="db")["packages"]
+    assert (row["manager"], row["versions"]) == ("zypper", rpm)
 
 
 def test_search_and_pages(told: Told) -> None:

@@ -119,7 +119,7 @@ def test_who_has_and_wants_a_package(states: States) -> None:
     for name, there in (("web", {"foo": THERE}), ("db", {"foo": THERE}), ("gone", {"foo": THERE})):
         states.send(name, there)
     found = states.do("who", package="foo")
-    assert found["counts"] == {"minions": 3, "have it": 2, "want it": 3}
+    assert found["counts"] == {"minions": 3, "have it": 2, "want it": 2, "want it gone": 1, "held": 0}
     assert {row["minion"]: (row["installed"], row["wanted"], row["source"]) for row in found["minions"]} == {
         "app": ("", "latest", "organization all: all"),
         "db": ("1.0", "latest", "organization all: all"),
@@ -135,6 +135,14 @@ def test_who_has_and_wants_a_package(states: States) -> None:
     assert [row["minion"] for row in wants["own:amd64"]] == ["app", "db", "web"]
     assert [row["minion"] for row in wants["other:i386"]] == ["app", "db", "web"]
     assert wants["other"] == []
+    states.send("web", {"own": THERE, "other:i386": THERE})
+    found = {key: states.do("who", package=key) for key in ("own", "own:amd64", "other:amd64", "other:i386")}
+    have = {key: [row["minion"] for row in one["minions"] if row["installed"]] for key, one in found.items()}
+    assert have == {"own": ["web"], "own:amd64": ["web"], "other:amd64": [], "other:i386": ["web"]}
+    # what releases it wants nothing
+    states.set("web", "bar", "unmanaged")
+    counts = states.do("who", package="bar")["counts"]
+    assert counts == {"minions": 3, "have it": 0, "want it": 2, "want it gone": 0, "held": 0}
     assert states.do("who", package="nothing")["minions"] == []
     assert "no package name" in states.refused("who", package="{{ x }}")
 

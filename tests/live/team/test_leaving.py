@@ -61,6 +61,18 @@ def test_a_minion_stays_in_prod_until_its_leaving_is_approved(
     assert (shown["stage"], shown["packages"], len(shown["errors"])) == ("prod", {}, 1)
     states.send("web", {})
     assert "belonged to the stage prod" in states.refused("status", minion="web")
+    # what its file says is wanted, and nothing of what applies to others meanwhile
+    found = states.do("who", package="foo")
+    assert found["counts"] == {"minions": 3, "have it": 0, "want it": 3, "want it gone": 0, "held": 2}
+    wants = {row["minion"]: (row["wanted"], row["source"], "held" in row) for row in found["minions"]}
+    kept = ("installed =1.0", "generation 1", True)
+    assert wants == {
+        "db": ("installed =6.6", "minion db: front", False),
+        "web": kept,
+        "web1.example.com": kept,
+    }
+    assert "package_states.release web" in found["minions"][1]["held"]
+    assert states.do("who", package="bar")["minions"] == []
     (row,) = (row for row in states.do("status", table=False)["minions"] if row["minion"] == "web")
     assert (row["verdict"], "belonged to the stage prod" in row["error"]) == ("drifting", True)
     # the group is back, and all is as it was

@@ -119,3 +119,6 @@ def test_two_own_states_of_a_renamed_minion_are_an_error(states: States) -> None
     states.do("rollback", name="web1.example.com", revision=0)
     states.do("set", name="new", package="evil", wanted="removed")
     assert states.files().get("packages-new.sls") == before
+    (row,) = states.do("who", package="evil")["minions"]
+    assert (row["minion"], row["wanted"], row["source"]) == ("new", "latest", "generation 1")
+    assert "a state of either name" in row["held"]

@@ -10,13 +10,15 @@ class Service:
 
     def __init__(self):
         self.asked = []
+        self.removed = []
         self.error = None
 
     def sweep(self, ids=None):
         if self.error:
             raise self.error  # pylint: disable=raising-bad-type
         self.asked.append(ids)
-        return {"files": [], "removed": [], "renamed": {}, "errors": {}}
+        removed = list(self.removed)
+        return {"files": [], "removed": removed, "renamed": {}, "errors": {}}
 
 
 @pytest.fixture
@@ -65,9 +67,24 @@ def test_who_signs_in_again_is_no_news_and_who_was_deleted_is(keeper):
     assert len(keeper.service.asked) == 2
 
 
+def test_who_was_removed_by_a_sweep_is_news(keeper):
+    """
+    Somebody removed the file of its key, of which there is no event
+    """
+    sign_in = ("salt/auth", {"act": "accept", "id": "web"})
+    keeper.event(*sign_in, 1)
+    keeper.tick(2)
+    keeper.service.removed.append("web")
+    keeper.tick(100)
+    keeper.event(*sign_in, 101)
+    keeper.tick(102)
+    assert keeper.service.asked == [["web"], None, ["web"]]
+
+
 def test_what_is_no_id_is_left_alone(keeper):
-    for minion in ("../x", "a/b", 7, None):
+    for minion in ("../x", "a/b", 7, None, ["web"], {}):
         keeper.event("salt/key", {"act": "accept", "id": minion}, 1)
+        keeper.event("salt/auth", {"act": "accept", "id": minion}, 1)
     keeper.event("minion/refresh/../x", {}, 1)
     keeper.event("salt/job/1/ret/web", {"id": "web"}, 1)
     keeper.tick(5)
@@ -84,6 +101,24 @@ def test_members_of_the_database_are_looked_at(keeper):
     keeper.fleet.clear()
     keeper.tick(12)
     assert keeper.service.asked == [["web"], ["web"]]
+
+
+def test_who_changes_group_during_a_sweep_is_not_forgotten(keeper):
+    """
+    A sweep of all reads who there is, and takes seconds then
+    """
+
+    def sweep(ids=None):
+        keeper.service.asked.append(ids)
+        keeper.fleet.update(web=("1", frozenset("a")))
+        return {"files": [], "removed": [], "renamed": {}, "errors": {}}
+
+    keeper.service.sweep = sweep
+    keeper.tick(100)
+    assert keeper.service.asked == [None]
+    keeper.tick(104)
+    keeper.tick(108)
+    assert keeper.service.asked == [None, ["web"]]
 
 
 def test_a_database_that_is_away_is_asked_again_and_nothing_is_forgotten(keeper):

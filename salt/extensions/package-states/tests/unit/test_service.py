@@ -9,9 +9,10 @@ import saltext.package_states.item as items
 import saltext.package_states.membership as membership
 import saltext.package_states.schema as schema
 import saltext.package_states.service as service
+import saltext.package_states.sls as sls
 import saltext.package_states.standing as standing
 import saltext.package_states.store as store
-from saltext.package_states.errors import Conflict, PackageStateError
+from saltext.package_states.errors import Conflict, InvalidInput, PackageStateError
 from saltext.package_states.fleet import Assignment, Fleet, Minion
 
 
@@ -166,6 +167,99 @@ def test_a_sweep_writes_for_who_joined_and_removes_what_is_nobodys(
         "packages-mine.sls",
         "packages-web.sls",
     ]
+
+
+@pytest.mark.parametrize("ids", (None, ["web", "a b", "db"]), ids=("all", "some"))
+def test_what_can_not_be_removed_keeps_nobody_from_their_file(
+    states, tables, tmp_path, monkeypatch, ids
+):
+    """
+    A copy that somebody made, a folder, the id of a key that never was a minion's
+    """
+    _own(tables, "web", 1, ("foo", "latest"))
+    folder = tmp_path / files.FOLDER
+    folder.mkdir()
+    others = [folder / "packages-a b.sls", folder / "packages-db.sls"]
+    others[0].write_text(sls.MADE)
+    others[1].mkdir()
+    assert states.sweep(ids)["files"] == ["web"]
+    (folder / "packages-web.sls").unlink()
+    (folder / "packages-e.sls").write_text(sls.MADE)
+    ids = ids and [*ids, "e"]
+
+    def refuse(place):
+        raise PermissionError(1, "Operation not permitted", place)
+
+    with monkeypatch.context() as refused:
+        refused.setattr(files.os, "unlink", refuse)
+        with pytest.raises(PackageStateError, match="packages-e.sls can't be written"):
+            states.sweep(ids)
+    assert (folder / "packages-web.sls").exists()
+    assert states.sweep(ids)["removed"] == ["e"]
+    assert all(place.exists() for place in others)
+
+
+def test_the_file_that_includes_the_others_is_made_up_for(states, tables, monkeypatch):
+    """
+    Nothing else has changed since it could not be written
+    """
+    _own(tables, "web", 1, ("foo", "latest"))
+
+    def full(root):
+        raise PackageStateError("no room")
+
+    with monkeypatch.context() as refused:
+        refused.setattr(files, "ship", full)
+        with pytest.raises(PackageStateError, match="no room"):
+            states.sweep()
+    assert states.sweep()["files"] == []
+    assert "ship" in tables.done
+
+
+def test_hostile_grains_keep_nobody_from_their_file(states, tables, monkeypatch):
+    """
+    A minion sends what it likes where its architecture is
+    """
+    _own(tables, "bad", 1, ("foo:amd64", "latest"))
+    _own(tables, "web", 2, ("foo:amd64", "latest"))
+    grains = {"bad": {}, "web": {"osarch": "amd64"}}
+    monkeypatch.setattr(Fleet, "grains", lambda self, name: grains[name])
+    for value in ([], {}, None, 7, "x"):
+        grains["bad"]["osarch"] = value
+        assert states.sweep()["errors"] == {}
+        assert '"foo"' in states.current("web")[1]
+
+
+def test_a_sweep_forgets_no_status_of_who_has_no_state(states, tables, monkeypatch):
+    """
+    They need no file, and that there is none is no change; else they were pending after
+    each sweep, more of them than one look at the fleet compares
+    """
+    _own(tables, "web", 1, ("foo", "latest"))
+    tables.minions["idle"] = Minion("idle", "apt")
+    dropped = []
+    monkeypatch.setattr(standing, "drop", lambda _, ids: dropped.extend(ids))
+    assert states.sweep()["files"] == ["web"]
+    assert dropped == ["web"]
+    states.sweep()
+    states.sweep(["idle", "web"])
+    assert dropped == ["web"]
+    # who has lost its state had a file
+    tables.revisions[1] = store.EMPTY
+    del tables.states["web"]
+    states.sweep()
+    assert dropped == ["web", "web"]
+
+
+@pytest.mark.parametrize(
+    "day", ("20261124", "2026-W48-2", "2026W482", "2026-11", "tomorrow", "")
+)
+def test_what_is_no_day_is_refused(day):
+    """
+    Newer Pythons take some of them, and then it would be the begin of the day
+    """
+    with pytest.raises(InvalidInput, match="is no day; write it like 2026-11-24"):
+        generations._at(None, "web", day)  # pylint: disable=protected-access
 
 
 def test_a_registry_that_is_empty_removes_nothing(states, tables, tmp_path):

@@ -140,6 +140,8 @@ def test_what_a_platform_cannot_do_is_an_error(platform, row):
         ({"os_family": "Suse", "transactional": True}, "transactional"),
         ({"os_family": "Suse", "transactional": False}, "zypper"),
         ({"os_family": "Arch"}, None),
+        ({"os_family": ["Debian"]}, None),
+        ({"os_family": {}}, None),
         ({}, None),
     ],
 )

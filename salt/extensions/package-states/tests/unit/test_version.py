@@ -1,6 +1,8 @@
+import os
 import random
 import shutil
 import subprocess
+import sys
 
 import pytest
 import saltext.package_states.version as version
@@ -78,6 +80,28 @@ def test_newest_and_sort():
     assert version.newest("apt", ["1.2", "1.10", "1.9"]) == "1.10"
     assert version.newest("apt", []) == ""
     assert version.sort("apt", ["1.10", "1.2", "1.2"]) == ["1.2", "1.10"]
+
+
+@pytest.mark.parametrize("manager", version.MANAGERS)
+def test_equal_versions_have_one_order_in_every_process(manager):
+    """
+    Minions of the same repositories must have the same digests, and a set has another
+    order in each process
+    """
+    code = (
+        "import saltext.package_states.version as v;"
+        f"print(v.sort({manager!r}, ['1.0-1', '1.00-1', '0:1.0-1', '2-1', '1.000-1']))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+        for seed in ("1", "2", "3", "4")
+    }
+    assert len(found) == 1
 
 
 def test_digits_without_end():

@@ -53,7 +53,9 @@ def page(
         sets, told = _sets(connection, ids, channel)
         if not sets:
             raise NotThere(_nothing(minion, group, channel))
-        digests = sorted({digest for some in sets for digest in some})
+        digests = sorted(
+            {one for some in sets.values() for each in some for one in each}
+        )
         total, rows = _found(connection, digests, pattern, (number - 1) * size, size)
     counts = {"packages": total, "minions": told}
     if channel is None:
@@ -62,7 +64,7 @@ def page(
         "counts": counts,
         "page": number,
         "pages": max(1, -(-total // size)),
-        "packages": [_row(*row, sets) for row in rows],
+        "packages": [_row(*row, sets[row[1]]) for row in rows],
     }
 
 
@@ -99,67 +101,79 @@ def _pattern(search, regex):
 
 def _sets(connection, ids, channel):
     """
-    Return the sets of digests that minions have, frozen sets, and how many minions have
-    told of what they have
+    Return the sets of digests that minions have, lists of frozen sets by package manager,
+    and how many minions have told of what they have
 
     Minions of the same repositories have the same set, so there are few of them.
     """
     rows = store.ask(
         connection,
-        "SELECT array_agg(DISTINCT digests), sum(minions)::int FROM ("
-        " SELECT string_agg(m.digest, ' ' ORDER BY m.digest) AS digests, 1 AS minions"
+        "SELECT platform, array_agg(DISTINCT digests), count(*)::int FROM ("
+        " SELECT l.platform, string_agg(m.digest, ' ' ORDER BY m.digest) AS digests"
         " FROM package_states.minion_repository AS m"
-        " JOIN package_states.repository AS r USING (digest)"
-        " WHERE m.minion_id = ANY(%s) AND (%s OR r.name = %s) GROUP BY m.minion_id) AS s",
+        " JOIN package_states.package_list AS l USING (minion_id)"
+        " JOIN package_states.repository AS r"
+        " ON r.digest = m.digest AND r.platform = l.platform"
+        " WHERE m.minion_id = ANY(%s) AND (%s OR r.name = %s) GROUP BY m.minion_id, l.platform)"
+        " AS s GROUP BY platform",
         list(ids),
         channel is None,
         str(channel),
     )
-    found, told = rows[0]
-    return [frozenset(one.split()) for one in found or ()], told or 0
+    found = {
+        platform: [frozenset(one.split()) for one in digests]
+        for platform, digests, _ in rows
+    }
+    return found, sum(row[2] for row in rows)
 
 
 def _found(connection, digests, pattern, begin, size):
     """
-    Return how many packages match, and a page of them: name, platform, and by digest the
-    name of the repository and the versions
+    Return how many packages match, and a page of them: name, package manager, and by digest
+    the name of the repository and the versions
+
+    A package of apt and one of dnf that have one name are two, as their versions can't be
+    compared.
     """
     another = (
         "search for another pattern, such as nginx*; with regex=True it is a regular"
         " expression of PostgreSQL"
     )
+    matching = (
+        "SELECT DISTINCT o.package, r.platform FROM package_states.offer AS o"
+        " JOIN package_states.repository AS r USING (digest)"
+        " WHERE o.digest = ANY(%s) AND o.package ~ %s"
+    )
     with connections.told(another):
         connection.execute("BEGIN")
         connection.execute(f"SET LOCAL statement_timeout = {SECONDS * 1000}")
         (total,) = store.ask(
-            connection,
-            "SELECT count(DISTINCT package) FROM package_states.offer"
-            " WHERE digest = ANY(%s) AND package ~ %s",
-            digests,
-            pattern,
+            connection, f"SELECT count(*) FROM ({matching}) AS m", digests, pattern
         )[0]
         rows = store.ask(
             connection,
-            "SELECT o.package, min(r.platform), array_agg(r.digest),"
+            "SELECT o.package, r.platform, array_agg(r.digest),"
             " array_agg(r.name), jsonb_agg(to_jsonb(o.versions))"
             " FROM package_states.offer AS o JOIN package_states.repository AS r USING (digest)"
-            " WHERE o.digest = ANY(%s) AND o.package IN (SELECT DISTINCT package"
-            " FROM package_states.offer WHERE digest = ANY(%s) AND package ~ %s"
-            " ORDER BY package LIMIT %s OFFSET %s)"
-            " GROUP BY o.package ORDER BY o.package",
-            digests,
+            f" JOIN ({matching} ORDER BY 1, 2 LIMIT %s OFFSET %s) AS m"
+            " ON m.package = o.package AND m.platform = r.platform"
+            " WHERE o.digest = ANY(%s)"
+            " GROUP BY o.package, r.platform ORDER BY o.package, r.platform",
             digests,
             pattern,
             size,
             begin,
+            digests,
         )
         connection.execute("COMMIT")
     return total, rows
 
 
-def _row(package, platform, digests, names, there, sets):
+def _row(package, manager, digests, names, there, sets):
     """
     Return one package of a page
+
+    :param sets: the sets of digests that minions with this package manager have
     """
     by_digest = dict(zip(digests, map(frozenset, there)))
     every = [
@@ -170,11 +184,12 @@ def _row(package, platform, digests, names, there, sets):
     some = frozenset().union(*every) - common
     row = {
         "package": package,
-        "versions": versions.sort(platform, common)[::-1],
+        "manager": manager,
+        "versions": versions.sort(manager, common)[::-1],
         "channels": sorted(set(names)),
     }
     if some:
-        row["some"] = versions.sort(platform, some)[::-1]
+        row["some"] = versions.sort(manager, some)[::-1]
     return row
 
 

@@ -118,22 +118,27 @@ class Compiler:
             where.name, None, [source], verdicts, self.protected, where.name
         )
 
-    def write(self, texts):
+    def write(self, texts, failed=()):
         """
         Write files and return the names of those that changed
 
         :param dict texts: what they hold, by name, see :mod:`saltext.package_states.files`
+        :param failed: errors of before, which are raised with those of here
         :raises PackageStateError: if some can't be written; all others are
         """
-        changed, failed = [], []
+        changed, failed = [], list(failed)
         for name, text in texts.items():
             try:
                 if files.write(self.root, name, text):
                     changed.append(name)
             except PackageStateError as exc:
                 failed.append(exc)
-        if changed:
-            files.ship(self.root)
+        if texts:
+            # also if it could not be written the last time
+            try:
+                files.ship(self.root)
+            except PackageStateError as exc:
+                failed.append(exc)
         if failed:
             more = f" So it is with {len(failed) - 1} more." if failed[1:] else ""
             raise PackageStateError(f"{failed[0]}{more}")

@@ -207,7 +207,7 @@ def _restored(fleet, minion, old):
         raise halt
     sources = fleet.sources({minion: found})[minion]
     others = [source for source in sources if source.level != resolver.OWN]
-    native = fleet.grains(minion).get("osarch", "")
+    native = fleet.architecture(minion)
     wanted = keyed(resolver.bare(entry, native) for entry in old)
     for source in others:
         for entry in source.items:

@@ -14,7 +14,7 @@ import os
 
 import saltext.package_states.names as names
 import saltext.package_states.sls as sls
-from saltext.package_states.errors import PackageStateError
+from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.utils.atomicfile
 import salt.utils.files
@@ -150,19 +150,23 @@ def remove(root, name):
     """
     Remove the file of a minion or state that is gone, and return whether there was one
 
-    Another file of that name, which somebody else made, is left alone.
+    Another file of that name, which somebody else made, is left alone, and so is what has a
+    name that no minion and no state can have.
 
     :param str root: one of the file roots
     :param str name: the id of a minion, or what :func:`alone` returned
     :raises PackageStateError: if it can't be removed
     """
-    place = path(root, name)
+    try:
+        place = path(root, name)
+    except InvalidInput:
+        return False
     try:
         with salt.utils.files.fopen(place, "rb") as handle:
             if sls.MADE.encode() not in handle.read(1000):
                 return False
         os.unlink(place)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return False
     except OSError as exc:
         raise _unwritable(place, exc) from exc

@@ -399,8 +399,18 @@ class Fleet:
         :param sources: those that apply to it
         """
         if any(item.architecture for source in sources for item in source.items):
-            return self.grains(minion.id).get("osarch", "")
+            return self.architecture(minion.id)
         return ""
+
+    def architecture(self, minion):
+        """
+        Return the architecture of a minion, an empty string if it is not known
+
+        :param str minion: its id
+        """
+        found = self.grains(minion).get("osarch")
+        # a minion sends what it likes
+        return found if isinstance(found, str) else ""
 
     def verdicts(self, minion, sources):
         """

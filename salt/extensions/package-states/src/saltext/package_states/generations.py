@@ -7,6 +7,7 @@ down: a generation. Equal ones of many minions are stored once.
 
 import datetime
 import hashlib
+import re
 from typing import NamedTuple
 
 import saltext.package_states.item as item
@@ -14,6 +15,7 @@ import saltext.package_states.names as names
 import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere
 
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\Z|[ T])")
 NOTHING = hashlib.sha256(b"").hexdigest()
 
 
@@ -106,12 +108,31 @@ def listed(connection, minion):
         " WHERE g.minion_id = %s ORDER BY g.id",
         minion,
     )
-    return [
-        Generation(
-            number, *row[:3], item.ordered(item.from_dict(entry) for entry in row[3])
-        )
-        for number, row in enumerate(rows, 1)
-    ]
+    return [_generation(number, *row) for number, row in enumerate(rows, 1)]
+
+
+def _generation(number, author, comment, created, entries):
+    items = item.ordered(item.from_dict(entry) for entry in entries)
+    return Generation(number, author, comment, created, items)
+
+
+def newest(connection, ids):
+    """
+    Return the newest generation of minions that had one, by id
+
+    :param ids: the ids of minions
+    """
+    rows = store.ask(
+        connection,
+        "SELECT DISTINCT ON (g.minion_id) g.minion_id,"
+        " count(*) OVER (PARTITION BY g.minion_id)::int,"
+        " g.author, g.comment, g.created::text, c.items"
+        " FROM package_states.generation AS g"
+        " JOIN package_states.generation_contents AS c USING (digest)"
+        " WHERE g.minion_id = ANY(%s) ORDER BY g.minion_id, g.id DESC",
+        list(ids),
+    )
+    return {row[0]: _generation(*row[1:]) for row in rows}
 
 
 def chosen(connection, minion, generation=None, day=None):
@@ -148,10 +169,14 @@ def _at(connection, minion, day):
     """
     try:
         datetime.datetime.fromisoformat(day)
-    except ValueError as exc:
+        # what else Python takes, such as 20261124, would be the begin of the day
+        good = bool(_DAY.match(day))
+    except ValueError:
+        good = False
+    if not good:
         raise InvalidInput(
             f"{names.shown(day)} is no day; write it like 2026-11-24 or '2026-11-24 12:00'."
-        ) from exc
+        )
     end = "+ interval '1 day'" if len(day) == 10 else ""
     rows = store.ask(
         connection,

@@ -58,10 +58,18 @@ def notice(connection, registry, ids=None):
     joined = {one for one in there if one not in known or known[one][1]}
     gone = {one for one in asked if one not in there and not known[one][1]}
     vanished = 0
-    if len(gone) > 1 and not registry.minions():
+    before = sum(not away for _, away in known.values())
+    if gone and before > 1 and not registry.minions():
         # rather a registry that is out of order than a fleet that has vanished
-        gone, vanished = set(), len(gone)
-    identities = registry.identities(sorted(joined))
+        gone, vanished = set(), before
+    # of a few, the key may be another one now; with all that would be a look at each
+    identities = {
+        one: identity
+        for one, identity in registry.identities(
+            sorted(joined if ids is None else there)
+        ).items()
+        if one in joined or identity not in ("", known[one][0])
+    }
     roster.know(connection, identities, sorted(gone))
     lost = {one for one, (_, away) in known.items() if away and one not in there} | gone
     renamed, collided = _renamed(connection, registry, known, identities, lost)

@@ -71,7 +71,9 @@ def manager(grains):
     major = grains.get("osmajorrelease")
     if grains.get("os") == "Fedora" and isinstance(major, int) and major >= FEDORA:
         return DNF5
-    return FAMILIES.get(grains.get("os_family"))
+    family = grains.get("os_family")
+    # a minion sends what it likes
+    return FAMILIES.get(family) if isinstance(family, str) else None
 
 
 @functools.lru_cache(maxsize=65536)

@@ -9,7 +9,7 @@ import saltext.package_states.membership as membership
 import saltext.package_states.roster as roster
 import saltext.package_states.standing as standing
 import saltext.package_states.store as store
-from saltext.package_states.errors import NotThere, Unapproved
+from saltext.package_states.errors import NotThere, PackageStateError, Unapproved
 from saltext.package_states.fleet import Fleet
 
 
@@ -28,11 +28,15 @@ def sweep(opts, compiler, ids=None):
     texts, away, result = {}, [], {"files": [], "removed": []}
 
     def write():
-        # one that can't be written keeps none that is gone
-        result["removed"] = [
-            files.shown(name) for name in away if files.remove(compiler.root, name)
-        ]
-        result["files"] = compiler.write(texts)
+        # one that can't be written keeps none that is gone, and the other way round
+        failed = []
+        for name in away:
+            try:
+                if files.remove(compiler.root, name):
+                    result["removed"].append(files.shown(name))
+            except PackageStateError as exc:
+                failed.append(exc)
+        result["files"] = compiler.write(texts, failed)
 
     # a state must not be saved meanwhile
     with store.writing(opts, after=write) as connection:
@@ -53,7 +57,8 @@ def sweep(opts, compiler, ids=None):
         changed = [
             name
             for name, text in found.items()
-            if files.differs(compiler.root, name, text)
+            if not compiler.idle(name, text)
+            and files.differs(compiler.root, name, text)
         ]
         if changed:
             standing.drop(connection, changed)

@@ -104,6 +104,6 @@ def sort(manager, versions):
     :param str manager: as for :func:`compare`
     :param versions: an iterable of versions
     """
-    return sorted(
-        set(versions), key=functools.cmp_to_key(functools.partial(compare, manager))
-    )
+    order = functools.cmp_to_key(functools.partial(compare, manager))
+    # those that are equal, such as 1.0 and 1.00, have one order everywhere as well
+    return sorted(sorted(set(versions)), key=order)

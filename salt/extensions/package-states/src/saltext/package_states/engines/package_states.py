@@ -109,18 +109,21 @@ class Keeper:
         :param dict data: what is in it
         :param float now: the time
         """
-        minion = None
+        minion, named = None, data.get("id")
+        if not isinstance(named, str):
+            # a minion fires what it likes
+            named = None
         if tag == "salt/key" and data.get("act") in KEYS:
-            minion = data.get("id")
+            minion = named
             self.known.discard(minion)
         elif tag == "salt/auth" and data.get("act") == "accept":
             # a minion signs in again and again
-            minion = data.get("id") if data.get("id") not in self.known else None
+            minion = named if named not in self.known else None
         elif tag.startswith("minion/refresh/"):
             minion = tag[len("minion/refresh/") :]
         elif tag.startswith("salt/minion/") and tag.endswith("/start"):
-            minion = data.get("id")
-        if isinstance(minion, str) and salt.utils.verify.valid_id(self.opts, minion):
+            minion = named
+        if minion is not None and salt.utils.verify.valid_id(self.opts, minion):
             self.changed.add(minion)
             if self.since is None:
                 self.since = now
@@ -137,11 +140,13 @@ class Keeper:
             if self.swept is None or now - self.swept >= self.every:
                 if not self._settled():
                     return
+                # of before: who changes meanwhile is found at the next look
+                members = self._members()
                 self._tell(self.service.sweep())
+                self.members = members
                 self.swept = now
                 self.changed.clear()
                 self.since = None
-                self.members = self._members()
                 return
             if now - self.looked >= self.look:
                 self.looked = now
@@ -189,8 +194,9 @@ class Keeper:
             if self.since is None:
                 self.since = now - self.window
 
-    @staticmethod
-    def _tell(found):
+    def _tell(self, found):
+        # whose key went without an event is news when it comes back
+        self.known.difference_update(found["removed"])
         if found["files"] or found["removed"]:
             log.info(
                 "Files of package states: %s written, %s removed",

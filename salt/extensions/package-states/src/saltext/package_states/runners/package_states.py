@@ -821,7 +821,10 @@ def who(package, page=1, size=100):
     """
     Return which minions have a package, and of which it is wanted
 
-    What is installed is what they sent last.
+    What is installed is what they sent last. The file of a minion stays as it is if the
+    minion belonged to the last stage and was not released, or if its states collide: then
+    ``held`` says why, and ``wanted`` is what its file says, which is the newest one of its
+    :func:`generations`.
 
     package
         ``name`` or ``name:architecture``.
@@ -876,8 +879,10 @@ def available(
     """
     Return which packages there are, with their versions, the newest first
 
-    ``versions`` are those that all of the minions can get, ``some`` those that only some
-    of them can. It is what the minions told when they were refreshed last.
+    ``versions`` are those that all of the minions with this package ``manager`` can get,
+    ``some`` those that only some of them can. A package of apt and one of dnf that have one
+    name are two, as their versions do not compare. It is what the minions told when they
+    were refreshed last.
 
     search
         A pattern of their names, such as ``nginx*``.
