@@ -209,7 +209,10 @@ def test_node_live_fields(master):
         rule = ["&", ["!", ["?", "alive"]], [">", "name", "web2"]]
         assert ask(master, "node", ["name"], rule) == [[(0, "web4")], [(0, "web9")]]
         # once more, as an answer may have been lost
-        assert fleet.asked == [(["web3", "web4"], ["test.ping"]), (["web4"], ["test.ping"])]
+        assert fleet.asked == [
+            (["web3", "web4"], ["test.ping"]),
+            (["web4"], ["test.ping"]),
+        ]
 
 
 def test_node_hostile_documents(master, tmp_path):

@@ -1,5 +1,3 @@
-import pytest
-
 import salt.job_criteria.function_cost
 
 

@@ -95,7 +95,9 @@ def _renamed(connection, registry, known, identities, lost):
         found = by_identity.get(known[old][0], []) if old in known else []
         if found:
             heirs[old] = found
-    there = set(registry.minions(sorted({one for each in heirs.values() for one in each})))
+    there = set(
+        registry.minions(sorted({one for each in heirs.values() for one in each}))
+    )
     for old, found in heirs.items():
         heirs[old] = [one for one in found if one in there]
     # more than one is a copied key, and nobody knows whose it is
