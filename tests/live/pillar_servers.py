@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -158,10 +158,15 @@ class Servers:
 
     def close(self) -> None:
         """Stop whatever runs."""
+        # PgBouncer may ignore the other signal
+        for port, process in self._processes.items():
+            process.send_signal(signal.SIGTERM if port == POOLER_PORT else signal.SIGQUIT)
         for process in self._processes.values():
-            process.send_signal(signal.SIGQUIT)
-            with suppress(subprocess.TimeoutExpired):
+            try:
                 process.wait(START_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def _data(self, port: int) -> Path:
         return self.folder / f"data-{port}"

@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.live, pytest.mark.long]
 
 # minions and rounds, where a few would not do
 SIZES = {
+    # its scenario asks minion-00042
+    "control": (50, 2),
     "pillar-scale": (2000, 3),
     "pillar-experiment": (3, 1),
     # more than a batch, so that there are pings meanwhile
