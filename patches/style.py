@@ -93,7 +93,7 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
         "isort": ["isort", "--quiet", *only, *([] if fix else ["--diff"])],
     }
     verdicts = [_syntax(layout, names), _hooks(layout, all_files(repository))]
-    verdicts.append(_pyupgrade(python, layout, names, fix=fix))
+    verdicts.append(pyupgrade(python, layout, names, fix=fix))
     for linter, command in commands.items():
         run = subprocess.run(
             [python, "-m", *command, *names], cwd=layout.salt, capture_output=True, text=True, check=False
@@ -121,13 +121,13 @@ def _hooks(layout: Layout, names: tuple[str, ...]) -> Verdict:
     return Verdict("hooks", int(bool(found)), "\n".join(found))
 
 
-def _pyupgrade(python: str, layout: Layout, names: tuple[str, ...], *, fix: bool) -> Verdict:
-    """Run pyupgrade, which rewrites what it finds: without ``fix`` copies, and what it does to stock is not ours."""
+def pyupgrade(python: str, layout: Layout, names: tuple[str, ...], *, fix: bool) -> Verdict:
+    """Run pyupgrade on copies, as it rewrites what it finds: files that it rewrites in stock as well are not ours.
+
+    With ``fix`` the others are rewritten.
+    """
     command = [python, "-m", "pyupgrade", *PYUPGRADE]
     names = tuple(name for name in names if FOREIGN not in name)
-    if fix:
-        run = subprocess.run([*command, *names], cwd=layout.salt, capture_output=True, text=True, check=False)
-        return Verdict("pyupgrade", 0, run.stderr if run.returncode not in REWRITTEN else "")
     rewritten = {}
     for tree in (layout.salt, layout.stock):
         with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as scratch:
@@ -143,6 +143,9 @@ def _pyupgrade(python: str, layout: Layout, names: tuple[str, ...], *, fix: bool
                 name for name in present if Path(scratch, name).read_bytes() != (tree / name).read_bytes()
             }
     ours = sorted(rewritten[layout.salt] - rewritten[layout.stock])
+    if fix and ours:
+        run = subprocess.run([*command, *ours], cwd=layout.salt, capture_output=True, text=True, check=False)
+        return Verdict("pyupgrade", 0, run.stderr if run.returncode not in REWRITTEN else "")
     return Verdict("pyupgrade", int(bool(ours)), "\n".join(f"{name}: pyupgrade would rewrite it" for name in ours))
 
 
