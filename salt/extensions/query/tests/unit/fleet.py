@@ -70,7 +70,7 @@ class Fleet:
         self.salt_user = "root"
         self.error = None
         self.event = self
-        self._events = []
+        self.events = []
 
     def run_job(self, minions, fun, arg, tgt_type, timeout, listen):
         """
@@ -133,7 +133,7 @@ class Fleet:
         Put an event on the bus.
         """
         event = {"tag": f"salt/job/{jid}/{kind}", "data": data}
-        self._events.append((self.clock.now + after, event))
+        self.events.append((self.clock.now + after, event))
 
     def get_event(self, wait, tag, match_type, full):
         """
@@ -144,13 +144,13 @@ class Fleet:
         if self.early > 0:
             self.early -= 1
             return None
-        matching = [one for one in self._events if re.match(tag, one[1]["tag"])]
+        matching = [one for one in self.events if re.match(tag, one[1]["tag"])]
         found = min(matching, key=lambda one: one[0], default=None)
         if found is None or found[0] > self.clock.now + wait:
             self.clock.now += wait
             return None
         self.clock.now = max(self.clock.now, found[0])
-        self._events.remove(found)
+        self.events.remove(found)
         return found[1]
 
     def cancel(self, jid):

@@ -2,6 +2,7 @@
 Fields that ask minions: every value is right, and what was not asked says so.
 """
 
+import itertools
 from unittest.mock import Mock  # pylint: disable=blacklisted-module
 
 import pytest
@@ -468,6 +469,119 @@ def test_a_bus_that_is_closed_makes_nobody_silent(master):
         with pytest.raises(QueryStoreError, match="event bus was closed"):
             rows(master, ["mfree"])
     assert fleet.cancelled == ["1"]
+
+
+def test_a_bus_that_is_closed_keeps_what_has_come(master):
+    for name in names(50):
+        master.key(name)
+    with answering(dict.fromkeys(names(49), INFO)) as fleet:
+        get_event = fleet.get_event
+        fleet.get_event = lambda **kwargs: get_event(**kwargs) if fleet.events else None
+        found, live = rows(master, ["alive"])
+    assert found == {
+        **dict.fromkeys(names(49), [(0, True)]),
+        "web49": [(2, None)],
+    }
+    assert (live["answered"], live["offline"], live["not_asked"]) == (49, 0, 1)
+
+
+def test_a_bus_that_has_nothing_again_and_again_is_not_closed(master):
+    """
+    Three times in a row it would be.
+    """
+    for name in names(10):
+        master.key(name)
+    with answering(dict.fromkeys(names(9), INFO)) as fleet:
+        get_event, turns = fleet.get_event, itertools.count()
+        fleet.get_event = lambda **kwargs: (
+            None if next(turns) % 3 else get_event(**kwargs)
+        )
+        found, _ = rows(master, ["mfree"])
+    assert found == {**dict.fromkeys(names(9), [(0, 2048)]), "web9": [(4, None)]}
+
+
+def test_a_master_that_is_gone_makes_nobody_silent(master):
+    """
+    Some got the job a moment before it went: those had no time.
+    """
+    for name in names(10):
+        master.key(name)
+    turns = {name: 4.9 for name in names(10)[2:]}
+    with answering(
+        dict.fromkeys(names(10)[1:], INFO),
+        turns=turns,
+        seconds=dict.fromkeys(names(10), 2),
+    ) as fleet:
+        run_job = fleet.run_job
+
+        def lose(*args, **kwargs):
+            if not fleet.asked:
+                return run_job(*args, **kwargs)
+            fleet.clock.now += 70
+            fleet.events.clear()
+            raise OSError("gone")
+
+        fleet.run_job = lose
+        found, _ = rows(master, ["alive", "mfree"])
+    unknown = [(2, None), (2, None)]
+    assert found == {
+        **dict.fromkeys(names(10), unknown),
+        "web1": [(0, True), (0, 2048)],
+    }
+
+
+def test_a_master_that_is_gone_where_nobody_has_answered(master):
+    for name in names(2):
+        master.key(name)
+    with answering({}) as fleet:
+        run_job = fleet.run_job
+
+        def lose(*args, **kwargs):
+            if not fleet.asked:
+                return run_job(*args, **kwargs)
+            raise OSError("gone")
+
+        fleet.run_job = lose
+        with pytest.raises(QueryStoreError, match="gone"):
+            rows(master, ["alive"])
+
+
+@pytest.mark.parametrize("gone", (1, 40))
+@pytest.mark.parametrize("patience, seconds", ((5, 30), (5, 6), (5, 9), (20, 30)))
+def test_who_is_gone_is_offline_whenever_time_is_up(master, patience, seconds, gone):
+    """
+    It is asked once more, and that may not be over.
+    """
+    for name in names(50):
+        master.key(name)
+    master.opts.update(timeout=patience, query={"live_timeout": seconds})
+    with answering(dict.fromkeys(names(50)[gone:], INFO)) as fleet:
+        begun = fleet.clock.now
+        found, _ = rows(master, ["alive"])
+        took = fleet.clock.now - begun
+    assert found == {
+        name: [(0, number >= gone)] for number, name in enumerate(names(50))
+    }
+    assert took < min(patience + 2.5, seconds + 0.5)
+
+
+def test_who_is_slow_has_as_long_as_without_being_asked_again(master):
+    for name in names(50):
+        master.key(name)
+    with answering(dict.fromkeys(names(50), INFO)) as fleet:
+        get_event = fleet.get_event
+
+        def late(**kwargs):
+            # the answers of one come after four seconds, to whatever it was asked
+            for event in [one for one in fleet.events if "ret/web0" in one[1]["tag"]]:
+                if event[0] < 1004:
+                    fleet.events.remove(event)
+                    fleet.events.append((1004, event[1]))
+            return get_event(**kwargs)
+
+        fleet.get_event = late
+        found, _ = rows(master, ["alive"])
+    assert found == dict.fromkeys(names(50), [(0, True)])
 
 
 def test_a_bus_that_has_nothing_for_a_moment(master):

@@ -6,6 +6,7 @@ it. So a minion that is silent can be told from one that the job has not gone to
 """
 
 import logging
+import math
 import re
 import time
 
@@ -71,6 +72,7 @@ class Asker:
         self._client = None
         self._early = 0
         self._failed = None
+        self._first = None
 
     def __enter__(self):
         try:
@@ -105,6 +107,7 @@ class Asker:
         :raises QueryRightsError: if the master does not let these functions be run
         :raises QueryStoreError: if the master does not answer
         """
+        self._first = functions
         first = self._begin(minions, functions)
         jobs = [first]
         try:
@@ -117,7 +120,11 @@ class Asker:
         if self._failed is not None and not any(job.answers for job in jobs):
             raise self._failed
         for job in jobs:
-            job.finish(self._is_quiet(job, now))
+            # a master that is gone makes nobody silent
+            job.finish(self._failed is None and self._is_quiet(job, now))
+            if again == functions and job.jid is not None:
+                # the master has taken the same once more, so it is there
+                job.silent |= first.silent.intersection(job.unasked)
         return jobs
 
     def _follow(self, jobs, functions, again):
@@ -141,11 +148,17 @@ class Asker:
             over = now >= self.until or self._is_over(jobs, now)
             # what has come already counts
             wait = _REST if over else max(_REST, min(_STEP, self.until - now))
-            if not self._hear(jobs, wait) and over:
+            try:
+                heard = self._hear(jobs, wait)
+            except QueryStoreError as exc:
+                # what has come already counts
+                self._failed = exc
+                break
+            if not heard and over:
                 break
 
     def _is_quiet(self, job, now):
-        return now - job.news >= self.patience
+        return now - job.news >= min(job.patience, self.patience)
 
     def _is_over(self, jobs, now):
         """
@@ -159,7 +172,12 @@ class Asker:
             if job.missing and not self._is_quiet(job, now):
                 return False
             gone |= job.missing
-        return first.missing <= gone or self._is_quiet(first, now)
+        if not first.missing or self._is_quiet(first, now):
+            return True
+        # asking the same once more gives nobody less time
+        return first.missing <= gone and all(
+            job.functions != first.functions for job in jobs[1:]
+        )
 
     def _end_in_time(self, first, functions, again, now):
         """
@@ -220,7 +238,11 @@ class Asker:
         Publish a further job; what is known without it stays known.
         """
         try:
-            return self._begin(minions, functions)
+            ret = self._begin(minions, functions)
+            if functions == self._first:
+                # they had time, this only shows that the master is there
+                ret.patience = _MOMENT
+            return ret
         except QueryStoreError as exc:
             log.warning("Late minions could not be asked again: %s", exc)
             self._failed = exc
@@ -315,12 +337,15 @@ class Answers:
     :ivar set silent: minions that have got the job and have not answered
     :ivar float begun: when it was published
     :ivar float news: when something was heard of it
+    :ivar float patience: after how many seconds without news nothing comes any more, if
+        that is less than the question has
     """
 
     def __init__(self, minions, functions, now):
         self.minions = minions
         self.functions = functions
         self.begun = self.news = now
+        self.patience = math.inf
         self.jid = None
         self.answers = {}
         self.unasked = {}
