@@ -119,7 +119,7 @@ def test_who_has_and_wants_a_package(states: States) -> None:
     for name, there in (("web", {"foo": THERE}), ("db", {"foo": THERE}), ("gone", {"foo": THERE})):
         states.send(name, there)
     found = states.do("who", package="foo")
-    assert found["counts"] == {"minions": 3, "have it": 2, "want it": 2, "want it gone": 1, "held": 0}
+    assert found["counts"] == {"minions": 3, "have it": 2, "want it": 2, "want it gone": 1, "in conflict": 0, "held": 0}
     assert {row["minion"]: (row["installed"], row["wanted"], row["source"]) for row in found["minions"]} == {
         "app": ("", "latest", "organization all: all"),
         "db": ("1.0", "latest", "organization all: all"),
@@ -142,7 +142,7 @@ def test_who_has_and_wants_a_package(states: States) -> None:
     # what releases it wants nothing
     states.set("web", "bar", "unmanaged")
     counts = states.do("who", package="bar")["counts"]
-    assert counts == {"minions": 3, "have it": 0, "want it": 2, "want it gone": 0, "held": 0}
+    assert counts == {"minions": 3, "have it": 0, "want it": 2, "want it gone": 0, "in conflict": 0, "held": 0}
     assert states.do("who", package="nothing")["minions"] == []
     assert "no package name" in states.refused("who", package="{{ x }}")
 

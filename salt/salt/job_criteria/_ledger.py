@@ -21,7 +21,7 @@ def affords(points, cost):
 
     :param cost: the points of each
     """
-    return int((points + ROUNDING) // cost)
+    return int((points + min(ROUNDING, cost / 2)) // cost)
 
 
 class _Held:

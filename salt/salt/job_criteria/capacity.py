@@ -162,12 +162,12 @@ class Capacity(Turns):
 
     def beside(self, job, now):
         wanted, kept = job.count * self.cost(job), self._kept(self.master_limit(now))
-        if job.fixed or wanted > kept:
+        if job.fixed or wanted > kept + ROUNDING:
             return False
         limit, used, _ = self._capacity(now)
         if wanted > limit - used + ROUNDING:
             return False
-        return wanted <= kept - self._used_aside(kept)
+        return wanted <= kept - self._used_aside(kept) + ROUNDING
 
     def master_limit(self, now):
         """
@@ -339,7 +339,7 @@ class Capacity(Turns):
         full = 0
         if self.max_minion_jobs:
             full = sum(
-                used >= (self.minion_limit(minion) or float("inf"))
+                used + ROUNDING >= (self.minion_limit(minion) or float("inf"))
                 for minion, used in self.ledger.minions().items()
             )
         silent = sum(map(self.ledger.of_minion, self.silent))

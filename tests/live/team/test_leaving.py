@@ -63,7 +63,7 @@ def test_a_minion_stays_in_prod_until_its_leaving_is_approved(
     assert "belonged to the stage prod" in states.refused("status", minion="web")
     # what its file says is wanted, and nothing of what applies to others meanwhile
     found = states.do("who", package="foo")
-    assert found["counts"] == {"minions": 3, "have it": 0, "want it": 3, "want it gone": 0, "held": 2}
+    assert found["counts"] == {"minions": 3, "have it": 0, "want it": 3, "want it gone": 0, "in conflict": 0, "held": 2}
     wants = {row["minion"]: (row["wanted"], row["source"], "held" in row) for row in found["minions"]}
     kept = ("installed =1.0", "generation 1", True)
     assert wants == {

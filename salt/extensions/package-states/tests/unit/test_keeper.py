@@ -1,6 +1,6 @@
 import pytest
 import saltext.package_states.engines.package_states as engine
-from saltext.package_states.errors import PackageStateError
+from saltext.package_states.errors import PackageStateError, Unwritten
 
 
 class Service:
@@ -10,15 +10,21 @@ class Service:
 
     def __init__(self):
         self.asked = []
-        self.removed = []
+        self.gone = []
+        self.errors = {}
         self.error = None
 
     def sweep(self, ids=None):
         if self.error:
             raise self.error  # pylint: disable=raising-bad-type
         self.asked.append(ids)
-        removed = list(self.removed)
-        return {"files": [], "removed": removed, "renamed": {}, "errors": {}}
+        return {
+            "files": [],
+            "removed": [],
+            "gone": list(self.gone),
+            "renamed": {},
+            "errors": dict(self.errors),
+        }
 
 
 @pytest.fixture
@@ -74,11 +80,68 @@ def test_who_was_removed_by_a_sweep_is_news(keeper):
     sign_in = ("salt/auth", {"act": "accept", "id": "web"})
     keeper.event(*sign_in, 1)
     keeper.tick(2)
-    keeper.service.removed.append("web")
+    keeper.service.gone.append("web")
     keeper.tick(100)
     keeper.event(*sign_in, 101)
     keeper.tick(102)
     assert keeper.service.asked == [["web"], None, ["web"]]
+
+
+def test_who_is_gone_when_it_is_looked_at_is_news(keeper):
+    """
+    It has had no file, or it was removed right now
+    """
+    sign_in = ("salt/auth", {"act": "accept", "id": "web"})
+    keeper.service.gone.append("web")
+    keeper.event("salt/key", {"act": "delete", "id": "web"}, 1)
+    keeper.tick(2)
+    keeper.service.gone.clear()
+    keeper.event(*sign_in, 3)
+    keeper.tick(4)
+    assert keeper.service.asked == [["web"], ["web"]]
+
+
+def test_who_was_looked_at_while_there_was_nobody_is_looked_at_again(keeper):
+    """
+    All keys were deleted, and accepted under other ids later
+    """
+    keeper.service.errors["*"] = "There is no minion at all"
+    for name, now in (("web", 1), ("db", 3)):
+        keeper.event("salt/key", {"act": "delete", "id": name}, now)
+        keeper.tick(now + 1)
+    keeper.service.errors.clear()
+    keeper.event("salt/key", {"act": "accept", "id": "web2"}, 5)
+    keeper.tick(6)
+    keeper.event("salt/key", {"act": "accept", "id": "db2"}, 7)
+    keeper.tick(8)
+    assert keeper.service.asked == [
+        ["web"],
+        ["db", "web"],
+        ["db", "web", "web2"],
+        ["db2"],
+    ]
+
+
+def test_a_file_that_can_not_be_written_is_tried_again_later(keeper):
+    """
+    Each try is a look at all minions
+    """
+    keeper.service.error = Unwritten("is a folder")
+    sweep, tries = keeper.service.sweep, []
+
+    def count(ids=None):
+        tries.append(ids)
+        return sweep(ids)
+
+    keeper.service.sweep = count
+    keeper.every = 600
+    for now in range(600, 721):
+        keeper.tick(now)
+    assert tries == [None, None, None]
+    keeper.service.error = None
+    for now in range(721, 1200):
+        keeper.tick(now)
+    assert tries == [None] * 4
 
 
 def test_what_is_no_id_is_left_alone(keeper):
@@ -111,7 +174,7 @@ def test_who_changes_group_during_a_sweep_is_not_forgotten(keeper):
     def sweep(ids=None):
         keeper.service.asked.append(ids)
         keeper.fleet.update(web=("1", frozenset("a")))
-        return {"files": [], "removed": [], "renamed": {}, "errors": {}}
+        return {"files": [], "removed": [], "gone": [], "renamed": {}, "errors": {}}
 
     keeper.service.sweep = sweep
     keeper.tick(100)

@@ -73,6 +73,10 @@ def test_who_has_another_key_is_known_by_that(notice, monkeypatch):
     notice.keys.update(web="second")
     notice(["app", "db", "web"], ["web"])
     assert notice.told == {"web": "second"}
+    notice.told.clear()
+    # where all are looked at as well
+    notice(["app", "db", "web"])
+    assert notice.told == {"web": "second"}
     notice.known["web"] = ("second", False)
     notice.told.clear()
     notice(["app", "db", "web"], ["web"])

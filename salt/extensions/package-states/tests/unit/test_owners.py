@@ -98,6 +98,7 @@ def test_of_who_is_held_is_wanted_what_the_file_says():
         "have it": 2,
         "want it": 1,
         "want it gone": 1,
+        "in conflict": 0,
         "held": 2,
     }
 

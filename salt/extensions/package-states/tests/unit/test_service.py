@@ -82,7 +82,9 @@ def tables(monkeypatch):
         self.connection = connection
         self.stages = []
         self.assignments = found.assigned
-        self.registry = SimpleNamespace(target=lambda kind, name: name)
+        self.registry = SimpleNamespace(
+            target=lambda kind, name: name, minions=lambda: sorted(found.minions)
+        )
         self.own = {one.name: one for one in found.states.values() if one.own}
 
     monkeypatch.setattr(Fleet, "__init__", begin)
@@ -252,7 +254,8 @@ def test_a_sweep_forgets_no_status_of_who_has_no_state(states, tables, monkeypat
 
 
 @pytest.mark.parametrize(
-    "day", ("20261124", "2026-W48-2", "2026W482", "2026-11", "tomorrow", "")
+    "day",
+    ("20261124", "2026-W48-2", "2026W482", "2026-11", "2026-11-24 12", "tomorrow", ""),
 )
 def test_what_is_no_day_is_refused(day):
     """
@@ -271,6 +274,20 @@ def test_a_registry_that_is_empty_removes_nothing(states, tables, tmp_path):
         found = states.sweep(ids)
         assert found["removed"] == []
         assert "there were 2" in found["errors"]["*"]
+
+
+def test_files_tell_of_a_fleet_that_nobody_has_looked_at(states, tables, tmp_path):
+    """
+    As with a database from before there was an engine: one minion is looked at, there is
+    none at all, and others have files
+    """
+    for number, name in enumerate(("web", "db"), 1):
+        _own(tables, name, number, ("foo", "latest"))
+    states.sweep()
+    tables.minions.clear()
+    found = states.sweep(["web"])
+    assert found["removed"] == []
+    assert "there were 2" in found["errors"]["*"]
 
 
 def test_a_file_that_could_not_be_written_is_with_the_next_save(

@@ -75,6 +75,33 @@ def test_minion_that_is_just_full(bench):
     for fun in costs:
         setup.submit(["m1"], fun, fun=fun)
     assert setup.sent() == [(fun, ["m1"]) for fun in costs]
+    assert setup.criteria.stats(setup.now)["full_minions"] == 1
+
+
+def test_small_jobs_that_just_fit(bench):
+    """
+    100 * 0.07 is more than 7, and 1 - 0.1 - 0.2 less than 0.7.
+    """
+    costs = {"wide": 1, "a": 0.07, "b": 0.1, "c": 0.2, "d": 0.7}
+    setup = bench(criteria=_criteria(costs=costs, max_master_jobs=70, reserve=0.1))
+    setup.submit(100, "wide", fun="wide")
+    assert [len(minions) for _, minions in setup.sent()] == [63]
+    setup.submit(100, "a", fun="a")
+    assert [(jid, len(minions)) for jid, minions in setup.sent()] == [("a", 100)]
+    setup = bench(criteria=_criteria(costs=costs, max_master_jobs=10, reserve=0.1))
+    setup.submit(100, "wide", fun="wide")
+    assert [len(minions) for _, minions in setup.sent()] == [9]
+    for fun in ("b", "c", "d"):
+        setup.submit(["m1"], fun, fun=fun)
+    assert [jid for jid, _ in setup.sent()] == ["b", "c", "d"]
+
+
+def test_costs_of_next_to_nothing(bench):
+    setup = bench(criteria=_criteria(costs={"a": 1e-7}, max_master_jobs=1, reserve=0))
+    setup.submit(1, "x", fun="b")
+    assert len(setup.sent()) == 1
+    setup.submit(10, "y", fun="a")
+    assert setup.sent() == []
 
 
 def test_validate():

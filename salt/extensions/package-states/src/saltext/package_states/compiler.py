@@ -13,7 +13,7 @@ import saltext.package_states.resolver as resolver
 import saltext.package_states.sls as sls
 import saltext.package_states.stages as stages
 import saltext.package_states.store as store
-from saltext.package_states.errors import PackageStateError
+from saltext.package_states.errors import PackageStateError, Unwritten
 
 # no name of a minion has it
 _NAME = "\0"
@@ -124,7 +124,7 @@ class Compiler:
 
         :param dict texts: what they hold, by name, see :mod:`saltext.package_states.files`
         :param failed: errors of before, which are raised with those of here
-        :raises PackageStateError: if some can't be written; all others are
+        :raises Unwritten: if some can't be written; all others are
         """
         changed, failed = [], list(failed)
         for name, text in texts.items():
@@ -141,7 +141,7 @@ class Compiler:
                 failed.append(exc)
         if failed:
             more = f" So it is with {len(failed) - 1} more." if failed[1:] else ""
-            raise PackageStateError(f"{failed[0]}{more}")
+            raise Unwritten(f"{failed[0]}{more}")
         return sorted(map(files.shown, changed))
 
     def refuse(self, before, minions, problems, revisions=None, sources=None):

@@ -11,6 +11,7 @@ What can go wrong with package states.
         |-- Protected          a package that must not be removed
         |-- Outdated           somebody else saved meanwhile
         |-- Unapproved         what another person has to approve
+        |-- Unwritten          files can't be written, all else is done
         `-- NotThere           no such state, revision, minion or group
 
 Each message is one sentence, or one for each package, and says what to do next. The
@@ -59,6 +60,12 @@ class Outdated(PackageStateError):
 class Unapproved(PackageStateError):
     """
     Another person has to approve it
+    """
+
+
+class Unwritten(PackageStateError):
+    """
+    Some files can't be written or removed; all others are, and what is stored is stored
     """
 
 

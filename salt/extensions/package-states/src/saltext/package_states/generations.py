@@ -15,7 +15,7 @@ import saltext.package_states.names as names
 import saltext.package_states.store as store
 from saltext.package_states.errors import InvalidInput, NotThere
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\Z|[ T])")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\Z|[ T][0-9]{2}:[0-9]{2})")
 NOTHING = hashlib.sha256(b"").hexdigest()
 
 

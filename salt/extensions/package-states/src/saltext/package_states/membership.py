@@ -62,12 +62,10 @@ def notice(connection, registry, ids=None):
     if gone and before > 1 and not registry.minions():
         # rather a registry that is out of order than a fleet that has vanished
         gone, vanished = set(), before
-    # of a few, the key may be another one now; with all that would be a look at each
+    # the key may be another one now, of which there is not always an event
     identities = {
         one: identity
-        for one, identity in registry.identities(
-            sorted(joined if ids is None else there)
-        ).items()
+        for one, identity in registry.identities(sorted(there)).items()
         if one in joined or identity not in ("", known[one][0])
     }
     roster.know(connection, identities, sorted(gone))

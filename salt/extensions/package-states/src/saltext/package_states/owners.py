@@ -13,6 +13,7 @@ from saltext.package_states.fleet import Fleet
 
 # what it is called to want a package
 PRESENT = (items.INSTALLED, items.LATEST, items.KEPT)
+CONFLICT = "conflict"
 
 
 def page(opts, key, number=1, size=100):
@@ -50,6 +51,7 @@ def page(opts, key, number=1, size=100):
             "have it": sum(bool(row["installed"]) for row in rows),
             "want it": sum(word in PRESENT for word in words),
             "want it gone": sum(word in items.ABSENT for word in words),
+            "in conflict": words.count(CONFLICT),
             "held": sum("held" in row for row in rows),
         },
         "page": number,
@@ -140,5 +142,5 @@ def _wanted(connection, fleet, asked, halted):
                 item, source = verdict.item, verdict.source.label
                 found[minion] = (item.wanted, difference.show(item), source)
         if mine in conflicts:
-            found[minion] = ("conflict", "conflict", str(conflicts[mine]))
+            found[minion] = (CONFLICT, CONFLICT, str(conflicts[mine]))
     return found

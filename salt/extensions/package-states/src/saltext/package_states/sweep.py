@@ -22,8 +22,8 @@ def sweep(opts, compiler, ids=None):
     :param Compiler compiler: see :mod:`saltext.package_states.compiler`
     :param ids: the ids of minions that may have changed, None for all
     :return: a dictionary with ``compiled``, a number, the names of the ``files`` that
-        changed, those that were ``removed``, the ids of minions that were ``renamed``,
-        and the ``errors`` by minion
+        changed, those that were ``removed``, the ids of minions that are ``gone``, those of
+        minions that were ``renamed``, and the ``errors`` by minion
     """
     texts, away, result = {}, [], {"files": [], "removed": []}
 
@@ -85,6 +85,9 @@ def sweep(opts, compiler, ids=None):
                 vanished = vanished or (len(lost) if lost[1:] else 0)
         else:
             strays, vanished = {*ids, *moved.renamed} - {*minions}, moved.vanished
+            if strays and not vanished and not fleet.registry.minions():
+                lost = {name for name in compiler.strays(()) if not files.is_alone(name)}
+                vanished = len(lost) if lost - strays else 0
         if vanished:
             problems["*"] = {"": _vanished(vanished)}
         else:
@@ -93,6 +96,7 @@ def sweep(opts, compiler, ids=None):
         "compiled": len(texts),
         "files": result["files"],
         "removed": result["removed"],
+        "gone": sorted({*moved.gone, *(ids or ())} - {*minions}),
         "renamed": moved.renamed,
         "errors": {
             name: " ".join(map(str, problems[name].values()))

@@ -32,7 +32,7 @@ import time
 
 import saltext.package_states.registry as registries
 import saltext.package_states.store as store
-from saltext.package_states.errors import PackageStateError
+from saltext.package_states.errors import PackageStateError, Unwritten
 from saltext.package_states.service import Service
 
 import salt.config
@@ -45,6 +45,8 @@ __virtualname__ = "package_states"
 
 # how often a database that is away is asked for, in seconds
 AGAIN = 10
+# and until files are tried again that can't be written
+LATER = 60
 TICK = 0.5
 KEYS = ("accept", "accepted", "delete", "deleted", "reject", "rejected")
 
@@ -100,6 +102,8 @@ class Keeper:
         self.groups = opts.get("nodegroups") or {}
         self.members = None
         self.known = set()
+        # who was looked at while there was nobody at all
+        self.doubted = set()
 
     def event(self, tag, data, now):
         """
@@ -142,9 +146,14 @@ class Keeper:
                     return
                 # of before: who changes meanwhile is found at the next look
                 members = self._members()
-                self._tell(self.service.sweep())
+                try:
+                    self._tell(self.service.sweep())
+                    self.swept = now
+                except Unwritten as exc:
+                    log.error("Some files of package states are not written: %s", exc)
+                    # not at once, as to look at a whole fleet takes long
+                    self.swept = now - max(0, self.every - LATER)
                 self.members = members
-                self.swept = now
                 self.changed.clear()
                 self.since = None
                 return
@@ -154,9 +163,11 @@ class Keeper:
             if self.since is not None and now - self.since >= self.window:
                 if not self._settled():
                     return
-                ids = sorted(self.changed)
-                self._tell(self.service.sweep(ids))
+                ids = sorted(self.changed | self.doubted)
+                found = self.service.sweep(ids)
+                self.doubted = set(ids) if "*" in found["errors"] else set()
                 self.known.update(ids)
+                self._tell(found)
                 # what came meanwhile is there for the next time
                 self.changed.difference_update(ids)
                 self.since = now if self.changed else None
@@ -196,7 +207,7 @@ class Keeper:
 
     def _tell(self, found):
         # whose key went without an event is news when it comes back
-        self.known.difference_update(found["removed"])
+        self.known.difference_update(found["gone"])
         if found["files"] or found["removed"]:
             log.info(
                 "Files of package states: %s written, %s removed",

@@ -753,8 +753,8 @@ def compile_(minion=None):
 
     Saving does this for what depends on the state, and the engine ``package_states`` for
     who joins, leaves and goes. Returns how many were compiled, which ``files`` changed,
-    which were ``removed`` as their minions are gone, who was ``renamed``, and the
-    ``errors`` by minion.
+    which were ``removed`` as their minions are gone, who is ``gone``, who was ``renamed``,
+    and the ``errors`` by minion.
 
     CLI Example:
 
@@ -881,7 +881,7 @@ def available(
 
     ``versions`` are those that all of the minions with this package ``manager`` can get,
     ``some`` those that only some of them can. A package of apt and one of dnf that have one
-    name are two, as their versions do not compare. It is what the minions told when they
+    name are two. It is what the minions told when they
     were refreshed last.
 
     search
