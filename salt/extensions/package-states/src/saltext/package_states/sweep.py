@@ -86,7 +86,9 @@ def sweep(opts, compiler, ids=None):
         else:
             strays, vanished = {*ids, *moved.renamed} - {*minions}, moved.vanished
             if strays and not vanished and not fleet.registry.minions():
-                lost = {name for name in compiler.strays(()) if not files.is_alone(name)}
+                lost = {
+                    name for name in compiler.strays(()) if not files.is_alone(name)
+                }
                 vanished = len(lost) if lost - strays else 0
         if vanished:
             problems["*"] = {"": _vanished(vanished)}
