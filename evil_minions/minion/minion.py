@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from evil_minions.network.request import Request
     from evil_minions.network.subscription import Subscription
 
+# of publications that wait for a sign-in: a master that sends nothing else must not fill the memory
 _MAX_HELD: Final = 1000
+_MAX_HELD_BYTES: Final = 1024 * 1024
 
 
 class Minion(JobRunner):
@@ -179,9 +181,7 @@ class Minion(JobRunner):
         A master numbers its publications, and one that is opened before an earlier one makes that one look old.
         """
         if self.phase < Phase.TUNED or self._held is not None:
-            self._held = self._held or []
-            if len(self._held) < _MAX_HELD:
-                self._held.append(frame)
+            self._hold(frame)
             return
         publication = self.shared.publications.open(frame, self.aes)
         if publication is None:
@@ -189,6 +189,14 @@ class Minion(JobRunner):
             self.shared.runtime.spawn(self._reopen(frame))
         else:
             self._accept(publication)
+
+    def _hold(self, frame: bytes) -> None:
+        """Keep a publication for later, or drop and count it where too much waits already."""
+        held = self._held = self._held or []
+        if len(held) < _MAX_HELD and (not held or sum(map(len, held)) + len(frame) <= _MAX_HELD_BYTES):
+            held.append(frame)
+        else:
+            self.shared.runtime.counters.bad_frames += 1
 
     async def _reopen(self, frame: bytes) -> None:
         """Sign in again for the key of a publication that doesn't open, as after the master has changed it."""

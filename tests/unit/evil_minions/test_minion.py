@@ -216,6 +216,21 @@ def test_publication_during_the_start_waits(town: Callable[..., None]) -> None:
     town(scenario)
 
 
+@pytest.mark.parametrize(("size", "kept"), [(1, 1000), (400_000, 2), (2_000_000, 1)])
+def test_what_waits_for_the_pillar_does_not_fill_the_memory(town: Callable[..., None], size: int, kept: int) -> None:
+    """A megabyte of publications waits, or a single larger one, or a thousand; the rest is dropped and counted."""
+
+    async def scenario(place: Town) -> None:
+        minion = place.minions[0]
+        await minion.sign_in()
+        for _ in range(1002):
+            minion.on_publication(bytes(size))
+        assert len(minion._held or ()) == kept
+        assert place.counters.bad_frames == 1002 - kept
+
+    town(scenario)
+
+
 def test_start_event_of_a_job(town: Callable[..., None]) -> None:
     """A publication that asks for it makes the minion say that it begins."""
 
