@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 # of publications that wait for a sign-in: a master that sends nothing else must not fill the memory
 _MAX_HELD: Final = 1000
 _MAX_HELD_BYTES: Final = 1024 * 1024
+_NO_ROOM: Final = (
+    f"More than {_MAX_HELD} publications or {_MAX_HELD_BYTES // 1024} KB wait for a minion's sign-in or pillar;"
+    " further ones are dropped, and it never runs their jobs: publish less until the fleet is ready."
+)
 
 
 class Minion(JobRunner):
@@ -197,6 +201,7 @@ class Minion(JobRunner):
             held.append(frame)
         else:
             self.shared.runtime.counters.bad_frames += 1
+            self.shared.runtime.warn(_NO_ROOM)
 
     async def _reopen(self, frame: bytes) -> None:
         """Sign in again for the key of a publication that doesn't open, as after the master has changed it."""

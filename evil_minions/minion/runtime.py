@@ -27,7 +27,7 @@ class Runtime:
         self.stopping = asyncio.Event()
         self.error: EvilMinionsError | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._reported: set[type] = set()
+        self._reported: set[object] = set()
 
     def fail(self, error: EvilMinionsError) -> None:
         """End the worker because of an error; the first one is kept."""
@@ -47,9 +47,17 @@ class Runtime:
 
     def report(self, error: EvilMinionsError) -> None:
         """Print why a start failed, once for each kind of error: the same may happen to thousands."""
-        if type(error) not in self._reported:
-            self._reported.add(type(error))
-            print(f"evil_minions: {error} Trying again.", file=sys.stderr, flush=True)
+        self._once(type(error), f"{error} Trying again.")
+
+    def warn(self, sentence: str) -> None:
+        """Print where minions do not what real ones would do, once."""
+        self._once(sentence, sentence)
+
+    def _once(self, kind: object, sentence: str) -> None:
+        """Print a sentence, the first of its kind."""
+        if kind not in self._reported:
+            self._reported.add(kind)
+            print(f"evil_minions: {sentence}", file=sys.stderr, flush=True)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         """Forget a task; print the first errors of such that failed."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FRAMES_EACH = 1667
 MINIONS = 40
 GROWTH_KB = 10 * 1024
+# a job that waits for a sign-in is memory that comes back; twice the mean of what the forge makes, and overhead
+WAITING_KB = 16
 DEADLINE_S = 150.0
 # malformed messages in sound frames before a frame that ends the connection
 MESSAGES = 24
@@ -362,10 +364,10 @@ def test_hostile_master(
             acked = after["counters"]["returns_acked"]
             evil.publish(master.publish({**PING, "jid": "9"}, 0))
             await until(lambda status: status["counters"]["returns_acked"] - acked >= live // 2)
-            # publications that wait for a sign-in are memory that comes back: how many there are, chance decides
             end = await until(lambda status: status["executing"] == 0)
             assert worker.process.returncode is None
             assert end["counters"]["errors"] == 0
+            assert after["rss_kb"] - before["rss_kb"] <= GROWTH_KB + after["executing"] * WAITING_KB
             assert end["rss_kb"] - before["rss_kb"] <= GROWTH_KB
             assert live
         finally:

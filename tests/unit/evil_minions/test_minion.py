@@ -217,14 +217,20 @@ def test_publication_during_the_start_waits(town: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize(("size", "kept"), [(1, 1000), (400_000, 2), (2_000_000, 1)])
-def test_what_waits_for_the_pillar_does_not_fill_the_memory(town: Callable[..., None], size: int, kept: int) -> None:
-    """A megabyte of publications waits, or a single larger one, or a thousand; the rest is dropped and counted."""
+def test_what_waits_for_the_pillar_does_not_fill_the_memory(
+    town: Callable[..., None], size: int, kept: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A megabyte of publications waits, or a single larger one, or a thousand; others are dropped, counted and told."""
 
     async def scenario(place: Town) -> None:
         minion = place.minions[0]
         await minion.sign_in()
-        for _ in range(1002):
+        for _ in range(kept):
             minion.on_publication(bytes(size))
+        assert (place.counters.bad_frames, capsys.readouterr().err) == (0, "")
+        for _ in range(1002 - kept):
+            minion.on_publication(bytes(size))
+        assert capsys.readouterr().err.count("further ones are dropped") == 1
         assert len(minion._held or ()) == kept
         assert place.counters.bad_frames == 1002 - kept
 
