@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.halts import halted
 from tests.live.handler_bed import HandlerBed, RaisedError, handler_bed
 
 if TYPE_CHECKING:
@@ -54,15 +55,12 @@ def exempt(setup: HandlerBed) -> None:
 def test_stopped(setup: HandlerBed, mode: str, record_property: Callable[[str, object], None]) -> None:
     """While it is stopped fail_mode holds; what was published then runs once, and afterwards it works as before."""
     pid = setup.pid()
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with halted(pid):
         before = time.monotonic()
         jids = submit(setup, mode)
         record_property("seconds", time.monotonic() - before)
         jids += submit(setup, mode)
         exempt(setup)
-    finally:
-        os.kill(pid, signal.SIGCONT)
     assert setup.pid() == pid
     jids += setup.submit(MINION, "test.echo", ["again"], 3)
     assert sorted(setup.complete(jids, len(jids))) == sorted((jid, MINION) for jid in jids)
@@ -76,13 +74,10 @@ def test_dead(setup: HandlerBed, mode: str) -> None:
     pid = setup.pid()
     # the master's process manager starts another one, unless it is stopped
     parent = int(setup.bed._master_process.pid)
-    os.kill(parent, signal.SIGSTOP)
-    try:
+    with halted(parent):
         os.kill(pid, signal.SIGKILL)
         jids = submit(setup, mode)
         exempt(setup)
-    finally:
-        os.kill(parent, signal.SIGCONT)
     assert setup.pid(other_than=pid) != pid
     jids += setup.submit(MINION, "test.echo", ["again"], 3)
     assert sorted(setup.complete(jids, len(jids))) == sorted((jid, MINION) for jid in jids)

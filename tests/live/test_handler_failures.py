@@ -22,6 +22,7 @@ from harness.bed.settings import ApiSettings
 from harness.errors import StartError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
+from tests.halts import halted
 from tests.live.handler_bed import Client, HandlerBed, RaisedError, handler_bed
 
 if TYPE_CHECKING:
@@ -95,13 +96,10 @@ def test_full_queue(setup: HandlerBed) -> None:
 def test_stopped_handler(setup: HandlerBed) -> None:
     """While the handler is stopped a job is refused as `fail_mode` says, exempt functions work, and it recovers."""
     pid = setup.pid()
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with halted(pid):
         with pytest.raises(RaisedError, match=r"^JobQueueFullError: .* fail_mode is closed"):
             setup.submit("minion-00002", "test.echo", ["stopped"])
         assert setup.bed.salt(["minion-00002", "test.ping"]).returncode == 0
-    finally:
-        os.kill(pid, signal.SIGCONT)
     assert setup.pid() == pid
     (jid,) = setup.submit("minion-00002", "test.echo", ["again"])
     assert setup.complete([jid], 1) == [(jid, "minion-00002")]

@@ -15,6 +15,7 @@ from harness.errors import HarnessError
 from harness.processes import watch
 from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
+from tests.halts import halted
 from tests.live.load_runs import load, running_harness
 
 if TYPE_CHECKING:
@@ -68,13 +69,12 @@ def test_a_monitor_that_is_stopped_for_a_while(root: Path, stock: Path, tmp_path
     with load(root, tmp_path, 16) as running:
         monitor = running.child("harness.processes.monitor")
         samples = running.run() / "stock" / "samples" / "processes.csv"
-        monitor.send_signal(signal.SIGSTOP)
-        size = samples.stat().st_size
-        requests = running.run() / "stock" / "samples" / "requests.csv"
-        lines = requests.read_text().count("\n")
-        # two requests a second
-        until(lambda: requests.read_text().count("\n") > lines + 16, Deadline(60), running.said)
-        monitor.send_signal(signal.SIGCONT)
+        with halted(monitor.pid):
+            size = samples.stat().st_size
+            requests = running.run() / "stock" / "samples" / "requests.csv"
+            lines = requests.read_text().count("\n")
+            # two requests a second
+            until(lambda: requests.read_text().count("\n") > lines + 16, Deadline(60), running.said)
         assert running.ends() == 0, running.said()
         assert samples.stat().st_size > size
     found = result.load(running.run())["trees"]["stock"]

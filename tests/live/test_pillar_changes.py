@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import shutil
-import signal
 import tempfile
 from contextlib import closing
 from functools import partial
@@ -20,6 +18,7 @@ from saltext.uyuni_pillar import connection, driver
 from harness.bed import Bed, BedSettings
 from harness.database import scratch
 from harness.processes.deadline import Deadline, until
+from tests.halts import halted
 from tests.live.changed_pillars import EVERYBODY, KINDS, copied, model, since
 from tests.live.changed_pillars import ROWS as OWN
 from tests.live.cut_network import cut_network
@@ -174,12 +173,11 @@ def test_server_that_never_answers_is_given_up(database: scratch.Database) -> No
     with closing(connection.Connection(0.5, **params)) as found:
         found.execute("SELECT pg_backend_pid()")
         ((pid,),) = found.fetchall()
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            with pytest.raises(driver.module.OperationalError, match=r"no answer from the server in 0\.5 seconds"):
-                found.execute("SELECT 1")
-        finally:
-            os.kill(pid, signal.SIGCONT)
+        with (
+            halted(pid),
+            pytest.raises(driver.module.OperationalError, match=r"no answer from the server in 0\.5 seconds"),
+        ):
+            found.execute("SELECT 1")
 
 
 def test_ten_thousand_rows_are_one_bell(database: scratch.Database) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -17,6 +16,7 @@ import pytest
 from harness.database import forms, scratch
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import options, patched
+from tests.halts import halted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,11 +126,8 @@ def test_server_that_takes_a_query_and_never_answers(database: scratch.Database,
     with patched(tmp_path) as salt:
         changes = options(database.server, source, statement_timeout=0.5)
         (pillar,) = salt.act("compile", changes, IDS[:1])
-        os.kill(pillar["pid"], signal.SIGSTOP)
-        try:
+        with halted(pillar["pid"]):
             (stopped,) = salt.act("compile", changes, IDS[:1])
-        finally:
-            os.kill(pillar["pid"], signal.SIGCONT)
         assert "there is no connection to the database" in stopped["_errors"][0]
         (after,) = salt.act("compile", changes, IDS[:1])
         assert after["pid"] != pillar["pid"]
@@ -143,9 +140,6 @@ def test_pooler_before_a_server_that_never_answers(pooler: Postgres, tmp_path: P
     with patched(tmp_path / "first") as first, patched(tmp_path / "second") as second:
         (pillar,) = first.act("compile", changes, IDS[:1])
         # the pooler gives the same one to whoever asks next
-        os.kill(pillar["pid"], signal.SIGSTOP)
-        try:
+        with halted(pillar["pid"]):
             (stopped,) = second.act("compile", changes, IDS[:1])
-        finally:
-            os.kill(pillar["pid"], signal.SIGCONT)
     assert "there is no connection to the database" in stopped["_errors"][0]

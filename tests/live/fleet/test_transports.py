@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,9 +11,11 @@ import pytest
 from evil_minions import TRANSPORTS, Selection
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
+from tests.halts import halted, pending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from harness.bed.fleet import Fleet
 
@@ -113,24 +112,17 @@ def test_key_rotation(bed: Bed, fleet: Fleet) -> None:
     until(lambda: len(answered(bed, "*")) == MINIONS, Deadline(SETTLE_S), lambda: f"It stays away: {fleet.status()}")
 
 
-def _asked_to_stop(pid: int) -> bool:
-    """Return whether a process has a SIGTERM that it has not taken yet."""
-    pending = re.findall(r"^(?:Sig|Shd)Pnd:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in pending)
-
-
 def test_master_restart(bed: Bed, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Minions come back to a master that was restarted, and answer it; the bed looks after the others meanwhile."""
     old = bed.master_pid
     # longer than any machine stands still: a master that is killed is one that kept `check` from its work
     monkeypatch.setattr("harness.bed.master.STOP_S", STOP_S)
-    os.kill(old, signal.SIGSTOP)
     with ThreadPoolExecutor(1) as pool:
-        restart = pool.submit(bed.restart_master)
-        until(lambda: _asked_to_stop(old), Deadline(SETTLE_S), lambda: "Nobody asked the master to stop.")
-        # whoever waits for the master's end must not keep those from their work who take samples
-        bed.check()
-        os.kill(old, signal.SIGCONT)
+        with halted(old):
+            restart = pool.submit(bed.restart_master)
+            until(lambda: pending(old, signal.SIGTERM), Deadline(SETTLE_S), lambda: "Nobody asked the master to stop.")
+            # whoever waits for the master's end must not keep those from their work who take samples
+            bed.check()
         restart.result()
 
     def all_back() -> bool:

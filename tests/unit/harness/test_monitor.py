@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.paths import ROOT
-from harness.processes import vitals
 from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
 from harness.processes.monitor import Accounts, Reading, title_role, written
 from harness.processes.processes import Processes
 from harness.samples.files import read_processes
+from tests.halts import halted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -208,13 +207,11 @@ def test_monitor_goes_on_after_a_stop(tmp_path: Path) -> None:
     with subprocess.Popen([*argv, "--output", str(path)], env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
         try:
             until(lambda: path.exists() and written(path) > 50, Deadline(20), lambda: "no sample")
-            process.send_signal(signal.SIGSTOP)
-            until(lambda: (seen := vitals.read(process.pid)) and seen.halted, Deadline(20), lambda: "not stopped")
-            size = written(path)
-            stopped = Deadline(2.0, time.monotonic)
-            until(stopped.passed, Deadline(20), lambda: "no time")
-            assert written(path) == size
-            process.send_signal(signal.SIGCONT)
+            with halted(process.pid):
+                size = written(path)
+                stopped = Deadline(2.0, time.monotonic)
+                until(stopped.passed, Deadline(20), lambda: "no time")
+                assert written(path) == size
             until(lambda: written(path) > size + 100, Deadline(20), lambda: f"ended with {process.poll()}")
             process.terminate()
             assert process.wait(20) == 0

@@ -21,6 +21,7 @@ from harness.processes.processes import Processes
 from harness.processes.watch import SILENT_S, Watch
 from harness.results import gaps, result
 from harness.samples.rows import APART, Timeline
+from tests.halts import halt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,8 +82,7 @@ def test_a_stopped_process(sleeper: Process) -> None:
     clock = Clock()
     watch = Watch(clock.deadline)
     watch.add(sleeper)
-    os.kill(sleeper.pid, signal.SIGSTOP)
-    until(lambda: (seen := vitals.read(sleeper.pid)) and seen.halted, Deadline(10), lambda: "not stopped")
+    halt(sleeper.pid)
     watch.check()
     clock.now = SILENT_S + 1
     expected = rf"^sleeper \(process {sleeper.pid}\) has been stopped since .*: it is stopped"
@@ -139,7 +139,7 @@ def test_a_warden_that_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(owned, "ANSWER_S", 0.2)
     monkeypatch.setattr(owned, "CLOSE_S", 0.2)
     monkeypatch.setattr(kernel, "KILL_S", 0.2)
-    os.kill(found.warden, signal.SIGSTOP)
+    halt(found.warden)
     with pytest.raises(WardenError, match=r"does not answer: end it\.$"):
         started.check()
     with pytest.raises(WardenError, match=r"does not answer: end it\.$"):
