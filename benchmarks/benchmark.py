@@ -29,6 +29,8 @@ class Benchmark:
     rounds: int
     # what it takes with these on a quiet machine of two cores
     minutes: float
+    # whether it keeps its rounds, and goes on with them when it is run again with `Options.resume`
+    resumes: bool = False
 
     def command(self, minions: int, rounds: int) -> str:
         """Return what a person types to run it with so many minions and rounds."""

@@ -2,6 +2,7 @@
 
 BenchmarkError          exit 3: the benchmark could not be run to its end
 ├── DamagedFile         exit 3: a file of figures is broken or of another format
+├── NothingKept         exit 2: the benchmark keeps no rounds that it could go on with
 └── UnknownBenchmark    exit 2: no benchmark has that name
 """
 
@@ -16,6 +17,12 @@ class BenchmarkError(Exception):
 
 class DamagedFile(BenchmarkError):  # noqa: N818 - it names what is wrong
     """A file of figures is broken, of another format, or of nothing that is known."""
+
+
+class NothingKept(BenchmarkError):  # noqa: N818 - it names what is wrong
+    """The benchmark keeps no rounds that it could go on with."""
+
+    exit_code = 2
 
 
 class UnknownBenchmark(BenchmarkError):  # noqa: N818 - it names what is wrong

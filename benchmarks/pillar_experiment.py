@@ -24,17 +24,19 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, exactly
 from benchmarks.options import Options
 from benchmarks.pillar import by_socket
-from benchmarks.pillar_page import Round, Run
+from benchmarks.pillar_rounds import Kept, Round, Run, now
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
 from harness.database import forms, schema, scratch
 from harness.paths import TREES
 from harness.processes import monitor
 from harness.processes.deadline import Deadline, until
+from harness.results import trees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+NAME = "pillar-experiment"
 REAL = "real"
 RAMP_UP_S, ROUND_S, SAMPLE_S = 600, 600, 0.05
 WORKERS = (8, 28)
@@ -128,13 +130,22 @@ TITLE = "The RFC's experiment with {minions:,} minions"
 
 
 def run(options: Options) -> dict[Figure, Samples]:
-    """Run all cases; a page with plots is written after each one, as hours of work may be stopped."""
-    # progress is told for each bed, not for each round
-    quiet = Options(options.minions, options.rounds, output=options.output)
-    found: dict[pillar_page.Case, Run] = {}
+    """Run all cases; after each one its rounds and a page with plots are written, as hours of work may be stopped."""
     every = [(method, tree, workers) for method, workers in CASES for tree in method.trees]
-    for number, (method, tree, workers) in enumerate(every, 1):
-        found[pillar_page.Case(method.name, tree, workers)] = _bed(method, tree, workers, quiet)
+    kept = Kept(options.output / NAME, options.minions, trees.facts(TREES))
+    if not options.resume:
+        kept.clear()
+    # all at once: a file that can't be used is told before hours of work
+    had = {case: kept.read(_name(*case)) for case in every}
+    found: dict[pillar_page.Case, Run] = {}
+    for number, case in enumerate(every, 1):
+        method, tree, workers = case
+        left = options.rounds - len(had[case].rounds)
+        if left > 0:
+            # progress is told for each bed, not for each round
+            had[case] = had[case].joined(_bed(*case, Options(options.minions, left)))
+            kept.write(_name(*case), had[case])
+        found[pillar_page.Case(method.name, tree, workers)] = had[case].first(options.rounds)
         pillar_page.write(options.output, TITLE.format(minions=options.minions), found, options.minions)
         options.progress(number, len(every))
     samples = {}
@@ -150,8 +161,14 @@ def run(options: Options) -> dict[Figure, Samples]:
     return samples
 
 
+def _name(method: Method, tree: str, workers: int) -> str:
+    """Return the name of a case in files."""
+    return f"{method.key}-{tree}-{workers}"
+
+
 def _bed(method: Method, tree: str, workers: int, options: Options) -> Run:
     """Run the rounds of one case in a bed of its own."""
+    begun = now()
     with TemporaryDirectory(prefix="saltbed-") as name:
         folder, files = Path(name), Path(name) / "files"
         settings = BedSettings(
@@ -168,7 +185,7 @@ def _bed(method: Method, tree: str, workers: int, options: Options) -> Run:
                 bed.start_fleet().wait_ready(RAMP_UP_S)
                 expected = [*settings.minion_ids(), REAL]
                 done = interleave({"ours": lambda _: _round(bed, expected, method)}, options)
-            return Run(done["ours"], connections.most)
+            return Run(done["ours"], connections.most, [begun])
 
 
 def _round(bed: Bed, expected: Sequence[str], method: Method) -> Round:
@@ -244,11 +261,12 @@ class _Connections:
 
 
 PILLAR_EXPERIMENT = Benchmark(
-    name="pillar-experiment",
+    name=NAME,
     about="the RFC's experiment: a fleet by each access method; try --minions 20 --rounds 1",
     run=run,
     figures=(*ITEMS.values(), *CPU.values(), SHORT, *CONNECTIONS.values()),
     minions=1000,
     rounds=10,
-    minutes=150,
+    minutes=240,
+    resumes=True,
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from benchmarks.pillar_rounds import Run
 
 # "Impact of increased worker threads on database connections": connections, backends
 RFC = {8: (14, 6), 28: (44, 14)}
@@ -20,24 +21,6 @@ STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin
 body { background: var(--page); color: var(--ink) } table { border-collapse: collapse }
 td, th { padding: .2rem .8rem; text-align: right } td:first-child, th:first-child { text-align: left }
 tr + tr { border-top: 1px solid #ccc }"""
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round: seconds of `pillar.items` and `test.ping`, CPU ms of the workers for each compile, short pillars."""
-
-    items_s: float
-    ping_s: float
-    cpu_ms: float
-    short: int
-
-
-@dataclass(frozen=True)
-class Run:
-    """All rounds of one method, and the most connections that PostgreSQL had at once."""
-
-    rounds: list[Round]
-    connections: int
 
 
 @dataclass(frozen=True)
@@ -73,13 +56,15 @@ def write(folder: Path, title: str, found: Mapping[Case, Run], minions: int) -> 
         if case.method == "function"
     ]
     rounds = max(len(run.rounds) for run in found.values())
+    begun = sorted(start for run in found.values() for start in run.begun)
     items = {case.name: [turn.items_s for turn in run.rounds] for case, run in found.items()}
     cpu = {case.name: [turn.cpu_ms for turn in run.rounds] for case, run in found.items()}
     heads = ("access", "pillar.items, s", "test.ping, s", "worker CPU, ms a compile", "connections", "short pillars")
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>
 <style>{theme.css()}{STYLE}</style><h1>{escape(title)}</h1>
-<p>{minions} simulated minions and a real one, {rounds} rounds, each with its mean and standard deviation. The RFC gives
-its times as a picture only, so there is nothing to put beside them.</p>
+<p>{minions} simulated minions and a real one, {rounds} rounds, each with its mean and standard deviation. The
+first bed was begun on {begun[0]}, the last on {begun[-1]}. The RFC gives its times as a picture only, so there is
+nothing to put beside them.</p>
 {_table(heads, rows)}
 <h2>Time of pillar.items</h2>{_dots("items", "seconds", items)}
 <h2>CPU of the master's workers</h2>{_dots("cpu", "ms for each compile", cpu)}
