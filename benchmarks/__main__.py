@@ -86,6 +86,11 @@ def _run(arguments: argparse.Namespace) -> Measurement:
     return Measurement(benchmark, options, benchmark.run(options), date, machine)
 
 
+def _kept(name: str) -> str:
+    """Say what is left of a benchmark that was stopped, "" if that is nothing."""
+    return " Rounds that were done are kept: go on with --resume." if BENCHMARKS[name].resumes else ""
+
+
 def _print(found: Mapping[str, Any]) -> None:
     print(f"{found['about']} ({found['command']})")
     for figure in found["figures"]:
@@ -108,11 +113,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         measurement = _run(arguments)
         path = measurement.write(arguments.output)
     except (BenchmarkError, HarnessError) as error:
-        print(f"bench: {error}", file=sys.stderr)
+        stopped = isinstance(error, HarnessError) or type(error) is BenchmarkError
+        print(f"bench: {error}{_kept(arguments.name) if stopped else ''}", file=sys.stderr)
         return error.exit_code if isinstance(error, BenchmarkError) else 3
     except KeyboardInterrupt:
-        kept = ": --resume goes on with the beds that were done" if BENCHMARKS[arguments.name].resumes else ""
-        print(f"bench: interrupted; no measurement was written{kept}.", file=sys.stderr)
+        print(f"bench: interrupted; no measurement was written.{_kept(arguments.name)}", file=sys.stderr)
         return 130
     if arguments.json:
         print(json.dumps(measurement.document()))

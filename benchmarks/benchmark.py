@@ -32,8 +32,8 @@ class Benchmark:
     # whether it keeps its rounds, and goes on with them when it is run again with `Options.resume`
     resumes: bool = False
 
-    def command(self, minions: int, rounds: int) -> str:
-        """Return what a person types to run it with so many minions and rounds."""
+    def command(self, minions: int, rounds: int, *, resume: bool = False) -> str:
+        """Return what a person types to run it with so many minions and rounds, or to go on with such a run."""
         wanted = {"minions": (minions, self.minions), "rounds": (rounds, self.rounds)}
         asked = "".join(f" --{name} {value}" for name, (value, usual) in wanted.items() if value != usual)
-        return f"nox -s bench -- {self.name}{asked}"
+        return f"nox -s bench -- {self.name}{asked}{' --resume' if resume else ''}"

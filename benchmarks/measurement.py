@@ -49,7 +49,7 @@ class Measurement:
             "format": FORMAT,
             "name": self.benchmark.name,
             "about": self.benchmark.about,
-            "command": self.benchmark.command(minions, rounds),
+            "command": self.benchmark.command(minions, rounds, resume=self.options.resume),
             "date": self.date.astimezone(UTC).isoformat(timespec="seconds"),
             "minions": minions,
             "rounds": rounds,

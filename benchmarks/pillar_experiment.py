@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -20,95 +19,28 @@ import psutil
 
 from benchmarks import pillar_page
 from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, exactly
+from benchmarks.measurement import here
 from benchmarks.options import Options
-from benchmarks.pillar import by_socket
-from benchmarks.pillar_rounds import Kept, Round, Run, now
+from benchmarks.pillar_methods import METHODS, REAL, Method
+from benchmarks.pillar_rounds import Kept, Round, Run, Sitting, alone, now, set_aside
 from benchmarks.turns import interleave
 from harness.bed import Bed, BedSettings
-from harness.database import forms, schema, scratch
-from harness.paths import TREES
+from harness.database import scratch
+from harness.paths import ROOT, TREES
 from harness.processes import monitor
 from harness.processes.deadline import Deadline, until
-from harness.results import trees
+from harness.results.trees import content_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 NAME = "pillar-experiment"
-REAL = "real"
+# what takes part besides the trees, and of the machine what is another each time
+MEASURED = ("sql", "salt/extensions/*/src", "harness", "evil_minions", "benchmarks")
+CHANGING = {"load_average_at_start"}
 RAMP_UP_S, ROUND_S, SAMPLE_S = 600, 600, 0.05
 WORKERS = (8, 28)
-CATEGORIES = ["custom-info", "group-memberships"]
-# the target form gets a table of the same name, in a schema that PostgreSQL searches first
-TARGET = """
-CREATE SCHEMA target; SET search_path = target, public; {form}
-INSERT INTO target.suseSaltPillars SELECT coalesce('org_id:' || org_id, 'group_id:' || group_id, minion_id, '*'),
-    category, pillar FROM public.suseSaltPillars LEFT JOIN suseMinionInfo USING (server_id);
-ANALYZE target.suseSaltPillars; ALTER DATABASE {database} SET search_path = target, public;
-"""
-
-
-@dataclass(frozen=True)
-class Method:
-    """One way to the pillars: a form, where "files" are the RFC's old files and "none" no pillar, and the trees."""
-
-    name: str
-    form: str
-    is_local: bool = False
-    trees: tuple[str, ...] = ("stock", "patched")
-
-    @property
-    def key(self) -> str:
-        """Return the name in files."""
-        return f"{self.form}-socket" if self.is_local else self.form
-
-    def options(self, tree: str, files: Path) -> dict[str, Any]:
-        """Return the master's options."""
-        if self.form == "none":
-            return {"ext_pillar": []}
-        if self.form == "files":
-            folders = {name: str(files / name) for name in ("pillar_data", "static_data", "formula_data")}
-            return {"ext_pillar": [{"uyuni_files": {**folders, "categories": CATEGORIES}}]}
-        source = forms.FORMS[self.form].options()
-        if tree == "stock":
-            for query in source[0]["postgres"]:
-                query["as_json"] = True
-        return {"ext_pillar": source}
-
-    def prepare(self, bed: Bed, files: Path) -> None:
-        """Bring the bed's database into the form, before anybody asks."""
-        schema.add_minion(bed.postgres.dsn, REAL, bed.settings.seed, schema.Scale())
-        database = scratch.Database(bed.postgres)
-        if self.form == "improved":
-            forms.install(bed.postgres.dsn, forms.FORMS["improved"])
-        elif self.form == "target":
-            text = schema.read("pillar_target.sql")
-            body = text.replace("BEGIN;\n\n", "", 1).replace("\nCOMMIT;\n", "\n")
-            database.run(TARGET.format(form=body, database=bed.postgres.database))
-        elif self.form == "files":
-            done = bed.salt_run(["pillar_sql.export", f"folder={files}"], timeout=ROUND_S)
-            if done.returncode:
-                raise BenchmarkError(f"The pillars could not be written to files: {done.stdout.strip()}")
-        if self.is_local:
-            options = {"postgres": by_socket(database).salt_options()}
-            folder = bed.master.config_dir / "master.d"
-            folder.mkdir(exist_ok=True)
-            # JSON is YAML
-            (folder / "socket.conf").write_text(json.dumps(options), encoding="utf-8")
-            bed.restart_master()
-
-
-METHODS = (
-    Method("no pillar", "none"),
-    Method("files", "files"),
-    Method("function", "rfc"),
-    Method("function, Unix socket", "rfc", is_local=True),
-    Method("four queries", "four"),
-    Method("target queries", "target"),
-    Method("improved function", "improved", trees=("patched",)),
-)
 CASES = [(method, workers) for workers in WORKERS for method in METHODS]
 ITEMS = {
     (method, workers): Figure(f"items-{method.key}-{workers}", f"{method.name}, {workers} workers: pillar.items", "s")
@@ -130,24 +62,53 @@ TITLE = "The RFC's experiment with {minions:,} minions"
 
 
 def run(options: Options) -> dict[Figure, Samples]:
-    """Run all cases; after each one its rounds and a page with plots are written, as hours of work may be stopped."""
-    every = [(method, tree, workers) for method, workers in CASES for tree in method.trees]
-    kept = Kept(options.output / NAME, options.minions, trees.facts(TREES))
-    if not options.resume:
-        kept.clear()
+    """Run all cases; what was done is kept, with a page of plots, as hours of work may be stopped."""
+    folder = options.output / NAME / str(options.minions)
+    with alone(folder):
+        if not options.resume:
+            set_aside(folder)
+        return _samples(_cases(options, Kept(folder, _facts(options.minions))))
+
+
+def _facts(minions: int) -> dict[str, Any]:
+    """Return what is the same in all rounds that are put together: the fleet, the trees, our own code, the machine."""
+    facts = here()
+    machine = {name: value for name, value in facts["machine"].items() if name not in CHANGING}
+    trees = {name: tree["hash"] for name, tree in facts["trees"].items()}
+    return {
+        "minions": minions,
+        "trees": trees,
+        "code": content_hash(ROOT, MEASURED),
+        "versions": facts["versions"],
+        "machine": machine,
+    }
+
+
+def _cases(options: Options, kept: Kept) -> dict[pillar_page.Case, Run]:
+    """Run what is missing of each case, and return all cases.
+
+    Both trees get as many further rounds, one after the other: a ratio is of rounds that were taken together.
+    """
     # all at once: a file that can't be used is told before hours of work
-    had = {case: kept.read(_name(*case)) for case in every}
+    had = {case: kept.read(_name(*case)) for case in CASES}
     found: dict[pillar_page.Case, Run] = {}
-    for number, case in enumerate(every, 1):
-        method, tree, workers = case
-        left = options.rounds - len(had[case].rounds)
+    for number, (method, workers) in enumerate(CASES, 1):
+        runs = {tree: had[method, workers].get(tree, Run()) for tree in method.trees}
+        left = options.rounds - min(len(run.rounds) for run in runs.values())
         if left > 0:
-            # progress is told for each bed, not for each round
-            had[case] = had[case].joined(_bed(*case, Options(options.minions, left)))
-            kept.write(_name(*case), had[case])
-        found[pillar_page.Case(method.name, tree, workers)] = had[case].first(options.rounds)
+            # progress is told for each case, not for each round
+            asked = Options(options.minions, left)
+            runs = {tree: Run([*run.sittings, _bed(method, tree, workers, asked)]) for tree, run in runs.items()}
+            kept.write(_name(method, workers), runs)
+        for tree, run in runs.items():
+            found[pillar_page.Case(method.name, tree, workers)] = run.first(options.rounds)
         pillar_page.write(options.output, TITLE.format(minions=options.minions), found, options.minions)
-        options.progress(number, len(every))
+        options.progress(number, len(CASES))
+    return found
+
+
+def _samples(found: Mapping[pillar_page.Case, Run]) -> dict[Figure, Samples]:
+    """Return the samples of all figures."""
     samples = {}
     for method, workers in CASES:
         pair = {tree: found[pillar_page.Case(method.name, tree, workers)].rounds for tree in method.trees}
@@ -161,12 +122,12 @@ def run(options: Options) -> dict[Figure, Samples]:
     return samples
 
 
-def _name(method: Method, tree: str, workers: int) -> str:
+def _name(method: Method, workers: int) -> str:
     """Return the name of a case in files."""
-    return f"{method.key}-{tree}-{workers}"
+    return f"{method.key}-{workers}"
 
 
-def _bed(method: Method, tree: str, workers: int, options: Options) -> Run:
+def _bed(method: Method, tree: str, workers: int, options: Options) -> Sitting:
     """Run the rounds of one case in a bed of its own."""
     begun = now()
     with TemporaryDirectory(prefix="saltbed-") as name:
@@ -185,7 +146,7 @@ def _bed(method: Method, tree: str, workers: int, options: Options) -> Run:
                 bed.start_fleet().wait_ready(RAMP_UP_S)
                 expected = [*settings.minion_ids(), REAL]
                 done = interleave({"ours": lambda _: _round(bed, expected, method)}, options)
-            return Run(done["ours"], connections.most, [begun])
+            return Sitting(begun, connections.most, done["ours"])
 
 
 def _round(bed: Bed, expected: Sequence[str], method: Method) -> Round:

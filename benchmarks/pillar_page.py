@@ -56,7 +56,7 @@ def write(folder: Path, title: str, found: Mapping[Case, Run], minions: int) -> 
         if case.method == "function"
     ]
     rounds = max(len(run.rounds) for run in found.values())
-    begun = sorted(start for run in found.values() for start in run.begun)
+    begun = sorted(sitting.begun for run in found.values() for sitting in run.sittings)
     items = {case.name: [turn.items_s for turn in run.rounds] for case, run in found.items()}
     cpu = {case.name: [turn.cpu_ms for turn in run.rounds] for case, run in found.items()}
     heads = ("access", "pillar.items, s", "test.ping, s", "worker CPU, ms a compile", "connections", "short pillars")

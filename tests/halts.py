@@ -21,9 +21,9 @@ HALT_S = 60.0
 def halt(pid: int) -> None:
     """Let a process stand still.
 
-    SIGSTOP comes to pass when the process is next given a CPU, which takes a while on a busy machine. Until then it
-    goes on with what it was asked, and takes other signals before this one, those of lower numbers first. So the
-    kernel is asked whether it stands still.
+    SIGSTOP comes to pass when the process is next given a CPU, which takes a while on a busy machine. Signals that come
+    meanwhile are taken before it where their numbers are lower, as SIGTERM's is, and SIGCONT takes it back. So the
+    kernel is asked whether the process stands still.
     """
     os.kill(pid, signal.SIGSTOP)
     until(

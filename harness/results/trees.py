@@ -71,10 +71,10 @@ def same(labels: Sequence[str], facts: Mapping[str, Mapping[str, Any]], scenario
     return [tuple(group) for group in found.values()]
 
 
-def content_hash(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of all files that run; "" if there are none."""
+def content_hash(folder: Path, parts: Sequence[str] = _PARTS) -> str:
+    """Return the SHA-256 of the names and contents of all files of `parts` (globs); "" if there are none."""
     total = hashlib.sha256()
-    names = sorted(_files(folder))
+    names = sorted(_files(folder, parts))
     for name in names:
         total.update(f"{name}\0{hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest() if names else ""
@@ -103,8 +103,8 @@ def told(name: str, facts: Mapping[str, Any]) -> str:
     return f"{name}: tree {str(facts.get('hash') or 'unknown')[:12]}, {words}"
 
 
-def _files(folder: Path) -> Iterator[str]:
-    for part in _PARTS:
+def _files(folder: Path, parts: Sequence[str]) -> Iterator[str]:
+    for part in parts:
         for top in folder.glob(part):
             for path in top.rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":

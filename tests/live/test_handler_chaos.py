@@ -22,6 +22,7 @@ import pytest
 from evil_minions import Selection
 from harness.errors import StartError
 from harness.processes.deadline import Deadline, until
+from tests.halts import halted
 from tests.live.handler_bed import Client, HandlerBed, RaisedError, answers, handler_bed
 from tests.live.test_handler_failures import kill_master
 
@@ -149,9 +150,8 @@ def harm(setup: HandlerBed, rng: random.Random) -> None:
         if rng.random() < 0.5:
             os.kill(pid, signal.SIGKILL)
         else:
-            os.kill(pid, signal.SIGSTOP)
-            time.sleep(3 * rng.random())
-            os.kill(pid, signal.SIGCONT)
+            with halted(pid):
+                time.sleep(3 * rng.random())
     for _, order in once:
         order()
 
