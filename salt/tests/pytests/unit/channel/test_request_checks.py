@@ -1,0 +1,212 @@
+"""
+What is checked of a request before anything in it is used
+"""
+
+import ctypes
+import multiprocessing
+import time
+
+import pytest
+
+import salt.channel.server
+import salt.crypt
+import salt.master
+import salt.utils.files
+from tests.support.mock import AsyncMock, MagicMock, patch
+
+pytestmark = [pytest.mark.asyncio]
+
+
+@pytest.fixture
+def opts(master_opts, tmp_path):
+    """
+    Options of a master, with folders of its own
+    """
+    master_opts["pki_dir"] = str(tmp_path / "pki")
+    master_opts["cachedir"] = str(tmp_path / "cache")
+    master_opts["sock_dir"] = str(tmp_path / "sock")
+    (tmp_path / "pki" / "minions").mkdir(parents=True)
+    (tmp_path / "cache" / "sessions").mkdir(parents=True)
+    return master_opts
+
+
+@pytest.fixture
+def channel(opts):
+    """
+    What handles the requests of one worker; the worker is a mock
+    """
+    made = salt.channel.server.ReqServerChannel.__new__(
+        salt.channel.server.ReqServerChannel
+    )
+    made.opts = opts
+    made.sessions = {}
+    made.crypticle = salt.crypt.Crypticle(
+        opts, salt.crypt.Crypticle.generate_key_string()
+    )
+    made.payload_handler = AsyncMock(return_value=({}, {"fun": "send_clear"}))
+    return made
+
+
+@pytest.fixture
+def router(opts):
+    """
+    What passes requests on to pools of workers, the client of which is a mock
+    """
+    made = salt.channel.server.PoolRoutingChannel(
+        opts, MagicMock(), {"default": {"worker_count": 1, "commands": ["*"]}}
+    )
+    client = MagicMock()
+    client.send = AsyncMock(return_value="from the worker")
+    made.pool_clients = {"default": [client]}
+    made.pool_client_next = {"default": 0}
+    return made, client.send
+
+
+WORDS = ["x", "", "pub", "AES", "aes ", None, 0, True, ["aes"], {"aes": 1}, b"aes"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+async def test_a_request_is_encrypted_or_clear(channel, tmp_path, word):
+    payload = {
+        "enc": word,
+        "load": {"cmd": "_return", "id": "web1", "jid": "1", "return": True},
+        "version": 3,
+    }
+    assert await channel.handle_message(payload) == "bad load"
+    channel.payload_handler.assert_not_called()
+    assert not list((tmp_path / "cache" / "sessions").iterdir())
+
+
+@pytest.mark.parametrize("word", WORDS)
+async def test_a_request_is_encrypted_or_clear_in_pools(router, word):
+    made, send = router
+    payload = {"enc": word, "load": {"cmd": "_return", "id": "web1"}, "version": 3}
+    assert await made.handle_and_route_message(payload) == "bad load"
+    send.assert_not_called()
+
+
+@pytest.mark.parametrize("word", WORDS)
+async def test_a_worker_refuses_another_word(opts, word):
+    worker = salt.master.MWorker.__new__(salt.master.MWorker)
+    worker.opts = opts
+    worker.name = "MWorker"
+    worker._modules_loaded = MagicMock()
+    worker.clear_funcs = worker.aes_funcs = MagicMock()
+    with patch.object(worker, "_handle_aes", AsyncMock()) as aes, patch.object(
+        worker, "_handle_clear", AsyncMock()
+    ) as clear:
+        answer = await worker._handle_payload_inner(
+            {"enc": word, "load": {"cmd": "_return", "id": "web1"}}
+        )
+    assert answer == ({}, {"fun": "send_clear"})
+    aes.assert_not_called()
+    clear.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    "version", [[1], {"a": 1}, None, "x", float("nan"), float("inf"), "3.0", b"\xff"]
+)
+async def test_any_version_has_an_answer(channel, router, version):
+    payload = {"enc": "clear", "load": {"cmd": "ping"}, "version": version}
+    assert await channel.handle_message(dict(payload)) == "bad load"
+    assert await router[0].handle_and_route_message(dict(payload)) == "bad load"
+    channel.opts["minimum_auth_version"] = 0
+    assert await channel.handle_message(dict(payload)) == {}
+    assert await router[0].handle_and_route_message(payload) == "from the worker"
+
+
+@pytest.mark.parametrize("id_", ["any-id", "../victim", "..", ""])
+async def test_no_session_for_who_has_no_key(channel, tmp_path, id_):
+    payload = {"enc": "aes", "id": id_, "load": b"x" * 100, "version": 3}
+    assert await channel.handle_message(payload) == "bad load"
+    assert not list((tmp_path / "cache" / "sessions").iterdir())
+    assert not channel.sessions
+    assert not list((tmp_path / "cache").glob("victim*"))
+
+
+async def test_an_old_session_is_not_replaced_by_a_request(channel, tmp_path):
+    path = tmp_path / "cache" / "sessions" / "web1"
+    channel.session_key("web1")
+    before = path.read_bytes()
+    channel.sessions.clear()
+    channel.opts["publish_session"] = -1
+    payload = {"enc": "aes", "id": "web1", "load": b"x" * 100, "version": 3}
+    assert await channel.handle_message(payload) == "bad load"
+    assert path.read_bytes() == before
+    # A sign-in does
+    channel.session_key("web1")
+    assert path.read_bytes() != before
+
+
+def _from_minion(channel, load, id_="web1"):
+    crypticle = salt.crypt.Crypticle(channel.opts, channel.session_key(id_))
+    return {"enc": "aes", "id": id_, "load": crypticle.dumps(load), "version": 3}
+
+
+async def test_a_minion_with_a_key_is_served(channel):
+    with patch.object(channel, "validate_token", return_value=True):
+        load = {"cmd": "_return", "id": "web1", "ts": time.time(), "nonce": "n"}
+        assert await channel.handle_message(_from_minion(channel, load)) == {}
+    channel.payload_handler.assert_called_once()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ts": None},
+        {"ts": "now"},
+        {"ts": float("nan")},
+        {"ts": float("-inf")},
+        {"ts": True},
+        {"id": "web2"},
+        {"id": ["web1"]},
+        {"id": ""},
+    ],
+)
+async def test_a_request_without_its_time_or_id_is_refused(channel, change):
+    channel.opts["request_server_ttl"] = 60
+    with patch.object(channel, "validate_token", return_value=True):
+        load = {"cmd": "_return", "id": "web1", "ts": time.time(), **change}
+        answer = await channel.handle_message(_from_minion(channel, load))
+    assert answer.startswith("bad load")
+    channel.payload_handler.assert_not_called()
+
+
+async def test_only_the_channel_counts_sign_ins(channel):
+    payload = {"enc": "clear", "cmd": "_auth", "_start": 0, "load": {}, "version": 3}
+    await channel.handle_message(payload)
+    assert "cmd" not in channel.payload_handler.call_args.args[0]
+
+
+@pytest.fixture
+def auth_funcs(opts):
+    secret = {
+        "secret": multiprocessing.Array(
+            ctypes.c_char, salt.crypt.Crypticle.generate_key_string().encode()
+        )
+    }
+    with patch.dict(salt.master.SMaster.secrets, {"aes": secret}):
+        funcs = salt.master.AuthFuncs(opts)
+        yield funcs
+        funcs.event.destroy()
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {},
+        {"id": "new"},
+        {"id": "new", "pub": None},
+        {"id": ["new"], "pub": "x"},
+        {"id": "new", "pub": b"x"},
+        {"id": "new", "pub": "x" * 1_000_000},
+        {"id": "new", "pub": "x", "sig_algo": ["x"]},
+        {"id": "new", "pub": "x", "enc_algo": {}},
+        {"id": "new", "pub": "x", "nonce": 5},
+        {"id": "new", "pub": "x", "nonce": None},
+    ],
+)
+async def test_a_malformed_sign_in_leaves_nothing(auth_funcs, load):
+    refused = {"enc": "clear", "load": {"ret": False}}
+    assert await auth_funcs._auth(load, sign_messages=True, version=3) == refused
+    assert not auth_funcs.cache.fetch("keys", "new")

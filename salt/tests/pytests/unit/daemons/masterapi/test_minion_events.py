@@ -1,0 +1,246 @@
+"""
+Which events and returns of a minion are believed
+"""
+
+import pytest
+
+import salt.cache
+import salt.daemons.masterapi
+import salt.master
+import salt.utils.event
+import salt.utils.jid
+from tests.support.mock import MagicMock, patch
+
+JID = "20261126074550123456"
+
+
+@pytest.fixture
+def opts(master_opts, tmp_path):
+    """
+    Options of a master that has accepted the keys of two minions
+    """
+    master_opts["pki_dir"] = str(tmp_path / "pki")
+    master_opts["cachedir"] = str(tmp_path / "cache")
+    master_opts["sock_dir"] = str(tmp_path / "sock")
+    for folder in ("pki", "cache", "sock"):
+        (tmp_path / folder).mkdir()
+    keys = salt.cache.Cache(master_opts, driver=master_opts["keys.cache_driver"])
+    for minion in ("web1", "web2"):
+        keys.store("keys", minion, {"pub": "a key", "state": "accepted"})
+    return master_opts
+
+
+@pytest.fixture
+def remote(opts):
+    """
+    What fires events of minions, with a bus that only notes them
+    """
+    made = salt.daemons.masterapi.RemoteFuncs.__new__(
+        salt.daemons.masterapi.RemoteFuncs
+    )
+    made.opts = opts
+    made.event = MagicMock()
+    return made
+
+
+def _fired(remote):
+    return [call.args[1] for call in remote.event.fire_event.call_args_list]
+
+
+def _both_forms(remote, tag, data, **top):
+    """
+    Let web1 send an event in both forms, and return the tags that were fired
+    """
+    remote._minion_event({"id": "web1", "tag": tag, "data": data, **top})
+    remote._minion_event({"id": "web1", "events": [{"tag": tag, "data": data}], **top})
+    return _fired(remote)
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        f"salt/job/{JID}/publish",
+        f"salt/job/{JID}/new",
+        f"salt/job/{JID}/ret/web1",
+        f"salt/job/{JID}/ret/web2",
+        "salt/jobs/publish",
+        "salt/jobs/x/new/y",
+        "salt/jobs/x/ret/y",
+        "salt/key",
+        "salt/key/x",
+        "salt/auth",
+        f"salt/run/{JID}/ret",
+        f"salt/wheel/{JID}/ret",
+        f"salt/batch/{JID}/start",
+        "salt/presence/change",
+        "salt/reactors/manage/add",
+        "x/salt/reactors/manage/add",
+        "cluster/runner/delegate_write",
+        "rotate_cluster_aes_key",
+        "salt/minion/web2/start",
+        "salt/beacon/web2/pkgset/",
+        f"salt/job/{JID}/start/web2",
+        f"salt/job/{JID}/prog/web2/0",
+        f"custom\n\nsalt/job/{JID}/ret/web2",
+        ["salt/key"],
+        None,
+    ],
+)
+def test_tags_of_the_master_and_of_others_are_dropped(remote, tag):
+    assert _both_forms(remote, tag, {"fun": "test.ping"}) == []
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "custom/tag",
+        "salt/custom",
+        "salt/minion/web1/start",
+        "minion_start",
+        "salt/beacon/web1/pkgset/",
+        f"salt/job/{JID}/start/web1",
+        f"salt/job/{JID}/prog/web1/0",
+    ],
+)
+def test_own_events_are_fired(remote, tag):
+    assert _both_forms(remote, tag, {"fun": "test.ping"}) == [tag, tag]
+
+
+@pytest.mark.parametrize("claimed, fired", [("web1", 1), ("disk1", 1), ("web2", 0)])
+@pytest.mark.parametrize("tag", ["salt/beacon/web1/x/", "salt/minion/web1/start"])
+def test_the_id_in_the_data_is_no_other_minions(remote, tag, claimed, fired):
+    events = [{"tag": tag, "data": {"id": claimed}}]
+    remote._minion_event({"id": "web1", "events": events})
+    assert _fired(remote) == [tag] * fired
+
+
+def test_no_event_comes_from_a_peer(remote):
+    _both_forms(remote, "custom", {"__peer_id": "m2", "x": 1}, __peer_id="m2")
+    for call in remote.event.fire_event.call_args_list:
+        assert "__peer_id" not in call.args[0]
+
+
+@pytest.mark.parametrize(
+    "event", [None, 5, "x", [], {}, {"data": {}}, {"tag": "x", "data": []}]
+)
+def test_malformed_events_do_not_stop_the_others(remote, event):
+    good = {"tag": "custom", "data": {}}
+    remote._minion_event({"id": "web1", "events": [event, good]})
+    assert _fired(remote) == ["custom"]
+
+
+def test_no_events_are_none(remote):
+    assert remote._minion_event({"id": "web1", "events": None}) is True
+    assert not _fired(remote)
+
+
+@pytest.mark.parametrize("pretag", ["salt/job", "syndic/web2", "", ["x"], None])
+def test_a_prefix_is_that_of_the_syndic_itself(remote, pretag):
+    load = {"id": "web1", "pretag": pretag, "events": [{"tag": "new", "data": {}}]}
+    remote._minion_event(load)
+    assert _fired(remote) == ["new"]
+
+
+def test_a_syndic_forwards_events_of_minions_behind_it(remote):
+    remote.opts["order_masters"] = True
+    tags = [f"salt/job/{JID}/new", "salt/minion/behind/start", "salt/minion/web2/start"]
+    load = {
+        "id": "web1",
+        "pretag": "syndic/web1",
+        "events": [{"tag": tag, "data": {}} for tag in tags],
+    }
+    remote._minion_event(load)
+    below = [f"syndic/web1/{tag}" for tag in tags]
+    assert _fired(remote) == [below[0], below[1], tags[1], below[2]]
+
+
+@pytest.fixture(params=[False, True], ids=["sync", "async"])
+def aes_funcs(request, opts):
+    """
+    What handles requests of minions that have been authenticated
+    """
+    opts["master_async_mworker"] = request.param
+    made = salt.master.AESFuncs(opts)
+    yield made
+    made.destroy()
+
+
+async def _run(funcs, name, load):
+    """
+    Handle a request, and return the ids and job ids whose returns were believed
+    """
+    with patch("salt.utils.job.store_job") as store:
+        answer = getattr(funcs, name)(load)
+        if hasattr(answer, "__await__"):
+            await answer
+    return [(call.args[1]["id"], call.args[1]["jid"]) for call in store.call_args_list]
+
+
+RETURN = {"cmd": "_return", "id": "web1", "jid": JID, "return": True, "fun": "x.y"}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "change, believed",
+    [
+        ({}, [("web1", JID)]),
+        ({"resource_id": "disk1"}, [("disk1", JID)]),
+        ({"resource_id": "web2"}, []),
+        ({"jid": f"{JID}/ret/web2"}, []),
+        ({"jid": f"{JID}\n\nx"}, []),
+        ({"jid": "req"}, [("web1", "req")]),
+    ],
+)
+async def test_a_minion_returns_for_itself_and_its_resources(
+    aes_funcs, change, believed
+):
+    assert await _run(aes_funcs, "_return", {**RETURN, **change}) == believed
+
+
+@pytest.mark.asyncio
+async def test_a_syndic_returns_for_minions_behind_it(aes_funcs):
+    loads = [
+        # Neither the id of a load nor what is in a return says who sent it
+        {"id": "web2", "jid": JID, "return": {"web2": {"return": 1}}},
+        {
+            "id": "web1",
+            "jid": JID,
+            "return": {"web1": {"return": 1}, "behind": {"return": 1, "id": "web2"}},
+        },
+    ]
+    believed = await _run(aes_funcs, "_syndic_return", {"id": "web1", "load": loads})
+    assert believed == [("web1", JID), ("behind", JID)]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("order_masters", [False, True])
+async def test_only_a_syndic_changes_the_load_of_a_job(aes_funcs, order_masters):
+    aes_funcs.opts["order_masters"] = order_masters
+    saved = MagicMock()
+    aes_funcs.mminion.returners = {"local_cache.save_load": saved}
+    load = {"id": "web1", "jid": JID, "load": {"fun": "x"}, "return": {}}
+    await _run(aes_funcs, "_syndic_return", load)
+    assert saved.called is order_masters
+
+
+@pytest.mark.parametrize("order_masters", [False, True])
+def test_only_a_syndic_adds_minions_to_a_job(aes_funcs, order_masters):
+    aes_funcs.opts["order_masters"] = order_masters
+    event = {"tag": "x", "data": {"jid": JID, "minions": ["web9"]}}
+    with patch("salt.utils.job.store_minions") as store:
+        aes_funcs._handle_minion_event({"id": "web1", "events": [None, event]})
+    assert store.called is order_masters
+
+
+@pytest.mark.parametrize("jid", ["../x", f"{JID}/ret/web2", "a\nb", "a\\b", "a\0b"])
+def test_a_job_id_of_a_client_is_no_path_and_no_tag(opts, jid):
+    funcs = salt.master.ClearFuncs.__new__(salt.master.ClearFuncs)
+    funcs.opts = opts
+    funcs.mminion = MagicMock()
+    assert "error" in funcs._prep_jid({"jid": jid}, {})
+    assert not salt.utils.jid.is_safe(jid)
+
+
+@pytest.mark.parametrize("jid", [JID, f"{JID}_0", "a-job", None, 5])
+def test_other_job_ids_are_taken(jid):
+    assert salt.utils.jid.is_safe(jid)
