@@ -8,6 +8,7 @@ import copy
 import json
 import math
 import os
+import tempfile
 
 import salt.exceptions
 import salt.utils.files
@@ -128,16 +129,40 @@ def files_of(folder, suffix):
     ]
 
 
+def is_shared(folder):
+    """
+    Return whether others than the user of this process and root may change what is in a
+    folder; one that is not there is made for the user alone
+    """
+    try:
+        found = os.stat(folder)
+    except OSError:
+        # whoever writes there says what is wrong
+        return False
+    return found.st_uid not in (0, os.geteuid()) or bool(found.st_mode & 0o022)
+
+
 def write(path, value):
     """
     Write a file that only its owner can read
+
+    It replaces what has its name: neither a link there nor the name of the temporary
+    file leads to another place.
     """
+    folder, name = os.path.split(path)
     with salt.utils.files.set_umask(0o077):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with salt.utils.files.fopen(path, "w", encoding="utf-8") as handle:
-            if path.endswith(".json"):
-                handle.write(json.dumps(value, indent=2, sort_keys=True))
-            else:
-                salt.utils.yaml.safe_dump(
-                    value, handle, default_flow_style=False, allow_unicode=True
-                )
+        os.makedirs(folder, exist_ok=True)
+        # the longest name of a file is that of the result, not of the temporary one
+        number, beside = tempfile.mkstemp(prefix=".new", dir=folder)
+        try:
+            with os.fdopen(number, "w", encoding="utf-8") as handle:
+                if name.endswith(".json"):
+                    handle.write(json.dumps(value, indent=2, sort_keys=True))
+                else:
+                    salt.utils.yaml.safe_dump(
+                        value, handle, default_flow_style=False, allow_unicode=True
+                    )
+            os.replace(beside, path)
+        except BaseException:
+            os.unlink(beside)
+            raise
