@@ -399,6 +399,12 @@ def test_a_category_that_no_file_can_have_does_not_end_the_export(database, tmp_
     assert (report["files"], list(report["skipped"])) == (1, [1])
 
 
+def test_a_row_that_is_nested_too_deeply_is_one_sentence(database, tmp_path):
+    with patch.object(database, "fetchall", side_effect=RecursionError):
+        with pytest.raises(salt.exceptions.CommandExecutionError, match="correct it"):
+            pillar_sql.export(str(tmp_path / "out"))
+
+
 @pytest.mark.parametrize("category", ("../x", "/x", "a/b", "a\0b"))
 def test_categories_of_the_caller_are_no_paths(database, folders, category):
     for function in (pillar_sql.import_files, pillar_sql.verify):

@@ -15,6 +15,10 @@ import salt.utils.files
 import salt.utils.json
 import salt.utils.yaml
 
+# How deep a pillar may be nested: each step of its way to a template is a recursion
+LEVELS = 100
+DEEP = f"it is nested more than {LEVELS} levels deep"
+
 # What files hold that were read once, by path
 _kept = {}
 
@@ -25,20 +29,22 @@ class BadFile(salt.exceptions.SaltException):
     """
 
 
-def check(value, path=""):
+def check(value, path="", level=0):
     """
     Raise BadFile if PostgreSQL would not give ``value`` back as it is
     """
+    if level > LEVELS:
+        raise BadFile(DEEP)
     where = f" at {path}" if path else ""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise BadFile(f"the key {key!r}{where} is not a text")
             check(key, path)
-            check(item, f"{path}:{key}" if path else key)
+            check(item, f"{path}:{key}" if path else key, level + 1)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            check(item, f"{path}:{number}" if path else str(number))
+            check(item, f"{path}:{number}" if path else str(number), level + 1)
     elif isinstance(value, str):
         if "\0" in value or not _is_unicode(value):
             raise BadFile(f"the text{where} has characters that JSON cannot hold")
@@ -95,6 +101,8 @@ def _parse(path):
             return salt.utils.yaml.safe_load(handle)
     except OSError as err:
         raise BadFile(f"it cannot be read: {err.strerror}") from err
+    except RecursionError as err:
+        raise BadFile(DEEP) from err
     except (ValueError, salt.utils.yaml.YAMLError) as err:
         # includes bytes that are no UTF-8
         raise BadFile(f"it cannot be parsed: {' '.join(str(err).split())}") from err
