@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(600)]
 
 REAL = "real"
+REFUSED = "Minions may not call this runner"
 ALL = [{"@runner": ["package_states.*", "state.*"]}]
 RIGHTS = {
     # she saves and promotes
@@ -97,7 +98,7 @@ def team(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]
                 "external_auth": {"sharedsecret": RIGHTS},
                 "publisher_acl": {CLERK: ["publish.*"]},
                 "sudo_acl": True,
-                "peer_run": {".*": ["package_states.*"]},
+                "peer_run": {".*": ["package_states.*", "pkgset.*"]},
                 "file_roots": {"base": [str(files)]},
             },
         )
@@ -154,9 +155,10 @@ def test_no_caller_alone(team: Team) -> None:
     # refused by Salt itself
     for who in ("without the right to approve", "without any right"):
         assert "erson" not in str(tries[who])
-    persons = ("the author", "the author, another case", "the author by sudo", "a forged user", "an orchestration")
-    for who in (*persons, "publisher_acl through a minion", "root through a minion"):
+    for who in ("the author", "the author, another case", "the author by sudo", "a forged user", "an orchestration"):
         assert "erson" in str(tries[who]), tries[who]
+    for who in ("publisher_acl through a minion", "root through a minion"):
+        assert REFUSED in tries[who]
     assert waiting in team.root("requests")
     # and then another person
     assert team.api("bob", "approve", request=number)["files"] == ["front", REAL]
@@ -172,8 +174,37 @@ def test_authors_are_who_is_authenticated(team: Team) -> None:
     team.root("set", "who", "a", "latest", "author=bob")
     team.root("set", "who", "b", "latest", user="carol")
     team.api("ann", "set", name="who", package="c", wanted="latest", author="bob")
-    team.minion("set", "who d latest")
+    assert REFUSED in team.minion("set", "who d latest")
     team.orchestrate("ann", "set", m_name="who", package="e", wanted="latest")
     authors = [row["author"] for row in team.root("history", "who")]
     assert authors[:3] == ["root for bob", "sudo_carol", "ann for bob"]
     assert set(authors[3:]) <= {"UNKNOWN"}
+
+
+def test_a_minion_calls_no_runner(team: Team) -> None:
+    """The master would run with the rights of root what a minion asks for, also for other minions."""
+    for function in ("list", "show front", "status", "verdicts real", "setup"):
+        name, *arguments = function.split()
+        said = team.minion(name, *arguments)
+        assert REFUSED in said, said
+    done = team.bed.run("salt", [REAL, "publish.runner", "pkgset.refresh", "*"])
+    assert REFUSED in done.stdout + done.stderr
+
+
+def test_only_salt_run_names_any_file_of_the_master(team: Team) -> None:
+    """A user of salt-api may save and export, and neither reads nor writes what the master's user may."""
+    secret, place = team.files.parent / "secret", team.files.parent / "new"
+    secret.write_text("package_states: 1\nsecret: [")
+    tries = [
+        team.api("ann", "apply", path=str(secret)),
+        team.api("ann", "apply", text="package_states: 1\nstates: {}", seen=str(secret)),
+        team.api("ann", "import_file", name="front", path=str(secret)),
+        team.api("ann", "export", path=str(place)),
+        team.api("ann", "export_file", name="front", path=str(place)),
+        team.orchestrate("ann", "export", path=str(place)),
+    ]
+    for said in tries:
+        assert "Only salt-run on the master may name its files" in str(said), said
+    assert not place.exists()
+    assert team.root("export", str(place))["path"] == str(place)
+    assert place.exists()

@@ -85,7 +85,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
                 "postgres": server.salt_options() | {"db": "states"},
                 "package_states": {},
                 "nodegroups": {"front": f"L@{NAME}"},
-                "engines": [{"pkgset": {"window": 1}}, {"package_states": {"sweep": 5}}],
+                "engines": [{"pkgset": {"window": 1, "rest": 1}}, {"package_states": {"sweep": 5}}],
                 "file_roots": {"base": [str(files)]},
             },
             pillar="none",

@@ -71,7 +71,7 @@ def test_first_steps(machine: RpmRoot, tmp_path: Path, manager: str) -> None:
             master_options={
                 "package_states": {"postgres": server.salt_options() | {"db": "states"}},
                 "nodegroups": {"Webservers": f"L@{NAME}"},
-                "engines": [{"pkgset": {"window": 1}}, {"package_states": {}}],
+                "engines": [{"pkgset": {"window": 1, "rest": 1}}, {"package_states": {}}],
                 "file_roots": {"base": [str(files)]},
             },
             pillar="none",

@@ -9,15 +9,39 @@ import salt.utils.files
 from salt.exceptions import SaltClientError
 
 
+class Everybody:
+    """
+    The keys of all minions of which there is an event
+    """
+
+    def __iter__(self):
+        return iter(("a", "b", "c", "x", *(f"m{one}" for one in range(10000))))
+
+
 class Client:
     """
     A LocalClient that only writes down what it was asked
     """
 
     def __init__(self):
+        self.opts = {"master_job_cache": "local_cache"}
+        self.returners = {"local_cache.get_jid": self.get_jid}
         self.jobs = []
+        self.cache = {}
         self.unknown = set()
         self.error = None
+        self.keys = None
+        self.reads = 0
+        self.listed = 0
+
+    def gather_minions(self, tgt, tgt_type):
+        assert (tgt, tgt_type) == ("*", "glob")
+        self.listed += 1
+        return Everybody() if self.keys is None else list(self.keys)
+
+    def get_jid(self, jid):
+        self.reads += 1
+        return self.cache.get(jid, {})
 
     def run_job(self, minions, fun, tgt_type, listen, timeout):
         if self.error:
@@ -38,21 +62,29 @@ class Engine:
     def __init__(self, opts, **options):
         self.now = 1000.0
         self.client = Client()
-        wanted = {"window": 5, "batch": 200, "timeout": 60, "retries": 3, **options}
+        wanted = {"window": 5, "batch": 200, "timeout": 60, "retries": 3, "rest": 0}
+        wanted.update(options)
         self.waiting = pkgset.Waiting(**wanted)
         self.refresher = pkgset.Refresher(
             opts, self.waiting, self.client, clock=lambda: self.now
         )
 
-    def change(self, minion):
-        self.refresher.event(f"salt/beacon/{minion}/pkgset/changed", {"id": "liar"})
+    def change(self, *minions):
+        for minion in minions:
+            self.refresher.event(f"salt/beacon/{minion}/pkgset/changed")
+        self.refresher.sort_at = 0
+        self.refresher.sort(self.now)
 
     def answer(self, minion, **data):
-        data = {"id": minion, "return": {"foo": "1"}, "retcode": 0, **data}
-        self.refresher.event(f"salt/job/{self.refresher.jid}/ret/{minion}", data)
+        data = {"return": {"foo": "1"}, "retcode": 0, **data}
+        job = self.refresher.job
+        self.client.cache.setdefault(job.jid, {})[minion] = data
+        job.looks.due = self.now
+        self.refresher.answers()
 
     def wait(self, seconds):
         self.now += seconds
+        self.refresher.sort_at = 0
         self.refresher.tick()
         return self.client.jobs
 
@@ -92,8 +124,7 @@ def test_minions_of_a_window_are_one_job(engine, stored):
 
 def test_ten_thousand_are_batches_one_after_the_other(engine, stored):
     minions = [f"m{number}" for number in range(10000)]
-    for minion in minions:
-        engine.change(minion)
+    engine.change(*minions)
     engine.wait(5)
     while engine.waiting.asked:
         jobs = len(engine.client.jobs)
@@ -103,7 +134,9 @@ def test_ten_thousand_are_batches_one_after_the_other(engine, stored):
         # nothing more as long as one is missing
         assert len(engine.wait(0)) == jobs
         engine.answer(last)
-        engine.wait(0.001)
+        # nor within the window
+        assert len(engine.wait(4)) == jobs
+        engine.wait(1)
     assert [len(job) for job in engine.client.jobs] == [200] * 50
     assert sorted(minion for minion, _ in stored) == sorted(minions)
 
@@ -159,12 +192,132 @@ def test_answers_that_nobody_asked_for_are_not_stored(engine, stored):
     engine.change("a")
     engine.wait(5)
     engine.answer("b")
-    engine.refresher.event("salt/job/99/ret/a", {"id": "a", "return": {}})
+    engine.client.cache["99"] = {"a": {"return": {"foo": "1"}}}
+    engine.wait(1)
     assert not stored
     assert engine.waiting.asked == {"a"}
 
 
-@pytest.mark.parametrize("name", ["..", "a\0b", ""])
+def test_an_event_is_no_answer(engine, stored):
+    """
+    A minion may fire that of another one, and knows the id of its own job
+    """
+    engine.change("a")
+    engine.wait(5)
+    engine.refresher.event(f"salt/job/{engine.refresher.job.jid}/ret/a")
+    engine.wait(30)
+    assert not stored and engine.waiting.asked == {"a"}
+
+
+@pytest.mark.parametrize("data", (None, 7, "x", [], {}, {"ret": 1}))
+def test_what_is_no_return_in_the_job_cache(engine, stored, data):
+    engine.change("a")
+    engine.wait(5)
+    job = engine.refresher.job
+    engine.client.cache[job.jid] = {"a": data}
+    engine.wait(30)
+    engine.client.cache[job.jid] = data
+    engine.wait(29)
+    assert not stored and engine.waiting.asked == {"a"}
+
+
+def test_a_job_cache_that_can_not_be_read(engine, stored, caplog):
+    engine.change("a")
+    engine.wait(5)
+    engine.client.returners.clear()
+    engine.wait(1)
+    assert (
+        "The job cache local_cache can't be read: 'local_cache.get_jid'" in caplog.text
+    )
+    engine.client.returners["local_cache.get_jid"] = engine.client.get_jid
+    engine.answer("a")
+    assert stored == [("a", {"foo": "1"})]
+
+
+def test_the_job_cache_is_not_read_all_the_time(engine):
+    engine.change("a")
+    engine.wait(5)
+    for _ in range(118):
+        engine.wait(0.5)
+    assert engine.waiting.asked == {"a"}
+    engine.wait(1)
+    assert not engine.waiting.asked
+    assert engine.client.reads <= 12
+
+
+def test_a_minion_that_fires_in_the_name_of_all_others(opts):
+    """
+    There is one batch in each window, and each minion has its rest
+    """
+    engine = Engine(opts, batch=3, window=5, rest=60)
+    engine.client.keys = [f"m{number}" for number in range(9)]
+    asked = {name: [] for name in engine.client.keys}
+    begun = []
+    for _ in range(600):
+        for name in engine.client.keys:
+            engine.refresher.event(f"salt/beacon/{name}/pkgset/changed")
+        jobs = len(engine.client.jobs)
+        if len(engine.wait(0.5)) > jobs:
+            begun.append(engine.now)
+            for name in engine.client.jobs[-1]:
+                asked[name].append(engine.now)
+                engine.answer(name)
+    assert all(len(times) >= 4 for times in asked.values())
+    for times in asked.values():
+        assert all(two - one >= 60 for one, two in zip(times, times[1:]))
+    assert all(two - one >= 5 for one, two in zip(begun, begun[1:]))
+
+
+def test_ids_of_no_minion_are_not_kept(engine):
+    engine.client.keys = ["a"]
+    for number in range(pkgset.bus.HINTS + 1000):
+        engine.refresher.event(f"salt/beacon/forged{number}/pkgset/changed")
+    engine.refresher.event(f"salt/beacon/{'x' * 10**6}/pkgset/changed")
+    assert len(engine.refresher.hints) == pkgset.bus.HINTS
+    engine.wait(0)
+    assert not engine.refresher.hints and not engine.waiting.names()
+    assert engine.client.listed == 1
+    engine.change("a")
+    assert engine.waiting.names() == ["a"]
+
+
+class Bus:
+    """
+    A bus on which a minion has put something
+    """
+
+    def __init__(self, found):
+        self.found = found
+
+    def get_event(self, wait, full, auto_reconnect):
+        assert full and auto_reconnect
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+HOSTILE = (
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"),
+    ValueError("x"),
+    None,
+    {},
+    {"tag": None, "data": {}},
+    {"tag": b"\xff", "data": {}},
+    {"tag": ["a"], "data": {}},
+)
+
+
+@pytest.mark.parametrize("found", HOSTILE, ids=range(len(HOSTILE)))
+def test_what_is_no_event(found):
+    assert pkgset.bus.event(Bus(found), 1) is None
+
+
+@pytest.mark.parametrize("data", (None, [], "x", 1, [{"id": "a"}]))
+def test_data_of_an_event_are_a_dictionary(data):
+    assert pkgset.bus.event(Bus({"tag": "t", "data": data}), 1) == ("t", {})
+
+
+@pytest.mark.parametrize("name", ["..", "a\0b", "", "\ud800", "a/b"])
 def test_names_that_are_none(engine, name):
     engine.change(name)
     assert engine.wait(5) == []

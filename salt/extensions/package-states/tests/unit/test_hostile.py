@@ -9,11 +9,13 @@ import pytest
 import saltext.package_states.answers as answers
 import saltext.package_states.condition as condition
 import saltext.package_states.document as documents
+import saltext.package_states.fleet as fleet
 import saltext.package_states.item as items
 import saltext.package_states.managers.lockfile as lockfile
 import saltext.package_states.managers.pins as pins
 import saltext.package_states.names as names
 import saltext.package_states.offers as offers
+import saltext.package_states.platforms as platforms
 import saltext.package_states.refresh as refresh
 import saltext.package_states.resolver as resolver
 import saltext.package_states.sls as sls
@@ -181,6 +183,53 @@ def test_what_minions_send_is_checked_at_the_door(text):
     for packages in ({key: ["1"]}, {"foo": [text]}, {"foo": text or 5}):
         assert not offers._are_packages(packages)  # pylint: disable=protected-access
         assert not answers._versions(packages)  # pylint: disable=protected-access
+
+
+def _deep(levels):
+    found = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+def test_more_than_a_minion_can_have_is_refused():
+    """
+    A million packages, and what is deep or no JSON
+    """
+    good = {"platform": "apt", "digest": "x", "packages": {}}
+    million = dict.fromkeys(map(str, range(10**6)), {"versions": ["1"]})
+    for bad in (
+        {"packages": million},
+        {"packages": dict.fromkeys(map(str, range(99999)), {"versions": ["1" * 250]})},
+        {"packages": {"a" * 10**6: {}}},
+        {"packages": {"a": {"versions": ["1" * 10**6]}}},
+        {"packages": {"a": {"versions": _deep(5000)}}},
+        {"packages": {"a": {"versions": ["1"] * 10**6}}},
+        {"packages": _deep(5000)},
+        {"packages": {"a": {"more": 1}}},
+        {"security": dict.fromkeys(map(str, range(10**6)), ["1"])},
+        {"repositories": dict.fromkeys(map(str, range(2000)), "x")},
+        {"platform": []},
+        {"platform": {}},
+    ):
+        with pytest.raises(InvalidInput):
+            refresh.check({**good, **bad})
+    # an item that nobody keeps
+    for more in (_deep(5000), b"\xff", object()):
+        refresh.check({**good, "more": more})
+
+
+@pytest.mark.parametrize("value", ([], {}, None, 1, b"x", "\ud800", "x" * 10**6))
+@pytest.mark.parametrize(
+    "grain", ("os_family", "os", "osmajorrelease", "transactional", "osarch")
+)
+def test_grains_that_a_minion_makes_up(grain, value):
+    assert platforms.manager({grain: value}) in (None, platforms.TRANSACTIONAL)
+    lone = fleet.Fleet.__new__(fleet.Fleet)
+    lone._grains = {"web": {grain: value}}  # pylint: disable=protected-access
+    assert isinstance(lone.architecture("web"), str)
+    assignment = fleet.Assignment(1, "a", resolver.GRAINS, "os:Debian:x", "", 0)
+    assert not lone.applies(assignment, fleet.Minion("web", None))
 
 
 def test_what_is_shown_of_a_minion_is_one_line():

@@ -145,7 +145,11 @@ def test_a_file_that_can_not_be_written_is_tried_again_later(keeper):
 
 
 def test_what_is_no_id_is_left_alone(keeper):
-    for minion in ("../x", "a/b", 7, None, ["web"], {}):
+    for minion in (
+        "../x", "a/b", "a\0", "\ud800", "x" * 10**6, 7, None, ["web"], {}, [[[]]]
+    ):  # fmt: skip
+        keeper.event("salt/minion/x/start", {"id": minion}, 1)
+        keeper.event("salt/key", {"act": minion, "id": "web"}, 1)
         keeper.event("salt/key", {"act": "accept", "id": minion}, 1)
         keeper.event("salt/auth", {"act": "accept", "id": minion}, 1)
     keeper.event("minion/refresh/../x", {}, 1)
@@ -237,3 +241,32 @@ def test_nodegroups_stay_where_the_configuration_can_not_be_read(tmp_path, caplo
         assert engine.groups(opts) == {"a": "L@web"}
         assert "nodegroups stay as they were" in caplog.text
         caplog.clear()
+
+
+def test_events_in_the_name_of_all_minions_take_a_part_of_the_time(keeper, monkeypatch):
+    """
+    To write the files of a fleet takes ten seconds, and one minion fires again and again
+    """
+    spent = 0
+    sweep = keeper.service.sweep
+
+    def slow(ids=None):
+        nonlocal spent
+        spent += 10
+        return sweep(ids)
+
+    keeper.service.sweep = slow
+    keeper.every = 10**6
+    monkeypatch.setattr(keeper, "clock", lambda: spent)
+    for now in range(1, 1000):
+        for number in range(10):
+            keeper.event(f"minion/refresh/m{number}", {}, now)
+        keeper.tick(now)
+    assert 1000 / 60 <= len(keeper.service.asked) <= 1000 / 40
+
+
+def test_ids_that_a_minion_makes_up_are_not_kept_without_end(keeper, monkeypatch):
+    monkeypatch.setattr(engine.bus, "HINTS", 100)
+    for number in range(1000):
+        keeper.event(f"minion/refresh/m{number}", {}, 1)
+    assert len(keeper.changed) == 100

@@ -68,6 +68,10 @@ def test_the_engine_asks_one_minion_after_the_packages(master_opts, tmp_path):
         "jid": str(client.run_job.call_count),
         "minions": minions,
     }
+    cache = {}
+    client.opts = {"master_job_cache": "local_cache"}
+    client.returners = {"local_cache.get_jid": lambda jid: cache.get(jid, {})}
+    client.gather_minions.return_value = ["a", "b", "c"]
     waiting = engine.Waiting(5, 200, 60, 3)
     now = [0.0]
     refresher = engine.Refresher(opts, waiting, client, clock=lambda: now[0])
@@ -84,21 +88,27 @@ def test_the_engine_asks_one_minion_after_the_packages(master_opts, tmp_path):
         store_offers=store_offers,
     ):
         for minion in ("a", "b", "c"):
-            refresher.event(f"salt/beacon/{minion}/pkgset/changed", {})
-        now[0] = 5.0
-        refresher.tick()
-        for minion in ("a", "b", "c"):
-            data = {"id": minion, "return": {"packages": {}}, "retcode": 0}
-            refresher.event(f"salt/job/1/ret/{minion}", data)
+            refresher.event(f"salt/beacon/{minion}/pkgset/changed")
+        for now[0] in (0.0, 5.0):
+            refresher.tick()
+        cache["1"] = {
+            one: {"return": {"packages": {}}, "retcode": 0} for one in ("a", "b", "c")
+        }
+        now[0] += 1
         refresher.tick()
         assert client.run_job.call_args.args == (["a"], FUNCTION)
         assert client.run_job.call_args.kwargs["arg"] == ["x"]
         # somebody else's answer is none
-        refresher.event("salt/job/2/ret/c", {"id": "c", "return": ["liar"]})
-        refresher.event("salt/job/2/ret/a", {"id": "a", "return": None})
+        cache["2"] = {"c": {"return": ["liar"]}}
+        now[0] += 1
+        refresher.tick()
+        assert client.run_job.call_count == 2
+        cache["2"]["a"] = {"return": None}
+        now[0] += 10
         refresher.tick()
         assert client.run_job.call_args.args == (["b"], FUNCTION)
-        refresher.event("salt/job/3/ret/b", {"id": "b", "return": ["told"]})
+        cache["3"] = {"b": {"return": ["told"]}}
+        now[0] += 10
         refresher.tick()
     assert stored == [("b", ["told"])]
     assert client.run_job.call_count == 3

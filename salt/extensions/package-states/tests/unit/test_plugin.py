@@ -106,6 +106,22 @@ def test_the_cookie_of_dpkg(notify, root, cache):
     assert (cache / "dpkg.cookie").read_text() == line(status)
 
 
+def test_a_link_that_waits_for_the_cookie_is_not_followed(environment, root, cache):
+    """
+    Whoever may write to the minion's cache knows the number of the process beforehand
+    """
+    status = root / "var/lib/dpkg/status"
+    status.write_bytes(b"one")
+    cache.mkdir(parents=True)
+    victim = cache / "victim"
+    victim.write_text("mine")
+    plant = 'ln -s victim "$PKGSET_CACHE/dpkg.cookie.$$"; exec "$PKGSET_NOTIFY" dpkg'
+    subprocess.run(["sh", "-c", plant], env=environment, check=True, timeout=60)
+    assert victim.read_text() == "mine"
+    assert (cache / "dpkg.cookie").read_text() == line(status)
+    assert (cache / "dpkg.cookie").stat().st_mode & 0o777 == 0o644
+
+
 def test_what_salt_changes_is_not_told(notify, root, cache):
     (root / "var/lib/dpkg/status").write_bytes(b"one")
     assert notify("dpkg", SALT_RUNNING="1") == ""

@@ -137,7 +137,7 @@ def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatc
         written = []
 
         def replace(
-            place, text, mode=0o644, *, real=journal.replace, stop=stop, written=written
+            place, text, mode=0o644, *, real=journal.put, stop=stop, written=written
         ):
             if len(written) == stop:
                 raise KeyboardInterrupt
@@ -145,7 +145,7 @@ def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatc
             real(place, text, mode)
 
         with monkeypatch.context() as patch:
-            patch.setattr(journal, "replace", replace)
+            patch.setattr(journal, "put", replace)
             try:
                 manager.locks(
                     [items.make("old", "installed"), items.make("away", "removed")]

@@ -6,9 +6,12 @@ import multiprocessing
 from types import SimpleNamespace
 
 import pytest
+import saltext.package_states.authors as authors
 import saltext.package_states.runners.package_states as package_states
 import saltext.package_states.transfer as transfer
 from saltext.package_states.errors import InvalidInput, PackageStateError
+
+import salt.loader
 
 pytest.importorskip("psycopg2")
 
@@ -88,3 +91,78 @@ def test_nobody_within_the_master_is_a_person(
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: parent)
     # pylint: disable=protected-access
     assert package_states._author("bob") == author
+
+
+FILES = (
+    ("export", {}, "path"),
+    ("apply", {}, "path"),
+    ("apply", {"text": "package_states: 1"}, "seen"),
+    ("export_file", {"name": "a"}, "path"),
+    ("import_file", {"name": "a"}, "path"),
+)
+
+
+@pytest.fixture
+def remote(monkeypatch):
+    """
+    Let all be called in a process of the master
+    """
+    monkeypatch.setattr(multiprocessing, "parent_process", SimpleNamespace)
+
+
+@pytest.mark.parametrize("function, kwargs, name", FILES)
+def test_only_salt_run_on_the_master_names_any_file(
+    configure_loader_modules, remote, tmp_path, monkeypatch, function, kwargs, name
+):
+    opts = configure_loader_modules[package_states]["__opts__"]
+    call = getattr(package_states, function)
+    touched = []
+    monkeypatch.setattr(transfer, "read", touched.append)
+    monkeypatch.setattr(transfer, "write", touched.append)
+    for place in ("/etc/shadow", "x.yaml", str(tmp_path / "x.yaml"), 5, ["x"], "a\0"):
+        with pytest.raises(InvalidInput, match="set exchange under package_states"):
+            call(**kwargs, **{name: place})
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "link").symlink_to("/etc")
+    opts["package_states"] = {"exchange": str(tmp_path / "there")}
+    for place in (
+        "/etc/shadow", "../x", "link/shadow", ".", "", "/", 5, ["x"], "a\0", "\ud800/..",
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match="is not below .*; name a file that is"):
+            call(**kwargs, **{name: place})
+    assert touched == []
+
+
+def test_others_name_files_below_one_folder(configure_loader_modules, remote, tmp_path):
+    opts = configure_loader_modules[package_states]["__opts__"]
+    opts["package_states"] = {"exchange": str(tmp_path)}
+    # pylint: disable=protected-access
+    for name in ("x.yaml", "a/x.yaml", "a/../x.yaml", str(tmp_path / "x.yaml")):
+        assert package_states._path(name).startswith(f"{tmp_path}/")
+    assert package_states._path(None) is None
+
+
+def test_salt_run_on_the_master_names_any_file(configure_loader_modules, monkeypatch):
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
+    # pylint: disable-next=protected-access
+    assert package_states._path("/root/x.yaml") == "/root/x.yaml"
+
+
+@pytest.mark.parametrize("name", ("package_states", "pkgset"))
+def test_a_minion_calls_nothing(master_opts, name):
+    """
+    The master runs with its own rights what peer_run lets a minion call
+    """
+    load = {
+        "id": "web1",
+        "fun": f"{name}.x",
+        "arg": [],
+        "doc": False,
+        "conf_file": master_opts["conf_file"],
+    }
+    functions = salt.loader.runner({**master_opts, **load})
+    assert not [one for one in functions if one.startswith(f"{name}.")]
+    assert authors.REFUSED in functions.missing_fun_string(f"{name}.refresh")
+    # salt-run, and a caller whom the master has authenticated
+    for opts in ({**master_opts, **load, "async": False}, master_opts):
+        assert f"{name}.refresh" in salt.loader.runner(opts)

@@ -6,6 +6,7 @@ from unittest.mock import MagicMock, patch  # pylint: disable=blacklisted-module
 
 import pytest
 import saltext.uyuni_pillar.compare as compare
+import saltext.uyuni_pillar.document as document
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,10 @@ def test_grains_are_looked_up_where_they_may_be_needed(source, expected):
     assert pillar.call_count == (1 if expected else 2)
     grains = {} if expected else {"os": "Debian"}
     assert {call.args[1] == grains for call in pillar.call_args_list} == {True}
+
+
+def test_what_is_nested_too_deeply_hides_no_other_minion():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    assert compare.difference({"a": deep}, {"a": deep}) == {"both": [document.DEEP]}

@@ -3,10 +3,12 @@ Tests of the runner that moves Uyuni's pillars, with a database that knows the
 answers
 """
 
+import multiprocessing
 import os
 from unittest.mock import MagicMock, patch  # pylint: disable=blacklisted-module
 
 import pytest
+import saltext.uyuni_pillar.caller as caller
 import saltext.uyuni_pillar.document as document
 import saltext.uyuni_pillar.driver as driver
 import saltext.uyuni_pillar.runners.pillar_sql as pillar_sql
@@ -14,12 +16,14 @@ import saltext.uyuni_pillar.table as table
 
 import salt.config
 import salt.exceptions
+import salt.loader
 import salt.runner
 import salt.utils.yaml
 
 pytest.importorskip("psycopg2")
 
 FOLDERS = ("cachedir", "pki_dir", "sock_dir", "extension_modules")
+FOLDERS_OF_FILES = ("pillar_data", "static_data", "formula_data")
 FLEET = {
     "SELECT server_id, server_group_id": [(7, 1)],
     "SELECT server_id, minion_id": [(7, "web"), (8, "web_1")],
@@ -277,17 +281,137 @@ def test_export_refuses_a_folder_that_cannot_be_made(database, tmp_path):
         pillar_sql.export(str(tmp_path / "mine" / "more"))
 
 
-@pytest.mark.parametrize("wrong", ("postgres", ["postgres"], {"postgres": []}))
-def test_verify_refuses_what_is_no_ext_pillar(folders, wrong):
-    with pytest.raises(salt.exceptions.CommandExecutionError, match="give a list"):
-        pillar_sql.verify(files_pillar=wrong, minions="web", **folders)
+@pytest.mark.parametrize(
+    "sources",
+    (None, "x", {}, {"now": "postgres"}, {"now": ["postgres"]}, {"now": {"a": []}}),
+)
+@pytest.mark.parametrize("side", ("files", "database"))
+def test_verify_takes_no_source_but_those_of_the_configuration(
+    database, folders, opts, sources, side
+):
+    opts["pillar_sql"] = {"sources": sources}
+    for name in ("now", [{"cmd_json": "id"}], {"cmd_json": "id"}, "SELECT 1"):
+        with pytest.raises(
+            salt.exceptions.CommandExecutionError, match="add it to sources"
+        ):
+            pillar_sql.verify(minions="web", **{side: name}, **folders)
+    assert database.executed == []
 
 
-def test_verify_refuses_an_ext_pillar_that_is_not_there(database, folders):
+@pytest.mark.parametrize("name", ("query", "files_pillar"))
+def test_verify_takes_no_query_and_no_ext_pillar(name):
+    with pytest.raises(TypeError):
+        pillar_sql.verify(**{name: [{"cmd_json": "id"}]})
+
+
+def test_verify_refuses_an_ext_pillar_that_is_not_there(database, folders, opts):
+    opts["pillar_sql"] = {"sources": {"uyuni": [{"suma_minion": True}]}}
     with pytest.raises(
         salt.exceptions.CommandExecutionError, match="no ext_pillar suma_minion here"
     ):
-        pillar_sql.verify(files_pillar=[{"suma_minion": True}], minions="web")
+        pillar_sql.verify(files="uyuni", minions="web")
+
+
+def test_verify_compares_what_the_configuration_names(database, folders, opts):
+    opts["pillar_sql"] = {
+        **folders,
+        "sources": {
+            "one": [{"uyuni_files": {"categories": ["one"]}}],
+            "two": [{"uyuni_files": {"categories": ["two"]}}],
+        },
+    }
+
+    def compile_side(side, _):
+        return {"c": side.ext_pillar[0]["uyuni_files"]["categories"]}
+
+    with patch.object(pillar_sql.compare.Side, "compile", compile_side):
+        report = pillar_sql.verify(files="one", database="two", minions="web")
+    assert report["different"] == {
+        "web": {"files": {"c": ["one"]}, "database": {"c": ["two"]}}
+    }
+
+
+@pytest.fixture
+def remote(monkeypatch):
+    """
+    Let all be called in a process of the master
+    """
+    monkeypatch.setattr(multiprocessing, "parent_process", object)
+
+
+@pytest.mark.parametrize("name", FOLDERS_OF_FILES)
+@pytest.mark.parametrize("function", ("import_files", "verify"))
+def test_only_salt_run_on_the_master_names_folders(
+    database, remote, folders, name, function
+):
+    with pytest.raises(
+        salt.exceptions.CommandExecutionError, match=f"may not name {name}"
+    ):
+        getattr(pillar_sql, function)(**{name: folders[name]})
+    assert database.executed == []
+
+
+def test_others_use_the_folders_of_the_configuration(database, remote, folders, opts):
+    opts["pillar_sql"] = folders
+    database.answers["SELECT imported.number"] = [(0, "changed"), (1, "added")]
+    report = pillar_sql.import_files()
+    assert sorted(report["files"]) == [
+        f"{folders['pillar_data']}/pillar_{name}.yml" for name in ("web", "web_1")
+    ]
+
+
+def test_others_export_below_the_folder_of_the_configuration(
+    database, remote, tmp_path, opts
+):
+    database.answers["SELECT id, server_id"] = [
+        (1, 7, None, None, "general", {"org_id": 1})
+    ]
+    with pytest.raises(salt.exceptions.CommandExecutionError, match="set export under"):
+        pillar_sql.export(str(tmp_path / "out"))
+    place = tmp_path / "exports"
+    place.mkdir(mode=0o700)
+    (place / "link").symlink_to(tmp_path)
+    opts["pillar_sql"] = {"export": str(place)}
+    for bad in (tmp_path / "out", place / ".." / "out", place / "link" / "x", "../x"):
+        with pytest.raises(salt.exceptions.CommandExecutionError, match="is not below"):
+            pillar_sql.export(str(bad))
+    assert sorted(os.listdir(tmp_path)) == ["exports", "salt"]
+    assert pillar_sql.export("out")["files"] == 1
+    assert (place / "out" / "pillar_data" / "pillar_web.yml").is_file()
+
+
+def test_export_refuses_a_folder_of_others(database, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out").chmod(0o777)
+    with pytest.raises(
+        salt.exceptions.CommandExecutionError, match="Other users may write"
+    ):
+        pillar_sql.export(str(tmp_path / "out"))
+
+
+def test_a_category_that_no_file_can_have_does_not_end_the_export(database, tmp_path):
+    long = "x" * 300
+    database.answers["SELECT id, server_id"] = [
+        (1, None, None, None, long, {}),
+        (2, None, None, None, "kept", {"a": 1}),
+    ]
+    report = pillar_sql.export(str(tmp_path / "out"))
+    assert (report["files"], list(report["skipped"])) == (1, [1])
+
+
+def test_a_row_that_is_nested_too_deeply_is_one_sentence(database, tmp_path):
+    with patch.object(database, "fetchall", side_effect=RecursionError):
+        with pytest.raises(salt.exceptions.CommandExecutionError, match="correct it"):
+            pillar_sql.export(str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("category", ("../x", "/x", "a/b", "a\0b"))
+def test_categories_of_the_caller_are_no_paths(database, folders, category):
+    for function in (pillar_sql.import_files, pillar_sql.verify):
+        with pytest.raises(
+            salt.exceptions.CommandExecutionError, match="name another in"
+        ):
+            function(categories=[category], **folders)
 
 
 def sides(files, database):
@@ -384,3 +508,18 @@ def test_salt_run_tells_what_is_refused(opts, tmp_path):
     # a Salt without the topic runner-errors adds a traceback
     assert f"{tmp_path} is not empty: " in ret["return"]
     assert (ret["success"], ret["retcode"]) == (False, 1)
+
+
+def test_a_minion_calls_nothing(opts):
+    """
+    The master runs with its own rights what peer_run lets a minion call
+    """
+    master_opts = salt.config.master_config(None)
+    master_opts.update({name: opts[name] for name in FOLDERS})
+    load = {"id": "web", "fun": "pillar_sql.verify", "arg": [], "doc": False}
+    functions = salt.loader.runner({**master_opts, **load})
+    assert not [name for name in functions if name.startswith("pillar_sql.")]
+    assert caller.REFUSED in functions.missing_fun_string("pillar_sql.verify")
+    # salt-run, and a caller whom the master has authenticated
+    for found in ({**master_opts, **load, "async": False}, master_opts):
+        assert "pillar_sql.verify" in salt.loader.runner(found)

@@ -96,3 +96,16 @@ def test_shared_files_may_be_kept(write, ask):
     write("static/gpgkeys.yml", {"a": 2})
     assert (ask(keep=True)["a"], ask()["a"]) == (1, 2)
     document.forget()
+
+
+def test_ids_and_formulas_are_no_paths(write, ask):
+    """
+    Also where there is a folder with the first part of the name
+    """
+    write("formulas/group_formulas.json", {"9": ["x/../../secret"]})
+    write("formulas/group_pillar/9_x/y.json", {})
+    write("formulas/secret.json", {"secret": 1})
+    assert "secret" not in ask()
+    write("pillar/pillar_x/y.yml", {})
+    write("secret.yml", {"secret": 1})
+    assert ask("x/../../secret") == {}

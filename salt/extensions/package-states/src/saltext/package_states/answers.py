@@ -5,6 +5,7 @@ What minions answer when they are asked.
 import saltext.package_states.names as names
 import saltext.package_states.offers as offers
 import saltext.package_states.refresh as refreshed
+import saltext.package_states.returns as returns
 import saltext.package_states.status as status
 import saltext.package_states.store as store
 from saltext.package_states.errors import PackageStateError
@@ -15,7 +16,7 @@ import salt.client
 import salt.exceptions
 
 # seconds that a minion has for an answer
-TIMEOUT = 60
+TIMEOUT = 120
 
 
 def ask(opts, minion, function, arg=()):
@@ -32,27 +33,20 @@ def ask(opts, minion, function, arg=()):
         Fleet(opts, connection).minion(minion)
     try:
         with salt.client.get_local_client(mopts=opts) as client:
-            answer = client.cmd(
-                minion,
-                function,
-                arg,
-                tgt_type="list",
-                timeout=TIMEOUT,
-                full_return=True,
-            )
+            answers = dict(returns.ask(client, [minion], function, arg, TIMEOUT))
     except salt.exceptions.SaltException as exc:
         raise PackageStateError(
             f"{minion} can't be asked: {exc}; see that the master runs and that you may"
             " use it."
         ) from exc
-    data = answer.get(minion)
-    data = data if isinstance(data, dict) else {}
-    if data.get("retcode", 1) or "ret" not in data:
+    data = answers.get(minion)
+    if data is None or data.get("retcode"):
+        said = returns.problem(data) if data else "no answer"
         raise PackageStateError(
-            f"{minion} did not answer {function}: {names.line(data.get('ret', 'no answer'), 300)};"
-            " see that it is up and has saltext-package-states."
+            f"{minion} did not answer {function}: {said}; see that it is up and has"
+            " saltext-package-states."
         )
-    return data["ret"]
+    return data["return"]
 
 
 def available(opts, minions, keys):
@@ -66,16 +60,16 @@ def available(opts, minions, keys):
     """
     try:
         with salt.client.get_local_client(mopts=opts) as client:
-            answers = client.cmd(
-                sorted(minions),
-                "package_state.available",
-                keys,
-                tgt_type="list",
-                timeout=TIMEOUT,
+            answers = dict(
+                returns.ask(client, minions, "package_state.available", keys, TIMEOUT)
             )
     except salt.exceptions.SaltException:
         return {}
-    return {one: answer for one, answer in answers.items() if _versions(answer)}
+    return {
+        one: answer["return"]
+        for one, answer in answers.items()
+        if _versions(answer["return"])
+    }
 
 
 def _versions(answer):

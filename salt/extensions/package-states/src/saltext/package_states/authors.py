@@ -10,13 +10,29 @@ import salt.utils.user
 NOBODY = "UNKNOWN"
 
 
-def _is_within():
+def is_within():
     """
     Return whether this is a process of a daemon: whoever is not authenticated there, such as
     an orchestration or a minion that peer_run lets call, is called by the user's name whose
     process that is
     """
     return multiprocessing.parent_process() is not None
+
+
+#: What a minion is told that calls a runner
+REFUSED = "Minions may not call this runner: use it on the master, or through salt-api."
+
+
+def is_minion(opts):
+    """
+    Return whether a minion calls, as ``peer_run`` lets it
+
+    The master's own options name no function. For a minion it adds one to them, and runs it
+    as itself; the options of ``salt-run`` name one as well, and have ``async``.
+
+    :param dict opts: the options of the runner
+    """
+    return "fun" in opts and "async" not in opts
 
 
 def caller(user, opts, other=None):
@@ -28,7 +44,7 @@ def caller(user, opts, other=None):
     :param str other: for whom they do it
     """
     user = user or salt.utils.user.get_specific_user()
-    if _is_within() and (
+    if is_within() and (
         user in (NOBODY, "root", opts.get("user")) or user.startswith("sudo_")
     ):
         user = NOBODY

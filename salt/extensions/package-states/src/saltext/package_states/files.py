@@ -9,17 +9,18 @@ A file is written beside its place and then moved there: whoever reads it sees
 the old one or the new one. One that would not change is not touched.
 """
 
-import contextlib
 import os
 
 import saltext.package_states.names as names
+import saltext.package_states.replace as replace
 import saltext.package_states.sls as sls
 from saltext.package_states.errors import InvalidInput, PackageStateError
 
-import salt.utils.atomicfile
 import salt.utils.files
 
 FOLDER = "susemanager"
+# the master may be another user than who writes
+MODE = 0o644
 _HEAD, _END = "packages-", ".sls"
 _ALONE = "state-"
 # no id of a minion, and no name of a state, has a colon
@@ -192,15 +193,11 @@ def _write(place, text):
         pass
     except OSError as exc:
         raise _unwritable(place, exc) from exc
-    beside = f"{place}.{os.getpid()}.new"
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        with salt.utils.files.fopen(beside, "wb") as handle:
-            handle.write(data)
-        salt.utils.atomicfile.atomic_rename(beside, place)
+        with replace.replaced(place, MODE) as handle:
+            handle.write(text)
     except OSError as exc:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
         raise _unwritable(place, exc) from exc
     return True
 

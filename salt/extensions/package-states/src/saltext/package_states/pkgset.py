@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import os
 
+import saltext.package_states.names as names
 from saltext.package_states.errors import InvalidInput
 
 import salt.cache
@@ -45,6 +46,11 @@ COOKIES = ("/var/cache/salt/minion/rpmdb.cookie", "/var/cache/salt/minion/dpkg.c
 DPKG_STATUS = "/var/lib/dpkg/status"
 # where the stored package lists are if there are no package states
 BANK = "packages"
+# how many packages a minion may have in such a list, and how many characters a name, the
+# versions of a package, of which there may be many, and all together
+PACKAGES = 100000
+LONGEST = 4096
+MOST = 16 * 1024 * 1024
 
 
 def folder(opts):
@@ -134,8 +140,29 @@ def store(opts, minion, packages):
         import saltext.package_states.refresh
 
         return saltext.package_states.refresh.store(opts, minion, packages)
-    salt.cache.factory(opts).store(BANK, minion, packages)
+    salt.cache.factory(opts).store(BANK, minion, _lines(minion, packages))
     return []
+
+
+def _lines(minion, packages):
+    """
+    Return the versions by package as one printable line each
+
+    :raises InvalidInput: if a minion sent something else than ``pkg.list_pkgs`` does
+    """
+    good = len(packages) <= PACKAGES and all(
+        isinstance(one, str) and len(one) <= LONGEST
+        for pair in packages.items()
+        for one in pair
+    )
+    if not good or sum(map(len, (*packages, *packages.values()))) > MOST:
+        raise InvalidInput(
+            f"{minion} sent no list of packages; see what {function({})} says there."
+        )
+    return {
+        names.line(name, LONGEST): names.line(version, LONGEST)
+        for name, version in packages.items()
+    }
 
 
 def store_offers(opts, minion, answer):

@@ -28,8 +28,12 @@ from saltext.package_states.errors import InvalidInput, NotThere, PackageStateEr
 from saltext.package_states.fleet import Fleet
 from saltext.package_states.version import MANAGERS
 
-# the bytes that the packages of one minion may have
+# how many packages one minion may have, how many versions one of them, and the bytes of all
+# that is kept of a minion
+PACKAGES = 100000
+VERSIONS = 10000
 MOST = 16 * 1024 * 1024
+_KEPT = ("packages", "repositories", "security")
 _TEXT, _LIST, _FLAG = str, list, bool
 _FIELDS = {
     "versions": _LIST,
@@ -55,6 +59,7 @@ def check(inventory):
         and isinstance(inventory.get("digest"), str)
         and names.is_line(inventory["digest"], 64)
         and isinstance(inventory.get("packages"), dict)
+        and len(inventory["packages"]) <= PACKAGES
         and all(
             names.is_line(key, 199) and _entry(there)
             for key, there in inventory["packages"].items()
@@ -65,7 +70,8 @@ def check(inventory):
         and offers.check(inventory.get("repositories", {}))
         and _versions(inventory.get("security", {}))
     )
-    if not good or len(json.dumps(inventory)) > MOST:
+    # what else it sent is left out
+    if not good or len(json.dumps([inventory.get(key) for key in _KEPT])) > MOST:
         raise InvalidInput(
             "The minion sent no list of packages; see what package_state.inventory says there."
         )
@@ -75,12 +81,16 @@ def _versions(found):
     """
     Return whether these are versions by package
     """
-    return isinstance(found, dict) and all(
-        names.is_line(key, 199)
-        and isinstance(there, list)
-        and there
-        and all(map(names.is_line, there))
-        for key, there in found.items()
+    return (
+        isinstance(found, dict)
+        and len(found) <= PACKAGES
+        and all(
+            names.is_line(key, 199)
+            and isinstance(there, list)
+            and 0 < len(there) <= VERSIONS
+            and all(map(names.is_line, there))
+            for key, there in found.items()
+        )
     )
 
 
@@ -90,7 +100,12 @@ def _entry(there):
         and isinstance(value, _FIELDS[field])
         and (
             isinstance(value, bool)
-            or all(map(names.is_line, value if isinstance(value, list) else [value]))
+            or names.is_line(value)
+            or (
+                isinstance(value, list)
+                and len(value) <= VERSIONS
+                and all(map(names.is_line, value))
+            )
         )
         for field, value in there.items()
     )

@@ -168,10 +168,19 @@ def quiet(connection):
         ask(connection, "SELECT pg_advisory_unlock_shared(%s)", schema.LOCK)
 
 
-def _has_nul(value):
+def _is_text(value):
+    """
+    Return whether PostgreSQL can store a value if it is a text
+    """
     if isinstance(value, (list, tuple)):
-        return any(map(_has_nul, value))
-    return isinstance(value, str) and "\0" in value
+        return all(map(_is_text, value))
+    if not isinstance(value, str):
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
 
 
 def ask(connection, query, *values):
@@ -181,11 +190,12 @@ def ask(connection, query, *values):
     :param connection: see :func:`reading`
     :param str query: with a ``%s`` for each value
     :param values: the values
-    :raises InvalidInput: if one holds a NUL character, which PostgreSQL can't store
+    :raises InvalidInput: if one holds a character that PostgreSQL can't store
     """
-    if _has_nul(values):
+    if not _is_text(values):
         raise InvalidInput(
-            "A NUL character can't be stored; leave it out and try again."
+            "A NUL character and half a character can't be stored; leave them out and try"
+            " again."
         )
     connection.execute(query, values)
     return connection.fetchall()

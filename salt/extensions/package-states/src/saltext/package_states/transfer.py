@@ -7,14 +7,13 @@ The file is JSON, with one line for each entry, so that it can be compared.
 import contextlib
 import json
 import os
-import shutil
 
 import saltext.package_states.item as item
 import saltext.package_states.names as names
+import saltext.package_states.replace as replace
 import saltext.package_states.yamltext as yamltext
 from saltext.package_states.errors import InvalidInput
 
-import salt.utils.atomicfile
 import salt.utils.files
 
 FORMAT = "salt package state 1"
@@ -74,33 +73,38 @@ def write(path, text):
     :raises InvalidInput: if it can't be written
     """
     with _told(path, "written"):
+        _check_link(path)
         if os.path.exists(path) and not os.path.isfile(path):
             # a pipe or a device
             with salt.utils.files.fopen(path, "w", encoding="utf-8") as handle:
                 handle.write(text)
             return
         place = os.path.realpath(path)
-        beside = f"{place}.{os.getpid()}.new"
-        try:
-            with salt.utils.files.fopen(beside, "w", encoding="utf-8") as handle:
-                handle.write(text)
-            if os.path.exists(place):
-                _like(place, beside)
-            salt.utils.atomicfile.atomic_rename(beside, place)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(beside)
-            raise
+        there = os.stat(place) if os.path.exists(place) else None
+        mode = there.st_mode & 0o777 if there else 0o666 & ~salt.utils.files.get_umask()
+        with replace.replaced(place, mode) as handle:
+            handle.write(text)
+            if there:
+                with contextlib.suppress(OSError):
+                    os.fchown(handle.fileno(), there.st_uid, there.st_gid)
 
 
-def _like(old, new):
+def _check_link(path):
     """
-    Give a file the permissions of another one, and its owner if that can be
+    Check that no other user has made a link of the name
     """
-    shutil.copymode(old, new)
-    stat = os.stat(old)
-    with contextlib.suppress(OSError):
-        os.chown(new, stat.st_uid, stat.st_gid)
+    if os.path.islink(path) and _owner(path) not in (0, os.geteuid()):
+        raise InvalidInput(
+            f"{names.shown(path)} is a link of another user; give the path of a file of"
+            " your own."
+        )
+
+
+def _owner(path):
+    """
+    Return whose link this is
+    """
+    return os.lstat(path).st_uid
 
 
 @contextlib.contextmanager

@@ -4,6 +4,8 @@ Compile the pillars of minions from two sources, and compare them
 
 from collections.abc import Mapping
 
+import saltext.uyuni_pillar.document as document
+
 import salt.pillar
 import salt.utils.minions
 
@@ -75,7 +77,10 @@ def difference(files, database):
     not the same in a template. The order of keys does not count, as jsonb has
     one of its own, see :func:`reordered`.
     """
-    found = _difference(files, database)
+    try:
+        found = _difference(files, database)
+    except RecursionError:
+        return {"both": [document.DEEP]}
     if found is None:
         # an error is never right
         return {"both": files["_errors"]} if "_errors" in files else None

@@ -30,6 +30,9 @@ FORMULAS = "formulas"
 FORMULA = "formula-"
 IMAGES = "images/"
 
+# The bytes that the name of a file may have
+LONGEST = 255
+
 LEVELS = ("everyone", "organization", "group", "minion")
 
 # The key of a minion's general pillar that every one has
@@ -111,6 +114,8 @@ class Source:
         for category in categories:
             if category in (GENERAL, FORMULAS) or category.startswith(FORMULA):
                 raise ValueError(f"{category} is the name of another kind of file")
+            if not is_name(category):
+                raise ValueError(f"{category!r} is no part of the name of a file")
         self.folders = folders
         self.minions = minions
         self.groups = set(groups)
@@ -363,7 +368,18 @@ def path_of(folders, level, owner, category):
     return _join(pillar, f"pillar_{owner}{suffix}.yml")
 
 
+def is_name(name):
+    """
+    Return whether a file can have this name, or part of it
+    """
+    return (
+        os.path.basename(name) == name
+        and "\0" not in name
+        and len(name.encode(errors="replace")) <= LONGEST
+    )
+
+
 def _join(folder, name):
-    if os.path.basename(name) != name or "\0" in name or name.startswith("."):
+    if not is_name(name) or name.startswith("."):
         raise BadFile("this category cannot be part of the name of a file")
     return os.path.join(folder, name)

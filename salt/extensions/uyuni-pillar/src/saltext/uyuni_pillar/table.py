@@ -8,6 +8,7 @@ import contextlib
 import json
 
 import saltext.uyuni_pillar.connection
+import saltext.uyuni_pillar.document as document
 import saltext.uyuni_pillar.driver as driver
 
 import salt.exceptions
@@ -164,6 +165,11 @@ def transaction(opts, isolation="REPEATABLE READ", commit=True):
         finally:
             # rolls back whatever was not committed
             connection.close()
+    except RecursionError as err:
+        raise salt.exceptions.CommandExecutionError(
+            f"PostgreSQL: a row of suseSaltPillars cannot be used, {document.DEEP}:"
+            " correct it, then try again"
+        ) from err
     except driver.module.Error as err:
         # the first line is the message, the others are the query or hints
         text = str(err).strip().partition("\n")[0]

@@ -30,6 +30,8 @@ import logging
 import os
 import time
 
+import saltext.package_states.bus as bus
+import saltext.package_states.names as names
 import saltext.package_states.registry as registries
 import saltext.package_states.store as store
 from saltext.package_states.errors import PackageStateError, Unwritten
@@ -48,6 +50,8 @@ AGAIN = 10
 # and until files are tried again that can't be written
 LATER = 60
 TICK = 0.5
+# for so many times as long as files were written because of events, none are written
+PART = 3
 KEYS = ("accept", "accepted", "delete", "deleted", "reject", "rejected")
 
 
@@ -86,14 +90,20 @@ class Keeper:
 
     window, look, sweep
         See :mod:`saltext.package_states.engines.package_states`.
+
+    clock
+        What tells how long something took, in seconds.
     """
 
-    def __init__(self, opts, service, window=1, look=3, sweep=600):
+    def __init__(
+        self, opts, service, window=1, look=3, sweep=600, clock=time.monotonic
+    ):  # pylint: disable=too-many-arguments
         self.opts = opts
         self.service = service
         self.window = window
         self.look = look
         self.every = sweep
+        self.clock = clock
         self.changed = set()
         self.since = None
         self.swept = None
@@ -127,7 +137,12 @@ class Keeper:
             minion = tag[len("minion/refresh/") :]
         elif tag.startswith("salt/minion/") and tag.endswith("/start"):
             minion = named
-        if minion is not None and salt.utils.verify.valid_id(self.opts, minion):
+        if (
+            minion is not None
+            and names.is_line(minion, bus.LONGEST)
+            and len(self.changed) < bus.HINTS
+            and salt.utils.verify.valid_id(self.opts, minion)
+        ):
             self.changed.add(minion)
             if self.since is None:
                 self.since = now
@@ -164,7 +179,10 @@ class Keeper:
                 if not self._settled():
                     return
                 ids = sorted(self.changed | self.doubted)
+                begin = self.clock()
                 found = self.service.sweep(ids)
+                # a minion may fire in the name of all others, again and again
+                self.wait = now + (self.clock() - begin) * (1 + PART)
                 self.doubted = set(ids) if "*" in found["errors"] else set()
                 self.known.update(ids)
                 self._tell(found)
@@ -228,13 +246,13 @@ def start(window=1, look=3, sweep=600):
     keeper = Keeper(opts, Service(opts), window, look, sweep)
     with salt.utils.event.get_master_event(
         __opts__, __opts__["sock_dir"], listen=True
-    ) as bus:
+    ) as events:
         looked = 0
         while True:
-            event = bus.get_event(wait=TICK, full=True, auto_reconnect=True)
+            event = bus.event(events, TICK)
             now = time.monotonic()
             if event:
-                keeper.event(event["tag"], event["data"], now)
+                keeper.event(*event, now)
             if not event or now - looked >= TICK:
                 keeper.tick(now)
                 looked = now

@@ -9,6 +9,11 @@ the same time, the master has one small job at a time and not ten thousand. A
 minion that fires again while it waits is asked once; one that fires after it was
 asked is asked again.
 
+An event is only a hint to ask: a minion may fire it in the name of others. So it tells
+nothing of the packages, a minion is asked again only after a rest, and one batch begins
+``window`` seconds after another one. What minions answer is read from the master's job
+cache, never from an event.
+
 .. code-block:: yaml
 
     engines:
@@ -17,9 +22,11 @@ asked is asked again.
           batch: 200
           timeout: 60
           retries: 3
+          rest: 60
 
 window
-    Seconds that the first minion of a batch waits for others
+    Seconds that the first minion of a batch waits for others, and between the begin of
+    two batches
 
 batch
     How many minions are asked at once
@@ -31,6 +38,9 @@ retries
     How many times a minion is asked again, each time after twice as long a wait,
     the first time after ``timeout``
 
+rest
+    Seconds after which a minion that has been asked is asked again when it fires
+
 With ``package_states`` in the master's configuration the answers go to its
 database and the status of the minions is made anew; otherwise they are lists of
 packages in the bank ``packages`` of the master's cache, see the runner
@@ -41,14 +51,16 @@ Minions that wait are kept in the master's ``cachedir``, so none is forgotten wh
 the master stops.
 """
 
-import fnmatch
 import logging
 import os
 import time
+from typing import NamedTuple
 
+import saltext.package_states.bus as bus
 import saltext.package_states.names as plain
 import saltext.package_states.pkgset
-from saltext.package_states.errors import InvalidInput
+import saltext.package_states.returns as returns
+from saltext.package_states.errors import InvalidInput, PackageStateError
 from saltext.package_states.lacking import FUNCTION, Lacking
 
 import salt.client
@@ -56,14 +68,14 @@ import salt.utils.atomicfile
 import salt.utils.event
 import salt.utils.files
 import salt.utils.json
-import salt.utils.verify
 from salt.exceptions import SaltException
 
 log = logging.getLogger(__name__)
 
 __virtualname__ = "pkgset"
 
-TAG = "salt/beacon/*/pkgset/changed"
+# around the id of a minion
+TAG = ("salt", "beacon", "pkgset", "changed")
 # seconds between two looks at the clock when no event comes
 TICK = 0.5
 
@@ -78,26 +90,29 @@ class Waiting:
     seconds is passed in
     """
 
-    def __init__(self, window, batch, timeout, retries):
+    def __init__(self, window, batch, timeout, retries, rest=60):
         self.window = window
         self.batch = batch
         self.timeout = timeout
         self.retries = retries
+        self.rest = rest
+        # when minions were asked whose rest is not over, the oldest first
+        self.rested = {}
+        self.begun = None
         # when it may be asked, and how many times it was asked in vain
         self.due = {}
         self.tries = {}
         self.asked = set()
-        self.until = 0
 
     def changed(self, minion, now):
         """
         A minion has reported a change
         """
         self.tries.pop(minion, None)
-        due = self.due.get(minion)
-        self.due[minion] = (
-            now + self.window if due is None else min(due, now + self.window)
-        )
+        wanted = now + self.window
+        if minion in self.rested:
+            wanted = max(wanted, self.rested[minion] + self.rest)
+        self.due[minion] = min(wanted, self.due.get(minion, wanted))
 
     def take(self, now):
         """
@@ -105,16 +120,27 @@ class Waiting:
         """
         if self.asked or not any(due <= now for due in self.due.values()):
             return []
-        # whoever waits for its window to pass may come along, whoever waits to be asked again may not
-        ready = [
-            one for one, due in self.due.items() if due <= now or one not in self.tries
-        ]
+        if self.begun is not None and now < self.begun + self.window:
+            return []
+        self.rested = {
+            one: then for one, then in self.rested.items() if now < then + self.rest
+        }
+        # whoever waits for its window to pass may come along, whoever waits for more may not
+        ready = [one for one, due in self.due.items() if due <= now + self.window]
+        ready = [one for one in ready if self.due[one] <= now or self._is_new(one)]
         taken = sorted(ready, key=self.due.get)[: self.batch]
         for minion in taken:
             del self.due[minion]
         self.asked = set(taken)
-        self.until = now + self.timeout
+        self.rested.update(dict.fromkeys(taken, now))
+        self.begun = now
         return taken
+
+    def _is_new(self, minion):
+        """
+        Return whether a minion waits for nothing but its window
+        """
+        return minion not in self.tries and minion not in self.rested
 
     def answered(self, minion):
         """
@@ -138,17 +164,26 @@ class Waiting:
         self.due[minion] = now + self.timeout * 2**tries
         return True
 
-    def late(self, now):
-        """
-        Return the minions whose time to answer is over
-        """
-        return sorted(self.asked) if now >= self.until else []
-
     def names(self):
         """
         Return all that must not be forgotten
         """
         return sorted({*self.due, *self.asked})
+
+
+class Job(NamedTuple):
+    """
+    A job to which minions have still to return
+
+    jid
+        Its id.
+
+    looks
+        When to look for returns, :class:`saltext.package_states.returns.Looks`.
+    """
+
+    jid: str
+    looks: returns.Looks
 
 
 class Refresher:
@@ -161,10 +196,13 @@ class Refresher:
         self.waiting = waiting
         self.client = client
         self.clock = clock
-        self.jid = None
+        self.job = None
         # what repositories have is asked for beside the packages, of one minion at a time
         self.lacking = Lacking(waiting.timeout)
-        self.offers_jid = None
+        self.offers_job = None
+        # ids of events, and when the next ones are looked at
+        self.hints = set()
+        self.sort_at = 0
         self.place = os.path.join(saltext.package_states.pkgset.folder(opts), "waiting")
         self.saved = []
 
@@ -198,29 +236,74 @@ class Refresher:
                 salt.utils.json.dump(names, fh_)
             self.saved = names
 
-    def event(self, tag, data):
+    def event(self, tag):
         """
-        Look at an event of the master's
+        Look at the tag of an event of the master's; a minion may have fired any
         """
-        if fnmatch.fnmatchcase(tag, TAG):
-            # a minion chooses its tags, so this may be any text
-            minion = tag.split("/")[2]
-            if salt.utils.verify.valid_id(self.opts, minion):
-                self.waiting.changed(minion, self.clock())
-        elif self.jid and tag.startswith(f"salt/job/{self.jid}/ret/"):
-            self.answer(data.get("id"), data)
-        elif self.offers_jid and tag.startswith(f"salt/job/{self.offers_jid}/ret/"):
-            self.answer_offers(data.get("id"), data)
+        parts = tag.split("/", 5)
+        if (*parts[:2], *parts[3:]) == TAG:
+            minion = parts[2]
+            if plain.is_line(minion, bus.LONGEST) and len(self.hints) < bus.HINTS:
+                self.hints.add(minion)
 
-    def answer(self, minion, data):
+    def sort(self, now):
         """
-        Store an answer
+        Take the minions out of what events named
         """
-        if minion not in self.waiting.asked:
+        if not self.hints or now < self.sort_at:
             return
-        packages = data.get("return")
-        if data.get("retcode") or not isinstance(packages, dict):
-            self.fail(minion, f"it returned {plain.line(str(packages)[:200])}")
+        hints, self.hints = self.hints, set()
+        try:
+            minions = hints.intersection(self.client.gather_minions("*", "glob"))
+        except SaltException as exc:
+            log.warning(
+                "The keys of the master can't be read: %s", plain.line(exc, 500)
+            )
+            self.hints = hints
+            minions = ()
+        for minion in sorted(minions):
+            self.waiting.changed(minion, now)
+        # keys may be many, and events as well
+        end = self.clock()
+        self.sort_at = end + max(TICK, (end - now) * returns.PART)
+
+    def look(self, job):
+        """
+        Return what minions have returned to a job if it is time to look, else nothing
+        """
+        now = self.clock()
+        if not job.looks.is_due(now):
+            return {}
+        try:
+            return returns.read(self.client, job.jid)
+        except PackageStateError as exc:
+            log.error("%s", exc)
+            return {}
+        finally:
+            job.looks.done(now, self.clock())
+
+    def answers(self):
+        """
+        Store what minions have answered
+        """
+        if self.job is None:
+            return
+        job, found = self.job, self.look(self.job)
+        for minion in sorted(self.waiting.asked & found.keys()):
+            self.answer(minion, found[minion])
+        if job.looks.is_over(self.clock()):
+            for minion in sorted(self.waiting.asked):
+                self.fail(minion, "it has not answered")
+        if not self.waiting.asked:
+            self.job = None
+
+    def answer(self, minion, answer):
+        """
+        Store what a minion has answered
+        """
+        packages = answer["return"]
+        if answer.get("retcode") or not isinstance(packages, dict):
+            self.fail(minion, f"it returned {returns.problem(answer)}")
             return
         try:
             digests = saltext.package_states.pkgset.store(self.opts, minion, packages)
@@ -235,16 +318,23 @@ class Refresher:
             return
         self.waiting.answered(minion)
 
-    def answer_offers(self, minion, data):
+    def answer_offers(self):
         """
         Store what a minion has said of its repositories
         """
-        if minion != self.lacking.asked:
+        if self.offers_job is None:
             return
+        job, found = self.offers_job, self.look(self.offers_job)
+        minion = self.lacking.asked
+        if minion not in found:
+            if job.looks.is_over(self.clock()):
+                self.offers_job = None
+            return
+        self.offers_job = None
         told = ()
         try:
             told = saltext.package_states.pkgset.store_offers(
-                self.opts, minion, data.get("return")
+                self.opts, minion, found[minion]["return"]
             )
         except Exception as exc:  # pylint: disable=broad-except
             # the next minion that has the same is asked
@@ -272,9 +362,10 @@ class Refresher:
         """
         Do what is due
         """
+        self.answers()
+        self.answer_offers()
         now = self.clock()
-        for minion in self.waiting.late(now):
-            self.fail(minion, "it has not answered")
+        self.sort(now)
         minions = self.waiting.take(now)
         if minions:
             self.publish(minions)
@@ -299,10 +390,12 @@ class Refresher:
             for minion in minions:
                 self.fail(minion, f"the master could not ask: {exc}")
             return
-        self.jid = found.get("jid")
+        if found.get("jid"):
+            self.job = Job(
+                found["jid"], returns.Looks(self.clock(), self.waiting.timeout)
+            )
         for minion in set(minions).difference(found.get("minions", ())):
-            # minions choose their tags, so it may never have been there
-            log.info("No key of %s is accepted, so it is not asked", minion)
+            log.info("No key of %s is accepted any more, so it is not asked", minion)
             self.waiting.answered(minion)
 
     def publish_offers(self, minion, digests):
@@ -321,26 +414,28 @@ class Refresher:
         except SaltException as exc:
             log.warning("%s can't be asked for its repositories: %s", minion, exc)
             return
-        self.offers_jid = found.get("jid")
+        if found.get("jid"):
+            looks = returns.Looks(self.clock(), self.lacking.timeout)
+            self.offers_job = Job(found["jid"], looks)
 
 
-def start(window=5, batch=200, timeout=60, retries=3):
+def start(window=5, batch=200, timeout=60, retries=3, rest=60):
     """
     Collect, ask and store until the master ends
     """
-    waiting = Waiting(window, batch, timeout, retries)
+    waiting = Waiting(window, batch, timeout, retries, rest)
     with salt.client.LocalClient(
         mopts=__opts__
     ) as client, salt.utils.event.get_master_event(
         __opts__, __opts__["sock_dir"], listen=True
-    ) as bus:
+    ) as events:
         refresher = Refresher(__opts__, waiting, client)
         refresher.load()
         looked = 0
         while True:
-            event = bus.get_event(wait=TICK, full=True, auto_reconnect=True)
+            event = bus.event(events, TICK)
             if event:
-                refresher.event(event["tag"], event["data"])
+                refresher.event(event[0])
             if not event or time.monotonic() - looked >= TICK:
                 refresher.tick()
                 looked = time.monotonic()

@@ -9,7 +9,8 @@ the rest of what is wanted: what is done is not done again.
 import json
 import os
 
-import salt.utils.atomicfile
+import saltext.package_states.replace as replace
+
 import salt.utils.files
 
 FOLDER = "/var/lib/salt"
@@ -65,10 +66,10 @@ def write(place, data):
     :param data: what it should hold
     """
     os.makedirs(os.path.dirname(place), exist_ok=True)
-    replace(place, json.dumps(data, sort_keys=True, indent=1) + "\n")
+    put(place, json.dumps(data, sort_keys=True, indent=1) + "\n")
 
 
-def replace(place, text, mode=0o644):
+def put(place, text, mode=0o644):
     """
     Put a text into the place of a file, in one step
 
@@ -76,10 +77,5 @@ def replace(place, text, mode=0o644):
     :param str text: what it should hold
     :param int mode: its permissions
     """
-    beside = f"{place}.new"
-    with salt.utils.files.fopen(beside, "w") as handle:
+    with replace.replaced(place, mode) as handle:
         handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-    os.chmod(beside, mode)
-    salt.utils.atomicfile.atomic_rename(beside, place)

@@ -94,7 +94,7 @@ class LockFile:
         Replace the file, see :meth:`text`
         """
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        journal.replace(self.path, self.text(others, idents))
+        journal.put(self.path, self.text(others, idents))
 
 
 class ZyppLocks(LockFile):

@@ -115,7 +115,7 @@ def write(path, pins):
     """
     if pins:
         # apt reads no file of this directory with the ending of the new one
-        journal.replace(path, text(pins))
+        journal.put(path, text(pins))
     elif os.path.exists(path):
         os.unlink(path)
 

@@ -42,10 +42,11 @@ set -- "$database"
 # what SQLite has not merged into its file yet
 [ ! -f "$database-wal" ] || set -- "$@" "$database-wal"
 sum=$(cat "$@" | sha256sum) time=$(stat -L -c %Y "$@" | sort -n | tail -n 1)
-part=$cookie.$$
-# one step, so that nobody reads half a line
-if ! { mkdir -p "$cache" && echo "${sum%% *} $time" >"$part" && mv -f "$part" "$cookie"; } 2>/dev/null; then
-    rm -f "$part" 2>/dev/null
+part=
+# one step, so that nobody reads half a line, and by a name for which no link can wait
+if ! { mkdir -p "$cache" && part=$(mktemp "$cookie.XXXXXX") && echo "${sum%% *} $time" >"$part" \
+    && chmod 644 "$part" && mv -f "$part" "$cookie"; } 2>/dev/null; then
+    [ -z "$part" ] || rm -f "$part" 2>/dev/null
     echo "pkgset-notify: $cookie can't be written." >&2
 fi
 exit 0

@@ -29,6 +29,7 @@ upgrades the tables. Options of the master, with their defaults:
       sls_root: /srv/salt               # by default the first one of file_roots for base
       protected: []                     # more packages that must not be removed
       silent_after: 604800              # seconds after which a minion is silent
+      exchange: ''                      # a folder whose files all callers may name
       postgres: {}                      # what is other than in the option postgres
 
 With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organization is
@@ -44,6 +45,7 @@ import saltext.package_states.edit as edit
 import saltext.package_states.names as names
 import saltext.package_states.owners as owners
 import saltext.package_states.page as pages
+import saltext.package_states.paths as paths
 import saltext.package_states.promotions as promotions
 import saltext.package_states.schema as schema
 import saltext.package_states.service as services
@@ -57,6 +59,8 @@ __func_alias__ = {"set_": "set", "list_": "list", "compile_": "compile"}
 
 
 def __virtual__():
+    if authors.is_minion(__opts__):
+        return False, authors.REFUSED
     if not HAS_PSYCOPG2:
         return False, "The package_states runner needs psycopg2"
     return True
@@ -65,6 +69,10 @@ def __virtual__():
 def _author(other=None):
     # Salt puts the user whom it has authenticated here
     return authors.caller(globals().get("__user__"), __opts__, other)
+
+
+def _path(path):
+    return paths.allowed(__opts__, path)
 
 
 def _service():
@@ -584,7 +592,7 @@ def export(path=None):
 
         salt-run package_states.export /srv/git/packages.yaml
     """
-    return sets.export(__opts__, path)
+    return sets.export(__opts__, _path(path))
 
 
 def apply(
@@ -630,9 +638,9 @@ def apply(
         salt-run package_states.apply /root/new.yaml seen=/root/old.yaml
     """
     if text is None:
-        text = transfer.read(path)
+        text = transfer.read(_path(path))
     save = _save(author, comment, None, test)
-    before = None if seen is None else transfer.read(seen)
+    before = None if seen is None else transfer.read(_path(seen))
     return sets.apply(_service(), text, save, bool(prune), before)
 
 
@@ -684,7 +692,7 @@ def export_file(name, path, revision=None):
 
         salt-run package_states.export_file web /root/web.json
     """
-    return views.export(__opts__, name, path, revision)
+    return views.export(__opts__, name, _path(path), revision)
 
 
 def import_file(name, path, author=None, comment="", revision=None, dry_run=False):
@@ -706,7 +714,8 @@ def import_file(name, path, author=None, comment="", revision=None, dry_run=Fals
 
         salt-run package_states.import_file web /root/web.json
     """
-    return edit.load(_service(), name, path, _save(author, comment, revision, dry_run))
+    save = _save(author, comment, revision, dry_run)
+    return edit.load(_service(), name, _path(path), save)
 
 
 def upgrade(

@@ -3,38 +3,35 @@ Runner for the package lists that the master stores
 ===================================================
 
 The engine :py:mod:`pkgset <saltext.package_states.engines.pkgset>` keeps them up to date by itself.
-This is for a first time, for minions that were away for long, and for a reactor
-on a master of few minions:
-
-.. code-block:: yaml
-
-    # /etc/salt/master
-    reactor:
-      - salt/beacon/*/pkgset/changed:
-        - /srv/reactor/pkgset.sls
-
-.. code-block:: jinja
-
-    # /srv/reactor/pkgset.sls
-    refresh:
-      runner.pkgset.refresh:
-        - args:
-            tgt: {{ data["id"] | tojson }}
-            tgt_type: list
+This is for a first time, and for minions that were away for long. Call it by hand or from the
+schedule, and not from a reaction: a minion may fire any event.
 """
 
 import fnmatch
 import logging
 import time
 
+import saltext.package_states.authors as authors
 import saltext.package_states.names as plain
 import saltext.package_states.pkgset
+import saltext.package_states.returns as returns
 from saltext.package_states.lacking import FUNCTION, Lacking
 
 import salt.client
 from salt.exceptions import CommandExecutionError
 
 log = logging.getLogger(__name__)
+
+# how others than salt-run may name minions: none of these tells what is in a pillar
+TARGETS = ("glob", "pcre", "list", "grain", "grain_pcre", "nodegroup")
+# the seconds that minions may have
+LONGEST = 3600
+
+
+def __virtual__():
+    if authors.is_minion(__opts__):
+        return False, authors.REFUSED
+    return True
 
 
 def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
@@ -44,6 +41,16 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
     Returns the minions under ``stored``, ``failed`` (with the reason) and
     ``silent``.
 
+    tgt, tgt_type
+        The minions. Callers other than ``salt-run`` on the master use no target over
+        pillars, and no compound one.
+
+    batch
+        How many are asked at a time.
+
+    timeout
+        The seconds for which they may answer.
+
     CLI Example:
 
     .. code-block:: bash
@@ -51,10 +58,19 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
         salt-run pkgset.refresh '*'
         salt-run pkgset.refresh 'os:Debian' tgt_type=grain batch=50
     """
+    # not SaltInvocationError, which a Salt as it is prints as a success
     if not isinstance(batch, int) or batch < 1:
-        # not SaltInvocationError, which a Salt as it is prints as a success
         raise CommandExecutionError(
-            f"batch={batch}: give a number of minions, such as 200."
+            f"batch={plain.shown(batch)}: give a number of minions, such as 200."
+        )
+    if not isinstance(timeout, (int, float)) or not 0 < timeout <= LONGEST:
+        raise CommandExecutionError(
+            f"timeout={plain.shown(timeout)}: give seconds, at most {LONGEST}."
+        )
+    if authors.is_within() and tgt_type not in TARGETS:
+        raise CommandExecutionError(
+            f"tgt_type={plain.shown(tgt_type)}: use one of {', '.join(TARGETS)}, or salt-run"
+            " on the master."
         )
     ret = {"stored": [], "failed": {}, "silent": []}
     lacking = Lacking(timeout)
@@ -66,31 +82,28 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
             )
         for begin in range(0, len(minions), batch):
             part = minions[begin : begin + batch]
-            found = client.cmd_iter(
+            silent = set(part)
+            for minion, answer in returns.ask(
+                client,
                 part,
                 saltext.package_states.pkgset.function(__opts__),
-                tgt_type="list",
                 timeout=timeout,
-            )
-            silent = set(part)
-            for answers in found:
-                for minion, answer in answers.items():
-                    answer = answer if isinstance(answer, dict) else {}
-                    packages = answer.get("ret")
-                    silent.discard(minion)
-                    if answer.get("retcode") or not isinstance(packages, dict):
-                        ret["failed"][minion] = plain.line(str(packages)[:200])
-                        continue
-                    try:
-                        digests = saltext.package_states.pkgset.store(
-                            __opts__, minion, packages
-                        )
-                    except Exception as exc:  # pylint: disable=broad-except
-                        # one minion does not end the run for the others
-                        ret["failed"][minion] = plain.line(exc, 500)
-                    else:
-                        ret["stored"].append(minion)
-                        lacking.add(minion, digests)
+            ):
+                silent.discard(minion)
+                packages = answer["return"]
+                if answer.get("retcode") or not isinstance(packages, dict):
+                    ret["failed"][minion] = returns.problem(answer)
+                    continue
+                try:
+                    digests = saltext.package_states.pkgset.store(
+                        __opts__, minion, packages
+                    )
+                except Exception as exc:  # pylint: disable=broad-except
+                    # one minion does not end the run for the others
+                    ret["failed"][minion] = plain.line(exc, 500)
+                else:
+                    ret["stored"].append(minion)
+                    lacking.add(minion, digests)
             ret["silent"].extend(sorted(silent))
         _offers(client, lacking, timeout, ret["failed"])
     return ret
@@ -102,9 +115,8 @@ def _offers(client, lacking, timeout, failed):
     """
     while taken := lacking.take(time.monotonic()):
         minion, digests = taken
-        answer = client.cmd(
-            [minion], FUNCTION, digests, tgt_type="list", timeout=timeout
-        ).get(minion)
+        answers = dict(returns.ask(client, [minion], FUNCTION, digests, timeout))
+        answer = answers.get(minion, {}).get("return")
         try:
             lacking.answered(
                 saltext.package_states.pkgset.store_offers(__opts__, minion, answer)

@@ -127,8 +127,9 @@ def _formulas(folder, owner, formulas, keep=False):
     """
     found = {}
     for formula in formulas:
-        path = os.path.join(folder, f"{owner}_{formula}.json")
-        if os.path.exists(path):
+        name = f"{owner}_{formula}.json"
+        path = os.path.join(folder, name)
+        if uyuni.is_name(name) and os.path.exists(path):
             found[uyuni.FORMULA + formula] = _read_shared(path, keep)
     return found
 
@@ -147,6 +148,8 @@ def ext_pillar(
     Return the pillar of a minion out of Uyuni's files
     """
     own = {}
+    if not uyuni.is_name(minion_id):
+        return own
     path = os.path.join(pillar_data, f"pillar_{minion_id}.yml")
     if os.path.exists(path):
         own[uyuni.GENERAL] = _read(path)

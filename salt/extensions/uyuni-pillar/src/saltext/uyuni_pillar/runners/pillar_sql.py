@@ -20,11 +20,37 @@ To move a server to the database:
 
 Then add the query to ``ext_pillar``, and keep the files until it has proved
 itself. ``salt-run pillar_sql.export /srv/backup`` is the way back.
+
+Options of the master:
+
+.. code-block:: yaml
+
+    pillar_sql:
+      pillar_data: /srv/susemanager/pillar_data
+      static_data: /usr/share/susemanager/pillar_data
+      formula_data: /srv/susemanager/formula_data
+      export: /srv/backup
+      sources:
+        uyuni:
+          - suma_minion: True
+
+pillar_data, static_data, formula_data
+    The folders of the files, with their defaults. Only ``salt-run`` on the master
+    may name others: a caller through salt-api or eauth would read any file.
+
+export
+    The folder below which callers through salt-api and eauth may export. Without it
+    they may not.
+
+sources
+    What :py:func:`verify` may compare besides, by name. Each is written like the
+    option ``ext_pillar``.
 """
 
 import logging
 import os
 
+import saltext.uyuni_pillar.caller as caller
 import saltext.uyuni_pillar.compare as compare
 import saltext.uyuni_pillar.document as document
 import saltext.uyuni_pillar.driver as driver
@@ -38,6 +64,13 @@ import salt.utils.args
 
 log = logging.getLogger(__name__)
 
+OPTION = "pillar_sql"
+DEFAULTS = {
+    "pillar_data": uyuni.PILLAR_DATA,
+    "static_data": uyuni.STATIC_DATA,
+    "formula_data": uyuni.FORMULA_DATA,
+}
+
 QUERY = "SELECT suse_minion_pillars(%s)"
 
 #: Whether the ext_pillar postgres of this Salt takes one field of JSON for a pillar
@@ -45,6 +78,8 @@ JSON = hasattr(salt.pillar.sql_base, "_merge")
 
 
 def __virtual__():
+    if caller.is_minion(__opts__):
+        return False, caller.REFUSED
     if driver.module is None:
         return False, f"The pillar_sql runner {driver.MISSING}"
     return True
@@ -59,12 +94,51 @@ def _retcode(wrong):
     )
 
 
-def _folders(*names):
+def _options():
     """
-    Return the folders of the files; a name that looks like a number is one on the
-    command line
+    Return the options of the master for this runner
     """
-    return uyuni.Folders(*map(str, names))
+    found = __opts__.get(OPTION) or {}
+    if not isinstance(found, dict):
+        raise salt.exceptions.CommandExecutionError(
+            f"The option {OPTION} of the master is no mapping: correct it"
+        )
+    return found
+
+
+def _folders(**named):
+    """
+    Return the folders of the files: those that are named, which only salt-run on the
+    master may do, or those of the configuration
+    """
+    found = {}
+    for name, folder in named.items():
+        if folder is None:
+            folder = _options().get(name, DEFAULTS[name])
+        elif not caller.is_local():
+            raise salt.exceptions.CommandExecutionError(
+                f"This call may not name {name}: set it under {OPTION} in the"
+                " configuration of the master, or use salt-run on the master"
+            )
+        # a name that looks like a number is one on the command line
+        found[name] = str(folder)
+    return uyuni.Folders(**found)
+
+
+def _sources(name):
+    """
+    Return a source of the configuration
+    """
+    sources = _options().get("sources")
+    found = sources.get(str(name)) if isinstance(sources, dict) else None
+    if not (
+        isinstance(found, list) and all(isinstance(source, dict) for source in found)
+    ):
+        raise salt.exceptions.CommandExecutionError(
+            f"The configuration has no such list of ext_pillars: add it to sources under"
+            f" {OPTION}, and name it as there"
+        )
+    return found
 
 
 def _source(folders, categories):
@@ -79,10 +153,10 @@ def _source(folders, categories):
     with table.transaction(__opts__) as connection:
         table.check(connection)
         fleet = table.Fleet(connection)
-    names = salt.utils.args.split_input(categories) if categories else []
+    names = map(str, salt.utils.args.split_input(categories) if categories else [])
     try:
         source = uyuni.Source(
-            folders, fleet.minions, fleet.groups, fleet.organizations, names
+            folders, fleet.minions, fleet.groups, fleet.organizations, list(names)
         )
     except ValueError as err:
         raise salt.exceptions.CommandExecutionError(
@@ -92,9 +166,9 @@ def _source(folders, categories):
 
 
 def import_files(
-    pillar_data=uyuni.PILLAR_DATA,
-    static_data=uyuni.STATIC_DATA,
-    formula_data=uyuni.FORMULA_DATA,
+    pillar_data=None,
+    static_data=None,
+    formula_data=None,
     categories=None,
     dry_run=False,
     skip_bad=False,
@@ -104,7 +178,8 @@ def import_files(
     transaction. Rows that have no file stay as they are.
 
     pillar_data, static_data, formula_data
-        The folders of the files.
+        The folders of the files, by default those of the configuration. Only
+        ``salt-run`` on the master may name others.
 
     categories
         Further categories of the files of a minion,
@@ -130,7 +205,9 @@ def import_files(
         salt-run pillar_sql.import_files dry_run=True
         salt-run pillar_sql.import_files categories=network,storage skip_bad=True
     """
-    folders = _folders(pillar_data, static_data, formula_data)
+    folders = _folders(
+        pillar_data=pillar_data, static_data=static_data, formula_data=formula_data
+    )
     # reading takes its time, so nothing is locked meanwhile
     fleet, source = _source(folders, categories)
     rows = source.rows()
@@ -167,7 +244,8 @@ def export(folder):
 
     folder
         Where to make the folders ``pillar_data``, ``static_data`` and
-        ``formula_data``. It must be empty, or not there.
+        ``formula_data``. It must be empty, or not there, and nobody else may write to
+        it. Through salt-api and eauth it must be below the option ``export``.
 
     The result has the number of ``files``, the ``categories`` of minions that
     :py:func:`import_files` and :py:func:`verify` need to be told, and the rows
@@ -184,10 +262,16 @@ def export(folder):
         salt-run pillar_sql.export /srv/backup
     """
     # what looks like a number is one on the command line
-    folder = str(folder)
+    folder = caller.check_below(
+        _options().get("export"), str(folder), f"export under {OPTION}"
+    )
     if os.path.isdir(folder) and os.listdir(folder):
         raise salt.exceptions.CommandExecutionError(
             f"{folder} is not empty: name a folder that is, or that is not there"
+        )
+    if document.is_shared(folder):
+        raise salt.exceptions.CommandExecutionError(
+            f"Other users may write to {folder}: name a folder of which only its owner may"
         )
     folders = uyuni.Folders(
         *(
@@ -308,13 +392,13 @@ def _lost_lists(fleet, rows, expected):
 
 
 def verify(
-    pillar_data=uyuni.PILLAR_DATA,
-    static_data=uyuni.STATIC_DATA,
-    formula_data=uyuni.FORMULA_DATA,
+    pillar_data=None,
+    static_data=None,
+    formula_data=None,
     categories=None,
-    query=QUERY,
     minions=None,
-    files_pillar=None,
+    files=None,
+    database=None,
 ):
     """
     Compile the pillars of the minions from the files and from the database,
@@ -323,17 +407,17 @@ def verify(
     pillar_data, static_data, formula_data, categories
         As for :py:func:`import_files`.
 
-    query
-        The query that will be in ``ext_pillar``, or a list of them, each with
-        its options if it has any.
-
     minions
         The ids of the minions, as a list or with commas. All that the database
         knows by default.
 
-    files_pillar
-        What ``ext_pillar`` has now, as a list, to compare with this and not
-        with what :mod:`saltext.uyuni_pillar.pillar.uyuni_files` makes of the files.
+    files
+        The name of a source of the configuration to compare with, in place of what
+        :mod:`saltext.uyuni_pillar.pillar.uyuni_files` makes of the files.
+
+    database
+        The name of a source of the configuration that will be ``ext_pillar``, in place
+        of the query of the table.
 
     The result has the number of ``minions``, and by minion what is
     ``different``; the number of those whose pillars are equal, but have their
@@ -347,21 +431,18 @@ def verify(
 
         salt-run pillar_sql.verify
         salt-run pillar_sql.verify minions=web1.example.com
-        salt-run pillar_sql.verify files_pillar='[{suma_minion: True}]'
+        salt-run pillar_sql.verify files=uyuni
     """
-    folders = _folders(pillar_data, static_data, formula_data)
-    if files_pillar is not None and not (
-        isinstance(files_pillar, list)
-        and all(isinstance(source, dict) for source in files_pillar)
-    ):
-        raise salt.exceptions.CommandExecutionError(
-            "files_pillar is no ext_pillar: give a list of dictionaries"
-        )
-    if query == QUERY and not JSON:
+    folders = _folders(
+        pillar_data=pillar_data, static_data=static_data, formula_data=formula_data
+    )
+    found = None if files is None else _sources(files)
+    wanted = [{"postgres": [QUERY]}] if database is None else _sources(database)
+    if database is None and not JSON:
         raise salt.exceptions.CommandExecutionError(
             "The ext_pillar postgres of this Salt takes no pillar out of one field"
-            " without as_json: give the query as in"
-            f""" query='[{{query: "{QUERY}", as_json: True}}]'"""
+            f" without as_json: add a source with it to sources under {OPTION}, and name"
+            " it with database"
         )
     bad = {}
     with table.transaction(__opts__) as connection:
@@ -379,12 +460,12 @@ def verify(
             f"The database knows no minion {', '.join(unknown)}: see that the names"
             " are spelled as in salt-key"
         )
-    if files_pillar is None:
+    if found is None:
         _, source = _source(folders, categories)
         source.rows()
         bad = source.bad
         document.forget()
-        files_pillar = [
+        found = [
             {
                 "uyuni_files": {
                     **folders._asdict(),
@@ -394,13 +475,7 @@ def verify(
                 }
             }
         ]
-    sides = [
-        compare.Side(source, __opts__)
-        for source in (
-            files_pillar,
-            [{"postgres": query if isinstance(query, list) else [query]}],
-        )
-    ]
+    sides = [compare.Side(source, __opts__) for source in (found, wanted)]
     for side in sides:
         missing = side.missing()
         if missing:
@@ -412,9 +487,9 @@ def verify(
     different, reordered = {}, 0
     for minion in minions:
         pillars = [side.compile(minion) for side in sides]
-        found = compare.difference(*pillars)
-        if found:
-            different[minion] = found
+        lacking = compare.difference(*pillars)
+        if lacking:
+            different[minion] = lacking
         else:
             reordered += compare.reordered(*pillars)
     return {

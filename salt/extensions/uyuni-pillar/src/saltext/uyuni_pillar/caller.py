@@ -1,0 +1,64 @@
+"""
+What those who call a runner may name
+
+Whoever runs ``salt-run`` on the master has the rights of this process without Salt as well.
+All others reach a runner through the daemons of the master: a user of eauth or salt-api, a
+minion, a reaction, an orchestration.
+"""
+
+import multiprocessing
+import os
+
+import salt.exceptions
+
+#: What a minion is told that calls a runner
+REFUSED = "Minions may not call this runner: use it on the master, or through salt-api."
+
+
+def is_minion(opts):
+    """
+    Return whether a minion calls, as ``peer_run`` lets it
+
+    The master's own options name no function. For a minion it adds one to them, and runs it
+    as itself; the options of ``salt-run`` name one as well, and have ``async``.
+    """
+    return "fun" in opts and "async" not in opts
+
+
+def is_local():
+    """
+    Return whether this is a command in a shell of the master, and no process of a daemon
+    """
+    return multiprocessing.parent_process() is None
+
+
+def check_below(folder, path, option):
+    """
+    Raise CommandExecutionError if the caller may not name a path
+
+    folder
+        The folder below which all callers may name paths, None if there is none.
+
+    path
+        The path. One that is relative is below the folder.
+
+    option
+        The option of the master that sets the folder.
+
+    Returns the path.
+    """
+    if is_local():
+        return path
+    if not folder:
+        raise salt.exceptions.CommandExecutionError(
+            f"This call may name no path of the master: set {option} to a folder, or use"
+            " salt-run on the master."
+        )
+    root = os.path.realpath(folder)
+    found = os.path.realpath(os.path.join(root, path))
+    if os.path.commonpath((root, found)) != root:
+        raise salt.exceptions.CommandExecutionError(
+            f"The path is not below {folder}: name one that is, or use salt-run on the"
+            " master."
+        )
+    return found
