@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from benchmarks.options import Options
     from harness.bed.fleet import Fleet
+    from harness.bed.master import Master
 
 READY_S = 300.0
 PATIENCE_S = 60
@@ -78,9 +79,10 @@ class Raw:
 class Pyzmq:
     """The fleet of `benchmarks.pyzmq_fleet`; a context manager that owns its process."""
 
-    def __init__(self, port: int, minions: int, folder: Path) -> None:
+    def __init__(self, master: Master, minions: int, folder: Path) -> None:
         """Start it."""
-        argv = [sys.executable, "-m", "benchmarks.pyzmq_fleet", str(port), str(minions), str(folder)]
+        argv = [sys.executable, "-m", "benchmarks.pyzmq_fleet", str(master.request_port), str(minions), str(folder)]
+        argv += [str(master.word_file)]
         self._process = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:
@@ -124,7 +126,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             fleet.wait_ready(READY_S)
             place = bed.temporary / "pyzmq"
             place.mkdir()
-            with Pyzmq(bed.master.request_port, options.minions, place) as pyzmq:
+            with Pyzmq(bed.master, options.minions, place) as pyzmq:
                 contenders: dict[str, tuple[str, Measured]] = {
                     "raw": ("minion-*", Raw(fleet)),
                     "pyzmq": ("zmq-*", pyzmq),

@@ -60,7 +60,7 @@ class Measurement:
     def write(self, folder: Path) -> Path:
         """Write `<name>.json` below `folder` and return its path; a reader never sees half a file."""
         text = json.dumps(self.document(), indent=1) + "\n"
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{self.benchmark.name}.json"
         draft = path.with_suffix(".json.part")
         draft.write_text(text, encoding="utf-8")

@@ -48,8 +48,9 @@ def descriptors() -> int:
 class PyzmqFleet:
     """The minions `zmq-00000` and so on of one master."""
 
-    def __init__(self, port: int, minions: int, folder: Path) -> None:
-        """Read or make the keys; nothing is opened yet."""
+    def __init__(self, port: int, minions: int, folder: Path, word_file: Path) -> None:
+        """Read or make the keys, and read the word by which the master accepts them; nothing is opened yet."""
+        self.grains = {word_file.name: word_file.read_text(encoding="utf-8").strip()}
         self.port = port
         self.minions = minions
         self.context = zmq.asyncio.Context()
@@ -98,7 +99,7 @@ class PyzmqFleet:
 
     async def sign_in(self, requests: Socket, name: str, key: MinionKey) -> Credentials:
         """Sign in once."""
-        attempt = auth.question(name, key, None, key.secret)
+        attempt = auth.question(name, key, None, key.secret, self.grains)
         await requests.send(envelope.clear(attempt.load))
         return auth.answer(attempt, envelope.reply(await requests.recv()), key, self.master)
 
@@ -123,12 +124,12 @@ class PyzmqFleet:
         self.returns += 1
 
 
-async def main(port: int, minions: int, folder: Path) -> None:
+async def main(port: int, minions: int, folder: Path, word_file: Path) -> None:
     """Run the fleet."""
-    await PyzmqFleet(port, minions, folder).run()
+    await PyzmqFleet(port, minions, folder, word_file).run()
 
 
 if __name__ == "__main__":
     _, HARD = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (HARD, HARD))
-    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), *map(Path, sys.argv[3:])))

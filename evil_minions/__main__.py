@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,9 @@ example (python is build/venv/bin/python, which `nox -s apply` makes):
 
 exit codes: 0 as asked, 1 the fleet failed, 2 options that can't be used, 3 not ready in time, 141 nobody reads on
 """
+
+# keys, samples and recordings are for no other user of the machine
+_PRIVATE: Final = 0o077
 
 
 def parser() -> argparse.ArgumentParser:
@@ -65,4 +69,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    os.umask(_PRIVATE)
     sys.exit(pipe.run(main))

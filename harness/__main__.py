@@ -12,6 +12,7 @@ from harness import interrupt
 if __name__ == "__main__":
     interrupt.before()
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ try:
     from evil_minions import pipe
     from harness.commands.parser import parser
     from harness.errors import HarnessError
+    from harness.paths import PRIVATE
 except ModuleNotFoundError as error:
     if str(error.name).startswith("harness"):
         raise
@@ -59,4 +61,5 @@ def _guarded(do: Callable[[argparse.Namespace], int], options: argparse.Namespac
 
 
 if __name__ == "__main__":
+    os.umask(PRIVATE)
     sys.exit(pipe.run(main))

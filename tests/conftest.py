@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests import shuffle
+from tests.exposed import Exposed
 from tests.leftovers import Leftovers
 
 ROOT = Path(__file__).parent.parent
@@ -26,8 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let every test answer for what it leaves behind, and shuffle the tests if that is asked for."""
+    """Let every test answer for what it leaves behind, the session for secrets, and shuffle the tests if asked to."""
     config.pluginmanager.register(Leftovers())
+    config.pluginmanager.register(Exposed(ROOT / "build", Path(tempfile.gettempdir())))
     shuffle.register(config)
 
 

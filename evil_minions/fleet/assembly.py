@@ -47,7 +47,7 @@ def make(settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> tuple[Mini
 
     """
     runtime = Runtime(loop)
-    keys = _keys(settings)
+    keys = make_keys(settings)
     recording = load(settings.replies.recording) if settings.replies.recording else None
     answers = _answers(settings, recording)
     factory = GrainsFactory(
@@ -75,11 +75,12 @@ def make(settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> tuple[Mini
     return MinionSet(settings, shared, ramp), ramp
 
 
-def _keys(settings: FleetSettings) -> KeyRing:
+def make_keys(settings: FleetSettings) -> KeyRing:
     """Return the keys of the minions and of their master."""
     states = keystates.states(settings)
     denied = frozenset(number for number, state in states.items() if state == keystates.DENIED)
-    return KeyRing(load_pool(settings.folder), MasterKey(settings.folder), denied)
+    grains = keystates.grains(settings.master.autosign) if settings.master.autosign else None
+    return KeyRing(load_pool(settings.folder), MasterKey(settings.folder), denied, grains, frozenset(states) - denied)
 
 
 def _answers(settings: FleetSettings, recording: Recording | None) -> Answers:

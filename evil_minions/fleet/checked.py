@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evil_minions.behaviour import library
 from evil_minions.errors import UsageError
-from evil_minions.fleet import catalogue
+from evil_minions.fleet import catalogue, keystates
 from evil_minions.inventory.population import load_population
 from evil_minions.recording.recording import load
 from evil_minions.recording.replay import Pace, Replay
@@ -30,6 +30,8 @@ def check(settings: FleetSettings, asked: Iterable[str] = (), later: Iterable[st
 
     """
     settings.check()
+    if settings.master.autosign:
+        keystates.grains(settings.master.autosign)
     for each in settings.shares.behaviours:
         library.load(each.name)
     for name in later:

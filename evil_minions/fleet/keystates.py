@@ -3,6 +3,8 @@
 The master decides about keys. With `auto_accept: False` it reads `autosign_file` and `autoreject_file`, which are
 written into the fleet's folder. A denied key is that of a machine which was reinstalled under an id that the master
 knows already: such a minion signs in, loses its key, and comes back with another one.
+
+A master with `autosign_grains_dir` accepts those who know what is in a file there.
 Source: AuthFuncs in salt/master.py and AutoKey in salt/daemons/masterapi.py of Salt 3008.5.
 """
 
@@ -15,6 +17,8 @@ from evil_minions.assignments import assign, assignment_of, check
 from evil_minions.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evil_minions.assignments import Assignment
     from evil_minions.fleet.settings import FleetSettings
 
@@ -43,6 +47,23 @@ def states(settings: FleetSettings) -> dict[int, str]:
     """Return the states of the keys of a worker's minions by their numbers, without those that are accepted."""
     found = assign(settings.shares.keys, settings.size.numbers, range(*settings.whole), settings.seed, "keys")
     return {number: state for number, state in found.items() if state != ACCEPTED}
+
+
+def grains(file: Path) -> dict[str, str]:
+    """Return the grain that a file of the master's `autosign_grains_dir` is about, with a value that it accepts.
+
+    Raises:
+        UsageError: if there is none.
+
+    """
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The file of --autosign can't be read: {error}; give another one.") from error
+    values = [line for line in lines if line and not line.startswith("#")]
+    if not values:
+        raise UsageError(f"{file} has no line with a value: give --autosign a file of the master's.")
+    return {file.name: values[0]}
 
 
 def write(settings: FleetSettings) -> None:

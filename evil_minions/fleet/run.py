@@ -70,6 +70,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     run.add_argument("--keys", metavar="STATE=SHARE,…", help="pending, denied, rejected: e.g. pending=10%%,denied=5%%")
     run.add_argument(
+        "--autosign",
+        type=Path,
+        metavar="FILE",
+        help="a file of the master's autosign_grains_dir: accepted minions have this grain when they sign in",
+    )
+    run.add_argument(
         "--transport",
         choices=defaults.TRANSPORTS,
         default=defaults.TRANSPORTS[0],
@@ -171,7 +177,12 @@ def settings_of(options: argparse.Namespace) -> FleetSettings:
     """
     return FleetSettings(
         master=Master(
-            options.master, resolve(options.master), options.request_port, options.transport, options.zmq_filtering
+            options.master,
+            resolve(options.master),
+            options.request_port,
+            options.transport,
+            options.zmq_filtering,
+            _absolute(options.autosign),
         ),
         size=Size(options.minions, options.first, options.per_process, options.id_format),
         folder=options.folder.absolute(),

@@ -33,6 +33,8 @@ class Master:
     transport: str = defaults.TRANSPORTS[0]
     # the option of this name, which master and minions have in common
     zmq_filtering: bool = False
+    # a file of its `autosign_grains_dir`, by which it accepts keys
+    autosign: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ class FleetSettings:
         data: dict[str, Any] = json.loads(text)
         shares = data["shares"]
         return cls(
-            master=Master(**data["master"]),
+            master=Master(**_paths(data["master"], "autosign")),
             size=Size(**data["size"]),
             folder=Path(data["folder"]),
             seed=data["seed"],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import stat
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -72,9 +74,14 @@ class Supervisor:
         """Make the folder, the keys and the socket, and start the workers."""
         folder = self.settings.folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            # a master of another user has to get to the files of `keystates`, by their names
+            folder.mkdir(mode=0o711 if self.settings.shares.keys else 0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{folder} can't be made ({error.strerror}): give another --folder.") from error
+        entry = folder.stat()
+        if entry.st_uid not in {0, os.geteuid()} or entry.st_mode & stat.S_IWOTH:
+            # they could put links in the place of files, and another socket
+            raise UsageError(f"Other users may write into {folder}: give a --folder of your own.")
         self._server = await control.serve(folder, self.answer)
         try:
             for pattern in _SAMPLES:

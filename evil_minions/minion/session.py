@@ -69,7 +69,8 @@ class Session(Member):
 
         """
         await asyncio.sleep(defaults.SIGN_IN_PAUSE)
-        attempt = auth.question(self.id, self.key, self.master if self._met else None, self.key.secret)
+        grains = self.shared.keys.grains_of(self.number)
+        attempt = auth.question(self.id, self.key, self.master if self._met else None, self.key.secret, grains)
         reply = await self._ask_extra(AuthRequest, attempt.load, defaults.AUTH_TIMEOUT, defaults.AUTH_TRIES)
         credentials = auth.answer(attempt, reply, self.key, self.master)
         if credentials.aes != self.aes:

@@ -18,6 +18,8 @@ from evil_minions.errors import CryptoError, PendingError, RejectedError, SignIn
 from evil_minions.protocol import envelope
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evil_minions.protocol.envelope import Load
     from evil_minions.protocol.keys import MasterKey, MinionKey
 
@@ -41,8 +43,13 @@ class SignIn:
     token: bytes
 
 
-def question(minion_id: str, key: MinionKey, master: MasterKey | None, token: bytes) -> SignIn:
-    """Return an attempt to sign in; `master` is None if this minion hasn't met its master yet."""
+def question(
+    minion_id: str, key: MinionKey, master: MasterKey | None, token: bytes, grains: Mapping[str, str] | None = None
+) -> SignIn:
+    """Return an attempt to sign in; `master` is None if this minion hasn't met its master yet.
+
+    `grains` are those by which the master accepts the key, see Salt's `autosign_grains`.
+    """
     load: Load = {
         "cmd": "_auth",
         "id": minion_id,
@@ -50,6 +57,8 @@ def question(minion_id: str, key: MinionKey, master: MasterKey | None, token: by
         "enc_algo": envelope.ENCRYPTION,
         "sig_algo": envelope.SIGNING,
     }
+    if grains:
+        load["autosign_grains"] = dict(grains)
     if master is None or master.public is None:
         return SignIn({**load, "pub": key.public}, b"")
     return SignIn({**load, "token": master.public.encrypt(token, envelope.ENCRYPTION), "pub": key.public}, token)

@@ -16,10 +16,11 @@ from urllib.parse import urlencode
 import yaml
 
 from harness.bed.master import LOGS
+from harness.paths import write_private
 from harness.processes import pressure
 from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
-from harness.processes.ports import HOST
+from harness.processes.ports import HOST, is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +94,7 @@ def write(api: Api, config: Mapping[str, Any], folder: Path) -> None:
     places = {key: options[key] for key in ("api_logfile", "api_pidfile")}
     served = {**options["rest_cherrypy"], "port": api.port}
     text = yaml.safe_dump({**config, **places, "rest_cherrypy": served}, sort_keys=False)
-    (folder / "master").write_text(text, encoding="utf-8")
+    write_private(folder / "master", text)
 
 
 def start(api: Api, tree: Tree, config_dir: Path, environment: Mapping[str, str], processes: Processes) -> Process:
@@ -146,7 +147,8 @@ def wait_ready(api: Api, process: Process, seconds: float = READY_S) -> None:
     def ready() -> bool:
         process.check(api.log)
         try:
-            return bool(login(api))
+            # no other server gets the password
+            return is_ours(api.port) and bool(login(api))
         except (OSError, http.client.HTTPException) as error:
             reasons[:] = [str(error)]
             return False

@@ -128,8 +128,9 @@ class Bed:
 
     def _start(self, stack: ExitStack) -> None:
         """Start the bed's parts; what has been started is stopped by `stack`."""
-        for folder in (self.logs, self.samples):
-            folder.mkdir(parents=True, exist_ok=True)
+        for folder in (self.folder, self.logs, self.samples):
+            # what logs and samples hold is for nobody else on the machine
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         settings.check_room(self.folder, settings.DISK_LOGS_MB)
         ports = self.ports = stack.enter_context(Ports(SystemRandom()))
         wanted = self.settings
@@ -263,7 +264,7 @@ class Bed:
         count = wanted.minions if minions is None else minions
         settings.check_files(count)
         keys = [f"--keys={wanted.keys}"] if wanted.keys and name == FLEET else []
-        extra = (*fleet.shared_options(wanted.transport, wanted.master_options), *keys, *extra)
+        extra = (*fleet.shared_options(wanted.transport, wanted.master_options, self.master.word_file), *keys, *extra)
         spec = fleet.FleetSpec(count, seed=wanted.seed, extra=extra, name=name)
         started = fleet.start(
             spec, self.master.request_port, self.samples, self.logs, own_environment(), self._processes

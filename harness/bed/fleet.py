@@ -37,10 +37,14 @@ ANSWER_S = 150.0
 LAST_WORDS_S = 5.0
 
 
-def shared_options(transport: str, master_options: Mapping[str, object]) -> list[str]:
-    """Return the options of the command for what minions must have in common with their master."""
+def shared_options(transport: str, master_options: Mapping[str, object], word: Path | None = None) -> list[str]:
+    """Return the options of the command for what minions must have in common with their master.
+
+    `word` is the file by which it knows them, if there is one.
+    """
     filtering = ["--zmq-filtering"] if master_options.get("zmq_filtering") and transport == TRANSPORT else []
-    return [f"--transport={transport}", *filtering]
+    known = [f"--autosign={word}"] if word and word.exists() else []
+    return [f"--transport={transport}", *filtering, *known]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import getpass
 import resource
+import secrets
 import signal
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,10 @@ from harness.bed import batches
 from harness.bed.ping import PINGS
 from harness.choices import TRANSPORT
 from harness.errors import DiskError, MasterError, ProcessError, StartError
+from harness.paths import write_private
 from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
-from harness.processes.ports import HOST, listens
+from harness.processes.ports import HOST, is_ours, listens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 STATES = Path(__file__).resolve().parent / "states"
 READY_S = 60.0
 STOP_S = 20.0
+# the grain by which the master knows the minions of its bed
+GRAIN = "saltbed"
 # Salt puts every path below root_dir, so logs get there through a link
 LOGS = "log"
 CLIENTS = ("local", "local_async", "local_batch", "local_subset", "runner", "runner_async", "wheel", "wheel_async")
@@ -48,7 +52,8 @@ class Master:
     """Where the master is; every path but the log lies in the temporary folder.
 
     `event_port` is that of its event bus with `ipc_mode: tcp`; otherwise the bus is a Unix socket. `zmq_filtering` is
-    its option, which its minions must have as well.
+    its option, which its minions must have as well. `word` lets minions in: others on the machine reach the ports, and
+    with an accepted key they would get every job.
     """
 
     home: Path
@@ -58,6 +63,16 @@ class Master:
     transport: str = TRANSPORT
     event_port: int | None = None
     zmq_filtering: bool = False
+    word: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+
+    @property
+    def word_file(self) -> Path:
+        """Return the file of `word`, which is there unless the settings say something else about keys."""
+        return self.home / "accepted" / GRAIN
+
+    def minion_options(self) -> dict[str, Any]:
+        """Return the options by which a real minion knows the word."""
+        return {"autosign_grains": [GRAIN], "grains": {GRAIN: self.word}}
 
     @property
     def config_dir(self) -> Path:
@@ -132,7 +147,7 @@ class Master:
             "key_logfile": str(self.home / LOGS / "key.log"),
             "log_level": "error",
             "log_level_logfile": "warning",
-            "auto_accept": True,
+            "autosign_grains_dir": str(self.word_file.parent),
             # the highest that this process may have; Salt complains of its own default
             "max_open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
             "presence_events": False,
@@ -152,12 +167,11 @@ def acl_options(acl: Mapping[str, list[object]]) -> dict[str, Any]:
 
 
 def key_options(master: Master, folder: Path) -> dict[str, Any]:
-    """Return the options by which the master accepts keys as the files of the fleet in `folder` say."""
+    """Return the options by which the master rejects keys as the files of the fleet in `folder` say."""
     link = master.home / "fleet"
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(folder)
-    files = {f"auto{verb}_file": str(link / f"auto{verb}.txt") for verb in ("sign", "reject")}
-    return {"auto_accept": False, **files}
+    return {"autoreject_file": str(link / "autoreject.txt")}
 
 
 def write(master: Master, options: Mapping[str, Any]) -> None:
@@ -165,7 +179,10 @@ def write(master: Master, options: Mapping[str, Any]) -> None:
     master.config_dir.mkdir(parents=True)
     (master.home / LOGS).symlink_to(master.log.parent)
     text = yaml.safe_dump({**master.options(), **options}, sort_keys=False)
-    (master.config_dir / "master").write_text(text, encoding="utf-8")
+    write_private(master.config_dir / "master", text)
+    if "auto_accept" not in options:
+        master.word_file.parent.mkdir()
+        write_private(master.word_file, f"{master.word}\n")
 
 
 def start(master: Master, tree: Tree, environment: Mapping[str, str], processes: Processes) -> Process:
@@ -215,7 +232,8 @@ def _wait_ready(master: Master, process: Process, seconds: float) -> None:
         def ready() -> bool:
             process.check(master.log)
             return (
-                listens(socket.AF_INET, (HOST, master.publish_port))
+                is_ours(master.request_port)
+                and is_ours(master.publish_port)
                 and master.lets_listen()
                 and master.lets_ask()
                 and ping.answered()

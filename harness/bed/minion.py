@@ -13,6 +13,7 @@ import yaml
 
 from harness.bed.master import LOGS
 from harness.choices import TRANSPORT
+from harness.paths import write_private
 from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
@@ -65,8 +66,8 @@ def start(
     (home / "etc").mkdir(parents=True)
     (home / LOGS).symlink_to(log.parent)
     told = options(minion, home, log, master.request_port, master.transport)
-    text = yaml.safe_dump(told | {"zmq_filtering": master.zmq_filtering}, sort_keys=False)
-    (home / "etc" / "minion").write_text(text, encoding="utf-8")
+    told |= {"zmq_filtering": master.zmq_filtering, **master.minion_options()}
+    write_private(home / "etc" / "minion", yaml.safe_dump(told, sort_keys=False))
     # an earlier minion of this name may have left its log in the folder, and readiness is read from it
     log.unlink(missing_ok=True)
     command = Command(

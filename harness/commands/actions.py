@@ -123,7 +123,9 @@ def worker(options: argparse.Namespace) -> int:
     from harness.load import worker as workers  # noqa: PLC0415 - needed on other hosts only
 
     try:
-        workers.work(options.address, options.key, options.loads, lambda text: print(text, flush=True))
+        workers.work(
+            options.address, remote.read_key(options.key_file), options.loads, lambda text: print(text, flush=True)
+        )
     except KeyboardInterrupt:
         print("Stopped.")
     return OK

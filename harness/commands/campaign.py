@@ -177,9 +177,10 @@ def _run(
     facts = {**machine.facts(trees), "bed": {"made_of": _made_of(request)}}
     _write_facts(folder, facts)
     progress.say(f"{scenario.name}: {scenario.description}")
-    if request.remote:
-        progress.say(request.remote.told)
-    template = Job("", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, request.remote)
+    remote = request.remote and request.remote.with_file(folder)
+    if remote:
+        progress.say(remote.told)
+    template = Job("", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, remote)
     _run_all(request, trees, template, facts, progress)
     return FinishedRun(folder, _evaluate(folder, progress))
 

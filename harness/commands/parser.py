@@ -130,10 +130,12 @@ def parser() -> argparse.ArgumentParser:
     entry = command(
         actions.worker,
         "send a part of the requests of load runs that another host runs, until Ctrl-C",
-        "python -m harness worker 10.0.0.1:4700 --key 0123456789abcdef",
+        "python -m harness worker 10.0.0.1:4700 --key-file workers.key",
     )
     entry.add_argument("address", metavar="IP[:PORT]", help="what the load run was given as --workers-address")
-    entry.add_argument("--key", required=True, help="the word that lets in, which the load run prints")
+    entry.add_argument(
+        "--key-file", type=Path, required=True, help="a copy of the file with the word that lets in, see the load run"
+    )
     entry.add_argument("--loads", type=_count, metavar="N", help="end after so many loads; a run has one for each tree")
     return top
 

@@ -199,6 +199,7 @@ class ContainerBackend:
                 "options": [*shared_options(scenario.transport, scenario.master_options(self._job.name)), *extra],
                 "master": MASTER if client is self._client else wanted.master_address,
                 "request_port": self._request_port,
+                "word": self._facts["word"],
             }
             self._be(name, values, "fleet")
             shares.append(Share(self._channels[name], first, minions))

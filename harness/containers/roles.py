@@ -18,6 +18,7 @@ import yaml
 import evil_minions
 from harness.bed import Bed, BedSettings, api, fleet
 from harness.bed.losses import LOSSES
+from harness.bed.master import GRAIN
 from harness.bed.settings import PortSettings, TemporarySettings
 from harness.bed.tree import Tree
 from harness.database import schema, sources
@@ -25,7 +26,7 @@ from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
 from harness.load import clients, programs
 from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
-from harness.paths import ROOT
+from harness.paths import ROOT, write_private
 from harness.processes import monitor
 from harness.processes.command import Command, own_environment
 from harness.processes.ports import Ports
@@ -154,7 +155,7 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
         bed.check()
         return {}
 
-    facts = {"home": str(bed.master.home), "config": str(bed.master.config_dir)}
+    facts = {"home": str(bed.master.home), "config": str(bed.master.config_dir), "word": bed.master.word}
     actions: dict[str, Action] = {"jobcache": jobcache, "accepted": accepted, "runners": runners, "running": running}
     return facts, {**actions, "rotate": rotate, "restart": restart, "check": check}
 
@@ -182,12 +183,14 @@ def salt_api(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any],
 def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
     """Be a fleet, or a share of one."""
     place = workplace(stack)
+    word = place.processes.folder / GRAIN
+    write_private(word, f"{request['word']}\n")
     spec = fleet.FleetSpec(
         minions=request["minions"],
         first=request["first"],
         id_format=request["id_format"],
         seed=request["seed"],
-        extra=request["options"],
+        extra=[*request["options"], f"--autosign={word}"],
         master=request["master"],
     )
     # simulated minions use Salt's own matchers and keys; there is one tree only in a container

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import PostgresError, StartError, end_error
 from harness.processes.command import Command, Layer, User
-from harness.processes.ports import HOST
+from harness.processes.ports import HOST, is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -91,7 +91,7 @@ def start_wheel(place: Place) -> Postgres:
     except UnavailableError:
         # a virtual environment below a private home: the server's user can't reach it, so it gets a copy
         package = binaries.parents[1]
-        copy = place.processes.folder / "pg"
+        copy = _own_folder(place, next(filter(None, _candidates()), None), "pg")
         for folder in (binaries.parent, package.with_name(f"{WHEEL}.libs")):
             shutil.copytree(folder, copy / folder.relative_to(package.parent))
         binaries = copy / binaries.relative_to(package.parent)
@@ -101,10 +101,7 @@ def start_wheel(place: Place) -> Postgres:
 
 def server_user(place: Place, binaries: Path) -> User | None:
     """Return the user to run the server as, None for the current one; raise UnavailableError if there is none."""
-    candidates: list[User | None] = [None]
-    if os.geteuid() == 0:
-        known = {entry.pw_name: entry for entry in pwd.getpwall()}
-        candidates = [User(name, known[name].pw_uid, known[name].pw_gid) for name in USERS if name in known]
+    candidates = _candidates()
     for user in candidates:
         command = _command(place, [str(binaries / "initdb"), "--version"], user, place.processes.folder / "pg-version")
         try:
@@ -116,10 +113,27 @@ def server_user(place: Place, binaries: Path) -> User | None:
     raise UnavailableError(f"{binaries}/initdb can't be executed by {names}")
 
 
-def check_reachable(place: Place, user: User) -> None:
-    """Raise PostgresError if the server's user can't reach the temporary folder."""
+def _candidates() -> list[User | None]:
+    """Return the users that a server may run as, the best one first; None is the current one."""
+    if os.geteuid() != 0:
+        return [None]
+    known = {entry.pw_name: entry for entry in pwd.getpwall()}
+    return [User(name, known[name].pw_uid, known[name].pw_gid) for name in USERS if name in known]
+
+
+def _own_folder(place: Place, user: User | None, name: str) -> Path:
+    """Return a new folder for the server's user alone, who may not enter the bed's."""
+    if user:
+        return place.processes.folder_for(user)
+    folder = place.processes.folder / name
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def check_reachable(place: Place, user: User, home: Path) -> None:
+    """Raise PostgresError if the server's user can't reach its folder."""
     folder = place.processes.folder
-    command = _command(place, ["test", "-x", f"{folder}/"], user, folder / "test.out")
+    command = _command(place, ["test", "-x", f"{home}/"], user, folder / "test.out")
     if place.processes.run("test", command, INITDB_S).returncode != 0:
         raise PostgresError(
             f"{folder.parent} is closed to {user.name}, as whom PostgreSQL runs because it refuses root: "
@@ -142,16 +156,14 @@ def _command(place: Place, argv: list[str], user: User | None, output: Path) -> 
 
 def start(place: Place, binaries: Path, user: User | None, source: str) -> Postgres:
     """Make a cluster in the temporary folder, start its server and wait until it answers."""
+    home = _own_folder(place, user, "postgres")
     if user:
-        check_reachable(place, user)
-    home = place.processes.folder / "postgres"
-    home.mkdir()
+        check_reachable(place, user, home)
     password = secrets.token_hex(16)
+    (home / "password").touch(mode=0o600)
     (home / "password").write_text(password)
     if user:
-        os.chown(home, user.uid, user.gid)
         os.chown(home / "password", user.uid, user.gid)
-    (home / "password").chmod(0o600)
     postgres = Postgres(source, HOST, place.ports.take("PostgreSQL", place.port), NAME, password, "postgres")
     initdb = [str(binaries / "initdb"), f"--pgdata={home / 'data'}", f"--username={postgres.user}"]
     initdb += [f"--pwfile={home / 'password'}", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"]
@@ -178,4 +190,5 @@ def start(place: Place, binaries: Path, user: User | None, source: str) -> Postg
         server += ["-c", f"{name}={value}"]
     process = place.processes.start("postgres", _command(place, server, user, place.log))
     wait_ready(postgres, process, READY_S)
+    is_ours(postgres.port, user.uid if user else None)
     return replace(postgres, process=process)

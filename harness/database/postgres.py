@@ -72,6 +72,17 @@ class Postgres:
             make_dsn(host=self.host, port=self.port, user=self.user, password=self.password, dbname=self.database)
         )
 
+    @property
+    def address(self) -> str:
+        """Return the connection string without the password."""
+        return str(make_dsn(host=self.host, port=self.port, user=self.user, dbname=self.database))
+
+    @property
+    def passfile(self) -> str:
+        """Return the password as a line of a file of passwords, where a colon ends a field."""
+        password = (self.password or "").replace("\\", "\\\\").replace(":", "\\:")
+        return f"*:*:*:*:{password}\n"
+
     def salt_options(self) -> dict[str, Any]:
         """Return the section `postgres` of the master's configuration, see salt.pillar.postgres."""
         return {

@@ -188,7 +188,7 @@ class Coordinator:
 
     def _refusal(self, hello: dict[str, Any]) -> str:
         if not secrets.compare_digest(str(hello.get("key", "")).encode(), self.remote.key.encode()):
-            return "the key is another one than that of this load: give the one that it printed with --key"
+            return "the key is another one than that of this load: give a copy of its file with --key-file"
         if hello.get("version") != version():
             return f"the bed there has version {version()}, this one {hello.get('version')}: check out the same commit"
         return ""

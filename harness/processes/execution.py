@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def execute(request: dict[str, Any], parent: int) -> NoReturn:
     """Become the requested command; called in a new process and never returns."""
     os.setsid()
-    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    errors = os.open(request["errors"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if request["errors"] else output
+    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    errors = os.open(request["errors"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if request["errors"] else output
     for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (errors, 2)):
         os.dup2(source, target)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

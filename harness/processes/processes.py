@@ -28,7 +28,7 @@ from harness.processes.process import Process
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from harness.processes.command import Command
+    from harness.processes.command import Command, User
 
 ANSWER_S = 10.0
 CLOSE_S = warden.STOP_S + 2 * kernel.KILL_S
@@ -153,6 +153,13 @@ class Processes:
             while answer["number"] != number:
                 answer = self._read(seconds + ANSWER_S + kernel.KILL_S)
             return answer
+
+    def folder_for(self, user: User) -> Path:
+        """Return a new folder that only this user may enter, and which goes with the temporary one."""
+        answer = self.request({"do": "folder", "uid": user.uid, "gid": user.gid})
+        if "errno" in answer:
+            raise disk_error(OSError(answer["errno"], answer["error"]), self._temporary)
+        return Path(answer["folder"])
 
     def start(self, name: str, command: Command) -> Process:
         """Start a process; raise StartError if it can't be executed."""

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.paths import PRIVATE
 from harness.processes import reaper
 from harness.processes.execution import start
 from harness.processes.kernel import (
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 STOP_S = 20.0
 SIGNAL_S = 0.5
 ROSTER = "roster.csv"
+# the names of the folders that other users have beside the temporary one
+BESIDE = "beside"
 
 
 @dataclass
@@ -91,6 +94,7 @@ class Warden:
 
         - start: role, argv, environment, cwd, output, errors, uid, gid, stop_signal, layer, patience -> pid, or errno
           and error
+        - folder: uid, gid -> the path of a new folder of that user's, which goes with the temporary one
         - state: pid -> code and when it ended, null while it runs
         - signal: pid, signal -> the same
         - stop: pid, seconds -> the same
@@ -99,6 +103,8 @@ class Warden:
         match request["do"]:
             case "start":
                 return self.start(request)
+            case "folder":
+                return self.make_folder(request["uid"], request["gid"])
             case "close":
                 self.closing = True
                 self.stop_all()
@@ -122,6 +128,17 @@ class Warden:
         with contextlib.suppress(OSError), (self.folder / ROSTER).open("a", encoding="utf-8") as roster:
             roster.write(f"{pid},{request['role']}\n")
         return {"pid": pid}
+
+    def make_folder(self, uid: int, gid: int) -> dict[str, Any]:
+        """Make a folder for a user who may not enter the temporary one, beside that."""
+        try:
+            folder = tempfile.mkdtemp(prefix=f"{self.folder.name}-", dir=self.folder.parent)
+            with (self.folder / BESIDE).open("a", encoding="utf-8") as names:
+                names.write(f"{folder}\n")
+            os.chown(folder, uid, gid)
+        except OSError as error:
+            return {"errno": error.errno, "error": str(error)}
+        return {"folder": folder}
 
     def collect(self) -> None:
         """Note which processes have ended."""
@@ -219,8 +236,7 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         control.sendall(line({"errno": error.errno, "error": str(error)}))
         return 1
-    # PostgreSQL may run as another user, who has to get through this folder
-    folder.chmod(0o711)
+    os.umask(PRIVATE)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # blocked signals wait for sigtimedwait and sigpending; Ctrl-C and a closed terminal are the harness's business
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -235,8 +251,16 @@ def main(argv: Sequence[str]) -> int:
     finally:
         # by the last of the two processes
         if not options.keep:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
     return 0
+
+
+def remove(folder: Path) -> None:
+    """Remove the temporary folder, and those that other users have beside it."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in (folder / BESIDE).read_text(encoding="utf-8").splitlines():
+            shutil.rmtree(name, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def create(
     for number in range(100):
         folder = parent / f"{stamp}{f'.{number}' if number else ''}-{scenario.name}"
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir(mode=0o700, parents=True)
             break
         except FileExistsError:
             continue

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
+    from harness.bed.master import Master
 
 RUN_S, READY_S = 300.0, 120.0
 REPOSITORY = "/srv/saltbed"
@@ -211,15 +212,17 @@ class AptRoot:
     def start_minion(
         self,
         name: str,
-        request_port: int,
+        master: Master,
         transport: str = "zeromq",
         *,
         python: str = sys.executable,
-        **options: object,
+        **options: Any,  # noqa: ANN401 - a minion's options
     ) -> Minion:
         """Start a real salt-minion in the root, of the Salt that this Python has; see `Minion.wait_ready`."""
-        settings = {"id": name, "master": "127.0.0.1", "master_port": request_port, "transport": transport, **options}
-        return Minion(self, settings, python)
+        settings = {"id": name, "master": "127.0.0.1", "master_port": master.request_port, "transport": transport}
+        known = master.minion_options()
+        grains = {**options.pop("grains", {}), **known.pop("grains")}
+        return Minion(self, {**settings, **known, "grains": grains, **options}, python)
 
 
 class Caller:

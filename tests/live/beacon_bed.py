@@ -51,7 +51,7 @@ class PackageBed:
     def start(self, **options: Any) -> None:  # noqa: ANN401 - a minion's options
         """Start the minion and wait until its beacons have looked once."""
         wanted = {"beacons": BEACONS, **options}
-        self.minion = self.root.start_minion(NAME, self.bed.master.request_port, **wanted)
+        self.minion = self.root.start_minion(NAME, self.bed.master, **wanted)
         self.minion.wait_ready()
         self.pass_ticks(INTERVAL + 2)
 

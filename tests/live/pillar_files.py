@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -39,8 +40,9 @@ def psql(database: scratch.Database, *names: str, **variables: str) -> subproces
     """Run files of sql/, with variables of psql."""
     files = [f"--file={SQL / name}" for name in names]
     given = [f"--set={name}={value}" for name, value in variables.items()]
-    argv = ["psql", "--no-psqlrc", "--quiet", f"--dbname={database.server.dsn}", *given, *files]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    argv = ["psql", "--no-psqlrc", "--quiet", f"--dbname={database.server.address}", *given, *files]
+    environment = {**os.environ, "PGPASSWORD": database.server.password}
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
 def install(database: scratch.Database, *names: str, **variables: str) -> None:

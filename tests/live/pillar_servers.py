@@ -226,7 +226,8 @@ class Servers:
 @contextmanager
 def servers(network: CutNetwork, folder: Path) -> Iterator[Servers]:
     """Start a primary with an empty database, its standby comes with `copy`; `folder` has a short path."""
-    folder.chmod(0o755)
+    # only they and root may use its Unix sockets
+    folder.chmod(0o700)
     shutil.chown(folder, OWNER)
     (folder / "logs").mkdir()
     made = Servers(network, folder, "first")

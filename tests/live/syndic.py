@@ -28,6 +28,7 @@ def start(above: Bed, below: Bed, transport: str) -> None:
     minion |= {name: str(home / name) for name in ("root_dir", "sock_dir", "pki_dir", "cachedir")}
     # 3008.5 sends the events of a syndic's start before it can: each try costs it a minute without a job
     minion |= {"return_retry_tries": 1, "enable_legacy_startup_events": False}
+    minion |= above.master.minion_options()
     # a syndic subscribes where its own master publishes, unless that is the port of always
     minion |= {"publish_port": above.master.publish_port}
     (below.master.config_dir / "minion").write_text(yaml.safe_dump(minion))

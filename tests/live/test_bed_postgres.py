@@ -118,8 +118,9 @@ def test_schema_by_psql(server: Postgres, root: Path) -> None:
     assert binaries is not None
     files = [f"--file={root / 'sql' / name}" for name in database.SCHEMA]
     for _ in range(2):
-        command = [str(binaries / "psql"), "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", *files, server.dsn]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [str(binaries / "psql"), "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", *files, server.address]
+        environment = {**os.environ, "PGPASSWORD": server.password}
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
     assert query(server.dsn, "SELECT suse_minion_pillars('nobody')") == []
 
@@ -131,7 +132,8 @@ def test_killed_server_is_noticed(tmp_path: Path) -> None:
         postgres = sources.start(place, "local")
         (pid,) = query(postgres.dsn, "SELECT pg_backend_pid()")[0]
         assert isinstance(pid, int)
-        leader = int((processes.folder / "postgres" / "data" / "postmaster.pid").read_text().splitlines()[0])
+        ((data,),) = query(postgres.dsn, "SHOW data_directory")
+        leader = int(Path(str(data), "postmaster.pid").read_text().splitlines()[0])
         os.kill(leader, 9)
         until(lambda: not answers(postgres), Deadline(10), lambda: "it answers still")
 

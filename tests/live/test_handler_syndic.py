@@ -27,7 +27,7 @@ WAIT_S = 180
 def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HandlerBed]:
     """Yield a patched master of masters with room for one job, whose minions are another master's."""
     limits = {"criteria": "capacity", "max_master_jobs": 1, "long_running": 5, "reconcile_interval": 2}
-    bare = {"pillar": "none", "postgres": "none", "api": False, "tree": root / "salt", "transport": TRANSPORT}
+    bare = {"pillar": "none", "postgres": "none", "api": None, "tree": root / "salt", "transport": TRANSPORT}
     upper = BedSettings(
         folder=tmp_path_factory.mktemp("upper"),
         master_options={"rate_limiting": limits, "order_masters": True},

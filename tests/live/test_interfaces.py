@@ -141,7 +141,7 @@ def test_modes_give_the_same_results(bed: Bed, apt_root: AptRoot) -> None:
     doors: dict[str, list[object]] = {}
     for mode in MODES:
         name = MINION.format(mode)
-        minion = apt_root.start_minion(name, bed.master.request_port, smi=mode, module_dirs=["/srv/modules"])
+        minion = apt_root.start_minion(name, bed.master, smi=mode, module_dirs=["/srv/modules"])
         try:
             minion.wait_ready()
             results = [

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import sysconfig
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import psycopg2
 import pytest
 
 from harness.processes.deadline import Deadline, until
 from harness.results import runs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.live
 
@@ -95,12 +94,16 @@ def test_bed_that_stays_for_a_program(root: Path, environment: Path, tmp_path: P
             found = json.loads(told.read_text())
             ping = [*found["salt"]["command"], "--out=json", "--static", "*", "test.ping"]
             answer = subprocess.run(ping, capture_output=True, text=True, check=False, timeout=60)
+            psycopg2.connect(found["postgresql"]).close()
+            password = Path(found["api"]["password_file"])
+            assert (stat.S_IMODE(password.stat().st_mode), len(password.read_text())) == (0o600, 33)
+            assert password.read_text().strip() not in told.read_text()
             os.kill(process.pid, signal.SIGINT)
             assert process.wait(60) == 0
         finally:
             process.kill()
     assert json.loads(answer.stdout) == {f"minion-{number:05}": True for number in range(3)}
-    assert (found["format"], found["fleet"]["minions"], found["salt"]["PYTHONPATH"]) == (1, 3, None)
+    assert (found["format"], found["fleet"]["minions"], found["salt"]["PYTHONPATH"]) == (2, 3, None)
     assert found["master"]["request_port"] != found["master"]["publish_port"]
     assert found.keys() == {"format", "master", "api", "postgresql", "salt", "fleet"}
     assert len(told.read_text().splitlines()) == 1

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.needs_root, pytest.mark.timeout(900)]
 PORT = 4711
-KEY = "word"
+KEY = "7d1c0e5a94b8"
 
 
 @pytest.fixture
@@ -40,11 +40,14 @@ def network() -> Iterator[CutNetwork]:
 def _both(root: Path, folder: Path, network: CutNetwork, seconds: int) -> Iterator[tuple[Running, Path]]:
     """Yield a load run of one worker here and one in the network, and what the latter prints."""
     address = f"{network.master}:{PORT}"
-    command = [*network.inside(), sys.executable, "-m", "harness", "worker", address, "--key", KEY, "--loads", "1"]
+    key = folder / "word"
+    key.write_text(KEY)
+    command = [*network.inside(), sys.executable, "-m", "harness", "worker", address, "--loads", "1"]
+    command += ["--key-file", str(key)]
     output = folder / "worker"
     with output.open("w") as file, subprocess.Popen(command, cwd=root, stdout=file, stderr=file) as process:
         try:
-            words = ("--remote-workers", "1", "--workers-address", address, "--workers-key", KEY)
+            words = ("--remote-workers", "1", "--workers-address", address, "--workers-key-file", str(key))
             with load(root, folder, seconds, *words) as running:
                 yield running, output
         finally:
@@ -57,7 +60,10 @@ def test_every_request_is_sent_once(root: Path, stock: Path, tmp_path: Path, net
     with _both(root, tmp_path, network, 10) as (running, output):
         assert running.ends() == 0, running.said()
         until(lambda: "its samples are handed in" in output.read_text(), Deadline(20), output.read_text)
-    assert f"-m harness worker {network.master}:{PORT} --key {KEY}" in running.said()
+    told = f"a copy of {tmp_path / 'word'}: build/venv/bin/python -m harness worker {network.master}:{PORT} "
+    assert told in running.said()
+    # output and folder may come to people who are not to join
+    assert [KEY for text in (running.said(), (running.run() / "run.json").read_text()) if KEY in text] == []
     folder = running.run() / "stock" / "samples"
     assert sorted(path.name for path in folder.glob("requests*")) == ["requests.0.csv", "requests.1.csv"]
     rows = list(samples.read_clients(folder))

@@ -45,7 +45,8 @@ def start_minions(bed: Bed, network: CutNetwork) -> None:
     """Start simulated minions behind the router, and wait until they have signed in and subscribed."""
     folder = bed.temporary / "far"
     folder.mkdir()
-    spec = fleet.FleetSpec(MINIONS, id_format="far-{:02d}", master=network.master)
+    extra = fleet.shared_options("zeromq", {}, bed.master.word_file)
+    spec = fleet.FleetSpec(MINIONS, id_format="far-{:02d}", master=network.master, extra=extra)
     argv = [sys.executable, "-m", "evil_minions", *spec.arguments(folder, bed.master.request_port)]
     bed.spawn("far", [*network.inside(), *argv], env={"PYTHONPATH": str(ROOT)})
 

@@ -95,7 +95,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
         with Bed(settings) as bed:
             # a list: stock can't take the configuration of a beacon as a dictionary
             beacons = {"pkgset": [{"interval": 2}]}
-            minion = apt_root.start_minion(NAME, bed.master.request_port, python=salt.python, beacons=beacons)
+            minion = apt_root.start_minion(NAME, bed.master, python=salt.python, beacons=beacons)
             minion.wait_ready()
             try:
                 _walk(bed, apt_root, files, patched=salt.name == PATCHED)

@@ -80,7 +80,7 @@ def test_first_steps(machine: RpmRoot, tmp_path: Path, manager: str) -> None:
         )
         with Bed(settings) as bed:
             beacons = {"pkgset": [{"interval": 2}]}
-            minion = machine.start_minion(NAME, bed.master.request_port, grains=GRAINS[manager], beacons=beacons)
+            minion = machine.start_minion(NAME, bed.master, grains=GRAINS[manager], beacons=beacons)
             minion.wait_ready()
             try:
                 _walk(Commands(bed), machine, manager)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -35,8 +36,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 
 def _psql(database: scratch.Database, *names: str) -> subprocess.CompletedProcess[str]:
     files = [f"--file={SQL / name}" for name in names]
-    argv = ["psql", "--no-psqlrc", f"--dbname={database.server.dsn}", *files]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    argv = ["psql", "--no-psqlrc", f"--dbname={database.server.address}", *files]
+    environment = {**os.environ, "PGPASSWORD": database.server.password}
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
 @pytest.mark.parametrize("name", NEED_UYUNI)

@@ -41,6 +41,12 @@ def test_second_contact_proves_the_master(master: Any, key: MinionKey, master_ke
     assert credentials.aes == master.aes
 
 
+def test_grains_that_the_master_asks_for(key: MinionKey) -> None:
+    """A minion shows the grains by which its master accepts keys, and the field is left out where there are none."""
+    assert auth.question("minion-1", key, None, key.secret, {"word": "x"}).load["autosign_grains"] == {"word": "x"}
+    assert "autosign_grains" not in auth.question("minion-1", key, None, key.secret).load
+
+
 def test_wrong_token(master: Any, key: MinionKey, master_key: MasterKey) -> None:  # noqa: ANN401 - a fixture
     """A master that returns another token isn't trusted."""
     attempt = auth.question("minion-1", key, master_key, key.secret)

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ from evil_minions.assignments import Assignment, assign, assignment_of
 from evil_minions.behaviour import command, exampleminion, library, trial
 from evil_minions.behaviour.delay import Delay, Lognormal, Measured
 from evil_minions.errors import UsageError
-from evil_minions.fleet import keystates
+from evil_minions.fleet import assembly, checked, keystates
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from evil_minions.inventory.population import load_population
 from evil_minions.rng import stream
@@ -300,6 +301,34 @@ def test_files_for_the_master(tmp_path: Path) -> None:
         state = states.get(number)
         assert any(expr_match(name, line) for line in sign) == (state not in {"pending", "rejected"})
         assert any(expr_match(name, line) for line in reject) == (state == "rejected")
+
+
+def test_word_that_the_master_knows(tmp_path: Path) -> None:
+    """A file of the master's `autosign_grains_dir` gives the grain and its value, but for keys that are to wait."""
+    word = tmp_path / "word"
+    word.write_text("# of this master\n\nopen sesame\n")
+    settings = fleets.settings(
+        tmp_path, 100, keys=keystates.parts_of("pending=10%,rejected=5%,denied=20%"), whole=(0, 100)
+    )
+    settings = replace(settings, master=replace(settings.master, autosign=word))
+    keys = assembly.make_keys(settings)
+    states = keystates.states(settings)
+    for number in range(100):
+        knows = states.get(number) not in {"pending", "rejected"}
+        assert keys.grains_of(number) == ({"word": "open sesame"} if knows else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"), [(None, "can't be read: .*; give another"), ("# nothing\n", "no line with")]
+)
+def test_word_that_is_not_there(tmp_path: Path, text: str | None, sentence: str) -> None:
+    """A file without a value is a usage error before anything starts."""
+    word = tmp_path / "word"
+    if text:
+        word.write_text(text)
+    settings = fleets.settings(tmp_path, 1)
+    with pytest.raises(UsageError, match=sentence):
+        checked.check(replace(settings, master=replace(settings.master, autosign=word)))
 
 
 def test_default_population_is_the_built_in_one() -> None:

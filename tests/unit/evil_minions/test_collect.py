@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evil_minions.errors import UsageError
-from evil_minions.recording import recording
+from evil_minions.recording import record, recording
 from evil_minions.recording.collect import Collector, is_live
 from evil_minions.recording.recording import Answer, Event, Recording
 
@@ -133,3 +133,11 @@ def test_other_files_are_refused(tmp_path: Path, text: str | None, message: str)
         path.write_text(text)
     with pytest.raises(UsageError, match=message):
         recording.load(path)
+
+
+def test_recording_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """What a real minion answered may hold secrets that no rule knows, so the file is closed to others."""
+    path = tmp_path / "web1.json"
+    record.write(recording.Recording("web1", "3008.5", "2026-01-02T03:04:05+00:00", {}, ()), path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert recording.load(path).minion == "web1"

@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -84,6 +84,7 @@ def test_shares_of_workers(tmp_path: Path) -> None:
 def test_settings_travel_as_json(tmp_path: Path) -> None:
     """A worker reads the settings that its supervisor wrote."""
     given = settings(tmp_path, grains=tmp_path / "g.json", seed=7)
+    given = replace(given, master=replace(given.master, autosign=tmp_path / "word"))
     assert FleetSettings.from_json(given.to_json()) == given
 
 
@@ -224,6 +225,23 @@ def test_control_socket(fleet: Fleet) -> None:
         client.stop()
     assert fleet.end()[0] == 0
     assert not (fleet.folder / "control.sock").exists()
+
+
+def test_files_are_their_owners_alone(tmp_path: Path) -> None:
+    """A folder that a fleet makes is closed to others, and no file in it is readable to them."""
+    with Fleet(tmp_path / "made") as fleet, fleet.connect() as client:
+        client.flush()
+        assert [path for path in (fleet.folder, *fleet.folder.rglob("*")) if path.stat().st_mode & 0o077] == []
+
+
+def test_folder_of_everybody(tmp_path: Path) -> None:
+    """A folder into which others may write is refused: they could put a socket of theirs there."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with Fleet(tmp_path / "open") as fleet:
+        code, output = fleet.end()
+    sentence = f"evil_minions: Other users may write into {tmp_path / 'open'}: give a --folder of your own.\n"
+    assert (code, output) == (2, sentence)
 
 
 def test_orders_over_several_workers(fleet: Fleet) -> None:

@@ -38,7 +38,7 @@ def _port() -> int:
 @pytest.fixture
 def remote() -> Remote:
     """Return an order of one worker of another host, which is this one."""
-    return Remote(1, HOST, _port(), "word")
+    return Remote(1, HOST, _port(), "word", Path("word.key"))
 
 
 def _plan(folder: Path, workers: int = 2) -> Plan:
@@ -161,7 +161,10 @@ def test_one_worker_too_many(remote: Remote, tmp_path: Path) -> None:
 
 def test_workers_that_never_join(remote: Remote) -> None:
     """Workers that don't come are an error that says what to type where."""
-    expected = rf"^Only 0 of 1 workers of other hosts joined within 0 s: .* -m harness worker {HOST}:\d+ --key word$"
+    expected = (
+        r"^Only 0 of 1 workers of other hosts joined within 0 s: .*, with a copy of word.key: "
+        rf".* -m harness worker {HOST}:\d+ --key-file workers.key$"
+    )
     with Coordinator(remote) as found, pytest.raises(StartError, match=expected):
         found.gather(lambda: None, 0.0)
 

@@ -6,17 +6,15 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.errors import PortError
 from harness.paths import ROOT
-from harness.processes.ports import FIRST, HOST, LAST, Ports, candidates, is_free, listens
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from harness.processes import ports
+from harness.processes.ports import FIRST, HOST, LAST, LOOPBACK, Ports, candidates, is_free, is_ours, listens
 
 
 def rng(seed: int) -> Random:
@@ -89,3 +87,40 @@ def test_listens(tmp_path: Path) -> None:
         assert listens(socket.AF_INET, (HOST, port))
     assert not listens(socket.AF_INET, (HOST, port))
     assert not listens(socket.AF_UNIX, str(tmp_path / "none"))
+
+
+def test_server_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of this user is told from none, and from one that another user is to have."""
+    with socket.create_server((HOST, 0)) as server:
+        port = server.getsockname()[1]
+        assert is_ours(port)
+        with pytest.raises(PortError, match=rf"^Port {port} on {HOST} was taken by a server of another user \(number "):
+            is_ours(port, os.geteuid() + 1)
+    assert not is_ours(port)
+    monkeypatch.setattr(ports, "TABLES", (Path("/no/such/table"),))
+    assert not is_ours(port)
+
+
+@pytest.mark.parametrize(
+    ("address", "state", "seen"),
+    [
+        (LOOPBACK, "0A", True),
+        ("0" * 8, "0A", True),
+        ("0" * 32, "0A", True),
+        (f"{'0' * 16}FFFF0000{LOOPBACK}", "0A", True),
+        (LOOPBACK, "01", False),
+        ("0A0A0A0A", "0A", False),
+    ],
+)
+def test_servers_that_take_the_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, state: str, *, seen: bool
+) -> None:
+    """Others at the loopback interface or at all addresses are noticed, not connections or other interfaces."""
+    row = f"   0: {address}:4E20 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  4321        0 1 1"
+    (tmp_path / "table").write_text(f"  sl  local_address\n{row}\n")
+    monkeypatch.setattr(ports, "TABLES", (tmp_path / "table",))
+    if seen:
+        with pytest.raises(PortError, match=r"another user \(number 4321\)"):
+            is_ours(20_000)
+    assert not is_ours(20_001)
+    assert seen or not is_ours(20_000)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ import pytest
 
 from harness.errors import DiskError, HarnessError, ProcessError, StartError, WardenError
 from harness.paths import ROOT
-from harness.processes.command import Command, Layer
+from harness.processes.command import Command, Layer, User
 from harness.processes.deadline import Deadline, until
 from harness.processes.processes import Processes
 
@@ -179,6 +180,27 @@ def test_stop_takes_along_who_outlived_its_leader(processes: Processes) -> None:
     assert len(psutil.Process(processes.warden).children(recursive=True)) == 2
     process.stop(5)
     assert psutil.Process(processes.warden).children(recursive=True) == []
+
+
+def test_what_is_written_is_for_its_user_alone(processes: Processes) -> None:
+    """The temporary folder is closed to others, and so is all that a process of a bed writes."""
+    processes.start("x", command(processes.folder, "umask")).wait(10)
+    assert (processes.folder / "out").read_text() == "0077\n"
+    places = [processes.folder, *(processes.folder / name for name in ("out", "roster.csv"))]
+    assert [place for place in places if place.stat().st_mode & 0o077] == []
+
+
+@pytest.mark.parametrize("ends", ["leaves", "killed"])
+def test_folder_of_another_user(tmp_path: Path, ends: str) -> None:
+    """It is beside the temporary one, closed to all others, and goes with it, also when the warden is killed."""
+    user = User("me", os.getuid(), os.getgid())
+    with suppress(WardenError), Processes(tmp_path) as processes:
+        folder = processes.folder_for(user)
+        (folder / "file").touch()
+        assert (folder.parent, folder.stat().st_mode & 0o777, folder.stat().st_uid) == (tmp_path, 0o700, user.uid)
+        if ends == "killed":
+            os.kill(processes.warden, signal.SIGKILL)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_stubborn_process_is_killed(processes: Processes) -> None:
