@@ -10,6 +10,7 @@ import saltext.query.caller
 import saltext.query.runners.query as query
 from fleet import answering
 from saltext.query.errors import QueryRightsError
+from test_sites import put_pillar
 
 import salt.auth
 import salt.config
@@ -167,6 +168,13 @@ def test_what_was_asked_for_another_is_not_shown(ask):
     (
         ("role:db", "pillar", True),
         ("I@role:db", "compound", True),
+        ("I:@role:db", "compound", True),
+        ("I|@role|db", "compound", True),
+        ("I/@role/db", "compound", True),
+        ("J|@role|d.*", "compound", True),
+        ("web* or ( G@os:x and not I:@role:db )", "compound", True),
+        ("G|@os|Debian", "compound", False),
+        ("P/@os/Deb.*", "compound", False),
         ("N@x", "compound", True),
         ("x", "nodegroup", True),
         ("web*", "glob", False),
@@ -301,3 +309,78 @@ def test_the_blacklist_holds_for_whoever_asks(opts, blacklist, what):
     _, caller = caller_of(opts, "pinger", publisher_acl_blacklist=blacklist)
     with pytest.raises(QueryRightsError, match=what):
         caller.check_run(["test.ping"], ["web1"])
+
+
+@pytest.fixture
+def ask_as_minion(opts, monkeypatch):
+    """
+    A function that asks as web1, which the master lets call the runner.
+    """
+    found = copy.deepcopy(salt.config.DEFAULT_MASTER_OPTS)
+    # what minion_runner of Salt's master adds to the options of a worker
+    found.update(opts, user="root", fun="query.items", arg=[], id="web1")
+    found["__cli"] = "salt-master"
+    monkeypatch.setattr(query, "__opts__", found, raising=False)
+    monkeypatch.setattr(query, "__user__", "root", raising=False)
+    return query.items
+
+
+def names_of(response):
+    return [row[0][1] for row in response["data"]]
+
+
+@pytest.mark.parametrize(
+    "more",
+    (
+        {},
+        {"filter": "name == web2 or name == web1"},
+        {"filter": ["|", ["=", "name", "web2"], ["=", "name", "web1"]]},
+        {"tgt": "*"},
+        {"sort": "-os"},
+        {"limit": 10},
+    ),
+)
+def test_a_minion_sees_its_own_node(ask_as_minion, more):
+    found = ask_as_minion("node", ["name", "os"], **more)
+    assert names_of(found) == ["web1"]
+    assert found.get("total", 1) == 1
+    assert not found.absent
+
+
+@pytest.mark.parametrize("name", ("web2", "gone"))
+def test_a_minion_does_not_learn_which_others_there_are(ask_as_minion, name):
+    found = ask_as_minion("node", ["name"], ["=", "name", name])
+    assert (found["data"], found.absent) == ([], [])
+
+
+def test_a_minion_sees_its_own_pillar_alone(ask_as_minion, master):
+    put_pillar(master, "web1", {"db": {"password": "own"}})
+    put_pillar(master, "web2", {"db": {"password": "secret"}})
+    found = ask_as_minion("node", ["name", "pillar.db.password"])
+    assert found["data"] == [[(0, "web1"), (0, "own")]]
+    found = ask_as_minion("node", ["name"], filter='pillar.db.password == "secret"')
+    assert not found["data"]
+    counted = query.count("node", "pillar.db.password")
+    assert counted["counted"] == 1
+
+
+@pytest.mark.parametrize("what", ("instance", "job", "lock", "os"))
+def test_a_minion_sees_nothing_else(ask_as_minion, what):
+    field = "id" if what == "job" else "name"
+    with pytest.raises(QueryRightsError, match="own node"):
+        ask_as_minion(what, [field])
+
+
+@pytest.mark.parametrize("field", ("alive", "uptime", "mfree"))
+def test_a_minion_has_nobody_asked(ask_as_minion, field):
+    with answering({"web1": {}}) as fleet:
+        with pytest.raises(QueryRightsError, match="ask minions"):
+            ask_as_minion("node", ["name", field])
+    assert not fleet.asked
+
+
+def test_a_minion_does_not_learn_the_fields_of_others(ask_as_minion, master):
+    master.minion("web2", os="Debian", secret_grain="x")
+    listed = [one["name"] for one in query.fields("node")["fields"]]
+    assert "name" in listed
+    assert not any("secret_grain" in name for name in listed)

@@ -243,9 +243,11 @@ def fields(opts, what, names=None, caller=None):
     """
     itemtype = item_type(opts, what)
     prepare(opts, what, names or [])
+    # what other minions have is not for a minion to see
+    reads = opts.get("cachedir") and getattr(caller, "only", None) is None
     if names is None:
         names = list(itemtype.fields)
-        if itemtype.dynamic is not None and opts.get("cachedir"):
+        if itemtype.dynamic is not None and reads:
             names += _dynamic_names(opts, caller)
         names.sort(key=saltext.query.natural.key)
     known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, _kinds(opts))
@@ -254,7 +256,7 @@ def fields(opts, what, names=None, caller=None):
         for name in names
     ]
     loose = [field for field in found if field.loose]
-    if loose and opts.get("cachedir"):
+    if loose and reads:
         _sample(opts, itemtype, loose, caller)
     return Rows({"fields": [field.definition() for field in found]})
 

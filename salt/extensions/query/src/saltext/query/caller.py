@@ -9,6 +9,9 @@ all jobs. More takes a right of his own, as if he asked without this extension:
 
 A runner is told the name of its caller, but not how that has proven to be it. So a name
 has only what each way of proving it would give.
+
+A minion that calls the runner, as ``peer_run`` lets it, sees its own node and nothing
+else.
 """
 
 import logging
@@ -45,9 +48,11 @@ class Caller:
     The user that the master runs as: he may read its files, and so has everything.
 
     :ivar str name: who asks, or None for the user of this process
+    :ivar str only: the id of the only node that is shown, or None for all items
     """
 
     name = None
+    only = None
 
     def job_user(self):
         """
@@ -66,6 +71,27 @@ class Caller:
         :param list minions: their ids
         :raises QueryRightsError: if he may not run one of them on one of these
         """
+
+
+class MinionCaller(Caller):
+    """
+    A minion that calls a runner. It sees what Salt tells it of itself.
+
+    :param str only: the minion's id, which the master has checked
+    """
+
+    def __init__(self, only):
+        self.name = self.only = only
+
+    def check_run(self, functions, minions):
+        """
+        :raises QueryRightsError: always. The runner blocks the process of the master that
+            would have to take the answers.
+        """
+        raise QueryRightsError(
+            "Leave out the fields that ask minions: a minion that calls this runner"
+            " gets none of them."
+        )
 
 
 class NamedCaller(Caller):
@@ -144,6 +170,10 @@ def of_runner(opts, name):
     :param dict opts: the runner's options
     :param str name: what the runner was told
     """
+    # The master's own options name no function. For a minion it adds one to them, and
+    # the minion's id; the options of salt-run name one as well, and have "async".
+    if "fun" in opts and "async" not in opts:
+        return MinionCaller(opts["id"])
     if opts.get("__cli") in _COMMANDS or name is None:
         return Caller()
     lists, whole = _lists(opts, name)

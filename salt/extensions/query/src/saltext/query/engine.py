@@ -91,6 +91,8 @@ class Query:
         """
         check_paging(limit, offset)
         asked = asked or Asked()
+        if asked.caller.only is not None and self.itemtype.name != "node":
+            raise QueryRightsError("Ask for nodes: a minion sees only its own node.")
         if any("pillar" in field.sources() for field in self._used()):
             asked.caller.check_pillars()
         end = None if limit is None else offset + limit
@@ -106,7 +108,7 @@ class Query:
             rows,
             total,
             full,
-            list(context.absent),
+            list(context.absent) if asked.caller.only is None else [],
             None if context.live is None else context.live.summary(context.live_names),
             context.documents.broken,
         )
@@ -135,14 +137,19 @@ class Query:
         """
         Yield the items that are meant.
         """
-        found = self.itemtype.items(context, self.names)
+        only = asked.caller.only
+        names = self.names if only is None else [only]
+        found = self.itemtype.items(context, names)
+        if only is not None:
+            # whatever else a name may stand for
+            found = (item for item in found if item.minion() == only)
         if asked.target is not None:
             chosen = asked.target.minions(context)
             found = (item for item in found if item.minion() in chosen)
         if any("live" in field.sources() for field in self.filter.fields):
             found = self._narrowed(context, found)
         for item in found:
-            if self.names is not None or self.filter.holds(item) is True:
+            if names is self.names is not None or self.filter.holds(item) is True:
                 yield item
 
     def _row(self, item):

@@ -21,8 +21,9 @@ TYPES = (
     "compound",
 )
 
-#: What of a compound target looks into pillars, or into a nodegroup that may.
-_PILLARS = ("I@", "J@", "N@")
+#: The matchers of a compound target that do not look into pillars. A nodegroup may, and
+#: so may a matcher of a later Salt.
+_WITHOUT_PILLARS = (None, "G", "P", "L", "S", "E", "R", "T", "M")
 
 
 class Target:
@@ -53,7 +54,11 @@ class Target:
         """
         if self.tgt_type in ("pillar", "pillar_pcre", "pillar_exact", "nodegroup"):
             return True
-        return self.tgt_type == "compound" and any(one in self.tgt for one in _PILLARS)
+        return self.tgt_type == "compound" and any(
+            # as Salt reads it: some matchers take a delimiter before the "@"
+            salt.utils.minions.parse_target(word)["engine"] not in _WITHOUT_PILLARS
+            for word in self.tgt.split()
+        )
 
     def minions(self, context):
         """

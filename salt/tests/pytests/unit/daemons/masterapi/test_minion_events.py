@@ -82,6 +82,8 @@ def _both_forms(remote, tag, data, **top):
         f"salt/job/{JID}/start/web2",
         f"salt/job/{JID}/prog/web2/0",
         f"custom\n\nsalt/job/{JID}/ret/web2",
+        pytest.param("custom\ud800", id="surrogate"),
+        pytest.param(b"custom\xff", id="bytes"),
         ["salt/key"],
         None,
     ],
