@@ -9,6 +9,7 @@ function, ``criteria(settings)``, which returns an instance of :class:`Criteria`
 """
 
 import collections
+import math
 
 from salt.job_criteria._ledger import Ledger
 from salt.job_criteria._missing import Missing
@@ -229,4 +230,8 @@ def is_number(value):
     """
     Return whether a setting is a number above zero.
     """
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and 0 < value < math.inf
+    )

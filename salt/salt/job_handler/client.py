@@ -210,7 +210,9 @@ class QueuedJob:
         """
         Take over what the master said in its answer to a publish request.
         """
-        self._tickets.add(state.get("ticket"))
+        # without one, nothing has been queued and no event is about it
+        if state.get("ticket"):
+            self._tickets.add(state["ticket"])
         self._exclude(state.get("excluded"))
         self._progress(state)
 
@@ -264,7 +266,8 @@ class QueuedJob:
         ):
             return False
         data = raw["data"]
-        if data.get("ticket") not in self._tickets:
+        ticket = data.get("ticket")
+        if not isinstance(ticket, str) or ticket not in self._tickets:
             log.debug("An event that the job handler did not fire: %s", raw["tag"])
             return True
         targets = data.get("targets")

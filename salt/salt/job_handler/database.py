@@ -12,7 +12,9 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import sqlite3
+import stat
 import time
 
 import salt.job_handler.salvage
@@ -24,6 +26,9 @@ VERSION = 1
 
 #: The name of its file.
 NAME = "queue.sqlite"
+
+#: How many damaged databases are kept.
+DAMAGED_KEPT = 2
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS targets (digest BLOB PRIMARY KEY, ids BLOB NOT NULL);
@@ -82,6 +87,25 @@ def end_if_damaged(exc):
         raise SystemExit("The job handler's queue is damaged") from exc
 
 
+def private(folder):
+    """
+    Make a folder that only the user of this process may open, or see to it that one that
+    is there is such a folder.
+
+    :param str folder: the folder, whose parents are made too
+    :raises SystemExit: if it belongs to somebody else, or is a link
+    """
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise SystemExit(
+            f"Move {folder} away: it is no folder of the user that the master runs as,"
+            " and the job handler keeps the arguments of jobs there"
+        )
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        os.chmod(folder, 0o700)
+
+
 class Database:
     """
     :param str folder: where the database is, which is made if it isn't there
@@ -90,7 +114,7 @@ class Database:
 
     def __init__(self, folder, clock=time.time):
         self.clock = clock
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        private(folder)
         self.path = os.path.join(folder, NAME)
         try:
             self._open()
@@ -108,7 +132,11 @@ class Database:
     def _open(self):
         # only the master's user reads arguments of jobs; sqlite gives its further files
         # the mode of the first
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        handle = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        try:
+            os.fchmod(handle, 0o600)
+        finally:
+            os.close(handle)
         self.db = sqlite3.connect(self.path, isolation_level=None)
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = NORMAL")
@@ -130,7 +158,7 @@ class Database:
         Start anew when the database is damaged, with what can be read of it.
         """
         self.db.close()
-        aside = f"{self.path}.broken-{int(self.clock())}"
+        aside = self._aside()
         for suffix in ("", "-wal", "-shm"):
             if os.path.exists(self.path + suffix):
                 os.replace(self.path + suffix, aside + suffix)
@@ -149,6 +177,25 @@ class Database:
             kept,
             aside,
         )
+
+    def _aside(self):
+        """
+        Return a new name for a damaged database, and remove all but the newest of those
+        that are there: they hold the arguments of jobs.
+        """
+        folder = os.path.dirname(self.path)
+        old = re.compile(re.escape(f"{NAME}.broken-") + r"(\d+)(-wal|-shm)?")
+        found = {}
+        for name in os.listdir(folder):
+            match = old.fullmatch(name)
+            if match:
+                found.setdefault(int(match.group(1)), []).append(name)
+        for one in sorted(found)[: -(DAMAGED_KEPT - 1)]:
+            for name in found[one]:
+                os.unlink(os.path.join(folder, name))
+        # clocks are set back, and two may be damaged within a second
+        number = max([int(self.clock()), *(one + 1 for one in found)])
+        return f"{self.path}.broken-{number}"
 
     def close(self):
         """

@@ -11,6 +11,17 @@ import salt.exceptions
 import salt.job_handler
 import salt.job_handler.ipc
 
+#: The longest pause that has an end, in seconds
+MAX_PAUSE = 366 * 86400
+
+
+def __virtual__():
+    # A minion that peer_run lets call a runner: the master adds the name of the function
+    # to its own options. Those of salt-run have one too, and "async".
+    if "fun" in __opts__ and "async" not in __opts__:
+        return False, "Minions may not call this runner: use it on the master."
+    return True
+
 
 def _ask(cmd, **arguments):
     if not salt.job_handler.enabled(__opts__):
@@ -146,8 +157,10 @@ def pause(seconds=3600):
         raise salt.exceptions.SaltInvocationError(
             f"seconds is {seconds!r}: give a number of seconds, or 0 for no end."
         )
-    if seconds < 0:
-        raise salt.exceptions.SaltInvocationError("Give seconds from 0 on.")
+    if not 0 <= seconds <= MAX_PAUSE:
+        raise salt.exceptions.SaltInvocationError(
+            f"Give seconds from 0 to {MAX_PAUSE}, which is a year; 0 has no end."
+        )
     return _ask("pause", paused=True, seconds=seconds or None)["paused"]
 
 

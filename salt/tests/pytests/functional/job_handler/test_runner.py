@@ -72,6 +72,10 @@ def test_runner(setup):
             for call in (
                 lambda: runner.pause("x"),
                 lambda: runner.pause(-1),
+                lambda: runner.pause(float("nan")),
+                lambda: runner.pause(float("inf")),
+                lambda: runner.pause(1e300),
+                lambda: runner.pause(True),
                 lambda: runner.prioritize("2", 1.5),
             ):
                 with pytest.raises(SaltInvocationError):
@@ -141,3 +145,20 @@ def test_what_an_administrator_has_said_survives_a_restart(setup):
 
     assert asyncio.run(run()) == ["2"]
     assert setup.bus.jids()[-2:] == ["4", "3"]
+
+
+@pytest.mark.parametrize(
+    "more, may",
+    [({}, True), ({"fun": "x", "async": False}, True), ({"fun": "x"}, False)],
+)
+def test_a_minion_may_not_call_it(more, may):
+    """
+    What the master adds to its options for a minion that peer_run lets call a runner
+    """
+    # pylint: disable=import-outside-toplevel
+    import salt.runners.job_handler as runner
+
+    with patch.object(runner, "__opts__", more, create=True):
+        answer = runner.__virtual__()
+    assert (answer is True) is may
+    assert may or "Minions" in answer[1]

@@ -2,6 +2,8 @@
 What is checked of a request before anything in it is used
 """
 
+# pylint: disable=protected-access
+
 import ctypes
 import multiprocessing
 import time
@@ -95,8 +97,8 @@ async def test_a_worker_refuses_another_word(opts, word):
     with patch.object(worker, "_handle_aes", AsyncMock()) as aes, patch.object(
         worker, "_handle_clear", AsyncMock()
     ) as clear:
-        answer = await worker._handle_payload_inner(
-            {"enc": word, "load": {"cmd": "_return", "id": "web1"}}
+        answer = await salt.master.MWorker._handle_payload_inner(
+            worker, {"enc": word, "load": {"cmd": "_return", "id": "web1"}}
         )
     assert answer == ({}, {"fun": "send_clear"})
     aes.assert_not_called()

@@ -30,6 +30,7 @@ def manager(tmp_path):
     batch = {"fun": "test.ping", "batch": 1, "timeout": 3, "gather_job_timeout": 10}
     state = create_batch_state(batch, ["web1", "web2"], JID, "master", now=0)
     assert progress_batch(state, {}, now=0).publish == ["web1"]
+    state["job_handler"] = {"ticket": "t"}
     write_batch_state(JID, state, opts)
     ret.active_batches.add(JID)
     return ret
@@ -40,7 +41,9 @@ def tell(manager, kind, **data):
     Let the manager hear an event of the job handler
     """
     # pylint: disable-next=protected-access
-    manager._handle_event({"tag": f"salt/job/{JID}/{kind}", "data": data})
+    manager._handle_event(
+        {"tag": f"salt/job/{JID}/{kind}", "data": {"ticket": "t", **data}}
+    )
 
 
 def sent(manager):
@@ -148,6 +151,7 @@ def test_a_batch_of_the_master_knows_what_was_said_before_it_was_adopted(manager
     state = read_batch_state(JID, manager.opts)
     state["job_handler"] = {
         "state": "dispatched",
+        "ticket": "t",
         "publication": 1,
         "waiting": 0,
         "excluded": {"web1": "the minion is at 10 of 10 points"},
@@ -161,7 +165,12 @@ def test_a_batch_of_the_master_knows_what_was_said_before_it_was_adopted(manager
 
 def test_a_first_part_that_waits_is_not_late(manager):
     state = read_batch_state(JID, manager.opts)
-    state["job_handler"] = {"state": "queued", "publication": 1, "waiting": 1}
+    state["job_handler"] = {
+        "state": "queued",
+        "ticket": "t",
+        "publication": 1,
+        "waiting": 1,
+    }
     write_batch_state(JID, state, manager.opts)
     for now in (20, 40):
         # pylint: disable-next=protected-access

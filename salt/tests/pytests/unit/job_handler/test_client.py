@@ -30,7 +30,7 @@ class Clock:
 
 
 def _event(kind, jid="1", **data):
-    return {"tag": f"salt/job/{jid}/{kind}", "data": data}
+    return {"tag": f"salt/job/{jid}/{kind}", "data": {"ticket": "t", **data}}
 
 
 @pytest.fixture
@@ -41,7 +41,15 @@ def clock():
 @pytest.fixture
 def queued(clock):
     return salt.job_handler.client.QueuedJob(
-        "1", {"publication": 7, "waiting": 2, "reason": "full", "position": 3}, clock
+        "1",
+        {
+            "publication": 7,
+            "waiting": 2,
+            "reason": "full",
+            "position": 3,
+            "ticket": "t",
+        },
+        clock,
     )
 
 
@@ -100,6 +108,19 @@ def test_other_events_are_not_its_own(queued):
     ):
         assert not queued.handle(event)
     assert queued.waits
+
+
+@pytest.mark.parametrize("ticket", [{}, {"ticket": None}, {"ticket": []}])
+@pytest.mark.parametrize("kind", ["queued", "dispatched", "excluded", "discarded"])
+def test_no_event_is_about_a_job_that_was_not_queued(kind, ticket):
+    """
+    Such as a batch on a master whose job handler is off
+    """
+    job = salt.job_handler.client.QueuedJob("1", {})
+    data = {**ticket, "excluded": {"m": "x"}, "targets": ["m"], "waiting": 1}
+    assert job.handle({"tag": f"salt/job/1/{kind}", "data": data})
+    assert not job.left_out
+    assert not job.waits
 
 
 def test_lease_ends(queued, clock):
@@ -293,7 +314,7 @@ def test_answers_to_a_question_are_no_answers_to_the_job(master_opts):
     cache = {"1": {"a": {"ret": True}}, "2": {"b": {"ret": {}}}}
     with salt.client.LocalClient(mopts=master_opts) as client:
         client.queued_jobs["1"] = salt.job_handler.client.QueuedJob(
-            "1", {"publication": 7, "waiting": 0}
+            "1", {"publication": 7, "waiting": 0, "ticket": "t"}
         )
         with patch.object(
             client,

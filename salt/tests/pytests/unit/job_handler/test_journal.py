@@ -303,3 +303,53 @@ def test_each_page_damaged(queue, clock, tmp_path, how):
             assert len(store.minions_of(job)) == job.count
         store.close()
         shutil.rmtree(folder)
+
+
+def test_nobody_else_reads_the_queue(opened, tmp_path):
+    """
+    Also where the folder and the file were there before, with other modes
+    """
+    folder = tmp_path / "q"
+    folder.mkdir(mode=0o755)
+    path = folder / salt.job_handler.database.NAME
+    path.touch(mode=0o644)
+    path.chmod(0o644)
+    opened()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for one in folder.iterdir():
+        assert stat.S_IMODE(one.stat().st_mode) == 0o600, one
+
+
+def test_a_link_is_not_followed(opened, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (tmp_path / "q").symlink_to(other)
+    with pytest.raises(SystemExit, match="away"):
+        opened()
+    assert not list(other.iterdir())
+    (tmp_path / "q").unlink()
+    (tmp_path / "q").mkdir()
+    (tmp_path / "q" / salt.job_handler.database.NAME).symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError):
+        opened()
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_folder_of_somebody_else_is_refused(opened, tmp_path, monkeypatch):
+    (tmp_path / "q").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(SystemExit, match="away"):
+        opened()
+
+
+def test_few_damaged_databases_are_kept(opened, tmp_path):
+    """
+    Each has the arguments of jobs; two within a second are two.
+    """
+    path = tmp_path / "q" / salt.job_handler.database.NAME
+    for number in range(5):
+        opened().close()
+        path.write_bytes(f"damage {number}".encode() * 1000)
+    opened()
+    kept = sorted(path.parent.glob("*.broken-*"))
+    assert [one.read_bytes()[:8] for one in kept] == [b"damage 3", b"damage 4"]

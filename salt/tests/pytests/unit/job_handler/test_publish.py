@@ -171,7 +171,7 @@ def _events(jid, *events):
 
     def read(tag, match_type=None):
         for kind, data in events:
-            yield {"tag": f"salt/job/{jid}/{kind}", "data": data}
+            yield {"tag": f"salt/job/{jid}/{kind}", "data": {"ticket": "t", **data}}
         while True:
             yield None
 
@@ -183,7 +183,7 @@ def test_waiting_for_a_job_in_the_queue(client):
     No find_job goes out, and those who won't get it are shown with the reason.
     """
     client.queued_jobs["1"] = salt.job_handler.client.QueuedJob(
-        "1", {"publication": 1, "waiting": 2}
+        "1", {"publication": 1, "waiting": 2, "ticket": "t"}
     )
     ret = {"fun": "test.version", "return": "x", "retcode": 0}
     events = _events(

@@ -2,6 +2,8 @@
 Which events and returns of a minion are believed
 """
 
+# pylint: disable=protected-access
+
 import pytest
 
 import salt.cache
