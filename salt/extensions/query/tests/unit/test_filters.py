@@ -247,6 +247,23 @@ def test_many_comparisons_are_refused():
         Filter(rule, FIELDS)
 
 
+@pytest.mark.parametrize("word", ("&", "|", "!"))
+def test_empty_groups_count_as_well(word):
+    """
+    Each of them is looked at for each item.
+    """
+    group = ["!", ["&"]] if word == "!" else [word]
+    rule = ["&", *[group] * (saltext.query.filters.MAX_TERMS + 1)]
+    with pytest.raises(QueryTooDearError, match="at most 1000"):
+        Filter(rule, FIELDS)
+
+
+def test_what_just_fits():
+    most = saltext.query.filters.MAX_TERMS
+    assert most == 1000
+    Filter(["|", *[["=", "text", "x"]] * (most - 1)], FIELDS)
+
+
 def test_many_names_are_not():
     rule = ["|", *[["=", "name", "x"]] * 5000]
     assert holds(rule) is False

@@ -148,3 +148,39 @@ def test_outputter(monkeypatch):
     assert outputter.output(RESPONSE).splitlines()[1].startswith("web1 ")
     found = outputter.output({"fields": RESPONSE["fields"][3:4]})
     assert found.splitlines()[1] == "nope unknown -     -"
+
+
+#: What a terminal obeys, and how it is shown.
+OBEYED = {
+    "\x1b[2J": "\\x1b[2J",
+    "\x9b31m": "\\x9b31m",
+    "\x07": "\\x07",
+    "\x7f": "\\x7f",
+    "a\r\nb\t": "a\\r\\nb\\t",
+    "\u202eabc": "\\u202eabc",
+    "\u2028": "\\u2028",
+    "\udc9b": "\\udc9b",
+}
+
+
+@pytest.mark.parametrize("separator,width", ((None, None), (None, 80), ("|", None)))
+@pytest.mark.parametrize("kind", ("text", "other", "of tomorrow"))
+@pytest.mark.parametrize("text", OBEYED)
+def test_nothing_in_a_cell_is_obeyed(kind, text, separator, width):
+    fields = [{"name": text, "title": None, "kind": kind, "doc": None}]
+    value = text if kind == "text" else [text]
+    response = {"fields": fields, "data": [[(0, value)]]}
+    found = lines(response, separator=separator, width=width)
+    assert found == [OBEYED[text], OBEYED[text]]
+
+
+def test_notes_are_not_obeyed_either(monkeypatch, capsys):
+    """
+    Reasons come with events.
+    """
+    monkeypatch.setattr(outputter, "__opts__", {"color": False}, raising=False)
+    live = {"answered": 0, "offline": 0, "not_asked": 1, "cached": 0}
+    live["reasons"] = {"left out\x1b[2J\nx": 1}
+    printed = outputter.output({**RESPONSE, "live": live})
+    assert printed.splitlines()[-1] == "(not asked, 1: left out\\x1b[2J\\nx)"
+    assert "\x1b" not in capsys.readouterr().err

@@ -9,7 +9,7 @@ import saltext.query
 import saltext.query.caller
 import saltext.query.runners.query as query
 from fleet import answering
-from saltext.query.errors import QueryRightsError
+from saltext.query.errors import QueryError, QueryRightsError
 from test_sites import put_pillar
 
 import salt.auth
@@ -188,6 +188,30 @@ def test_targets_that_look_into_pillars(ask, tgt, tgt_type, refused):
             ask("salt-master", "reader", **request)
     else:
         ask("salt-master", "reader", **request)
+
+
+@pytest.mark.parametrize("word", ("X@a", "Z:@a", "not Q@web1"))
+def test_matchers_that_salt_does_not_have(ask, word):
+    """
+    Salt would take them for names of minions.
+    """
+    for name in ("reader", "pillars"):
+        with pytest.raises(QueryError, match="matchers of Salt"):
+            ask("salt-master", name, "node", ["name"], tgt=word, tgt_type="compound")
+
+
+def test_counts_and_definitions_of_pillars_take_the_right(ask, opts):
+    ask("salt-master", "reader", "node", ["name"])
+    for more in (
+        {"fields": "pillar.x"},
+        {"fields": "os", "filter": "pillar.x"},
+        {"fields": "os", "tgt": "x:y", "tgt_type": "pillar"},
+        {"fields": "os", "tgt": "I:@x:y", "tgt_type": "compound"},
+    ):
+        with pytest.raises(QueryRightsError, match="pillars"):
+            query.count("node", **more)
+    with pytest.raises(QueryRightsError, match="pillars"):
+        query.fields("node", "pillar.x")
 
 
 def test_fields_of_pillars_are_listed_for_those_who_may_see_them(
@@ -372,10 +396,22 @@ def test_a_minion_sees_nothing_else(ask_as_minion, what):
 
 
 @pytest.mark.parametrize("field", ("alive", "uptime", "mfree"))
-def test_a_minion_has_nobody_asked(ask_as_minion, field):
+@pytest.mark.parametrize("tgt", ("web1", "web2"))
+@pytest.mark.parametrize("where", ("shown", "filter", "sort", "count"))
+def test_a_minion_has_nobody_asked(ask_as_minion, field, tgt, where):
+    """
+    Wherever the field is named, and also if no node is left that would be asked.
+    """
     with answering({"web1": {}}) as fleet:
         with pytest.raises(QueryRightsError, match="ask minions"):
-            ask_as_minion("node", ["name", field])
+            if where == "count":
+                query.count("node", [field], tgt=tgt)
+            elif where == "shown":
+                ask_as_minion("node", ["name", field], tgt=tgt)
+            elif where == "sort":
+                ask_as_minion("node", ["name"], sort=field, tgt=tgt)
+            else:
+                ask_as_minion("node", ["name"], ["?", field], tgt=tgt)
     assert not fleet.asked
 
 

@@ -115,7 +115,7 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         for sentence in told:
             self._tell(sentence)
         for note in saltext.query.formats.notes(response):
-            sys.stderr.write(f"salt-query: {note}\n")
+            self._tell(note)
         if told:
             return salt.defaults.exitcodes.EX_GENERIC
         return salt.defaults.exitcodes.EX_OK

@@ -91,9 +91,14 @@ class Query:
         """
         check_paging(limit, offset)
         asked = asked or Asked()
-        if asked.caller.only is not None and self.itemtype.name != "node":
+        sources = {name for field in self._used() for name in field.sources()}
+        only = asked.caller.only
+        if only is not None and self.itemtype.name != "node":
             raise QueryRightsError("Ask for nodes: a minion sees only its own node.")
-        if any("pillar" in field.sources() for field in self._used()):
+        if only is not None and "live" in sources:
+            # whether or not there is a node left to ask
+            asked.caller.check_run([], [only])
+        if "pillar" in sources:
             asked.caller.check_pillars()
         end = None if limit is None else offset + limit
         context = saltext.query.context.Context(opts, self.needs(), clock(), asked)
@@ -108,7 +113,7 @@ class Query:
             rows,
             total,
             full,
-            list(context.absent) if asked.caller.only is None else [],
+            list(context.absent) if only is None else [],
             None if context.live is None else context.live.summary(context.live_names),
             context.documents.broken,
         )

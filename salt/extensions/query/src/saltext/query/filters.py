@@ -41,8 +41,9 @@ from saltext.query.errors import QueryError, QueryTooDearError
 #: How deep filters may be within each other.
 MAX_LEVELS = 10
 
-#: The most comparisons in a filter, unless it only names items.
-MAX_TERMS = 500
+#: The most operators in a filter, unless it only names items. All of them count, as each
+#: is looked at for each item.
+MAX_TERMS = 1000
 
 #: The most items that can be named.
 MAX_NAMES = 100_000
@@ -103,12 +104,12 @@ class Filter:
             raise QueryError(
                 f"Give a filter with at most {MAX_LEVELS} levels within each other."
             )
+        self._count()
         word, operands = rule[0], rule[1:]
         if word in ("|", "&"):
             return _junction(
                 [self._compile(one, levels - 1) for one in operands], word == "|"
             )
-        self._count()
         if word == "!":
             _arity(word, operands, 1)
             test, cost = self._compile(operands[0], levels - 1)
@@ -132,7 +133,10 @@ class Filter:
         self._terms += 1
         most = MAX_NAMES if self._names else MAX_TERMS
         if self._terms > most:
-            raise QueryTooDearError(f"Give a filter of at most {most} comparisons.")
+            raise QueryTooDearError(
+                f"Give a filter of at most {most} comparisons: each 'and', 'or' and 'not'"
+                " counts as one."
+            )
 
     def _field(self, name):
         field = self._known.find(name)

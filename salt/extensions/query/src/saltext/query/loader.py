@@ -6,6 +6,10 @@ A site adds its own with one file. It is looked for in ``query_types``,
 those below :conf_master:`extension_modules`, and in those of every Salt extension that is
 installed. One that has the name of another takes its place.
 
+Modules run as the master's user. So those below :conf_master:`module_dirs` and
+:conf_master:`extension_modules` are loaded only from a folder that belongs, with all that
+is in it, to root or to the master's user, and that nobody else may write.
+
 query_types
     A module with ``item_type()``, which returns a :class:`saltext.query.item.ItemType`.
     The name of the module is what a request asks for.
@@ -23,9 +27,11 @@ query_locks
 import functools
 import logging
 import os
+import stat
 
 import salt.loader.lazy
 import salt.utils.entrypoints
+import salt.utils.user
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +40,9 @@ KINDS = {"query_types": "types", "query_sources": "sources", "query_locks": "loc
 
 # the loaders of this process, by the folders that they look into
 _LOADERS = {}
+
+# what this process has logged of folders that it does not load from
+_LOGGED = set()
 
 
 @functools.lru_cache(maxsize=1)
@@ -53,6 +62,68 @@ def _extensions():
     return ret
 
 
+def _site_folders(opts, kind):
+    """
+    Return the folders in which a site may have modules of a kind.
+    """
+    parents = [*(opts.get("module_dirs") or ())]
+    if opts.get("extension_modules"):
+        parents.append(opts["extension_modules"])
+    folders = [os.path.join(parent, kind) for parent in parents]
+    return [one for one in folders if os.path.isdir(one)]
+
+
+def _unsafe(opts, folder):
+    """
+    Return what to correct if somebody besides root and the master's user may change what
+    is loaded from a folder, as a sentence without its end, or None.
+    """
+    trusted = {0, salt.utils.user.get_uid(opts.get("user"))}
+    seen = set()
+    parent = os.path.dirname(folder)
+    todo = [parent, folder]
+    while todo:
+        path = todo.pop()
+        try:
+            # of what a link leads to
+            found = os.stat(path)
+            inside = []
+            if stat.S_ISDIR(found.st_mode) and path != parent:
+                inside = [entry.path for entry in os.scandir(path)]
+        except OSError:
+            # what can't be read can't be loaded either
+            continue
+        if (found.st_dev, found.st_ino) in seen:
+            continue
+        seen.add((found.st_dev, found.st_ino))
+        if found.st_uid not in trusted:
+            return (
+                f"Give {path} to root or to the master's user: it has to belong to one of"
+                " them"
+            )
+        if found.st_mode & 0o022:
+            return f"Take from others the right to write {path} (chmod go-w)"
+        todo += inside
+    return None
+
+
+def unloaded(opts, kind):
+    """
+    Return the modules of a kind that are in folders from which nothing is loaded: by their
+    names, sentences without their ends that say what to correct.
+
+    :param dict opts: the master's options
+    :param str kind: one of :data:`KINDS`
+    """
+    ret = {}
+    for folder in _site_folders(opts, kind):
+        unsafe = _unsafe(opts, folder)
+        if unsafe is not None:
+            names_ = {one.partition(".")[0] for one in os.listdir(folder)}
+            ret.update({one: unsafe for one in names_ if not one.startswith("_")})
+    return ret
+
+
 def modules(opts, kind):
     """
     Return the functions of all modules of a kind.
@@ -61,9 +132,14 @@ def modules(opts, kind):
     :param str kind: one of :data:`KINDS`
     :rtype: salt.loader.lazy.LazyLoader
     """
-    folders = [os.path.join(folder, kind) for folder in opts.get("module_dirs") or ()]
-    if opts.get("extension_modules"):
-        folders.append(os.path.join(opts["extension_modules"], kind))
+    folders = []
+    for folder in _site_folders(opts, kind):
+        unsafe = _unsafe(opts, folder)
+        if unsafe is None:
+            folders.append(folder)
+        elif unsafe not in _LOGGED:
+            _LOGGED.add(unsafe)
+            log.error("%s; until then no module of %s is loaded.", unsafe, folder)
     folders += [os.path.join(folder, kind) for folder in _extensions()]
     folders.append(os.path.join(os.path.dirname(__file__), KINDS[kind]))
     folders = tuple(one for one in dict.fromkeys(folders) if os.path.isdir(one))
@@ -99,7 +175,7 @@ def wrong(opts, kind, name, function):
     """
     loaded = modules(opts, kind)
     if name not in loaded.file_mapping:
-        return None
+        return unloaded(opts, kind).get(name)
     if name not in loaded.missing_modules:
         reason = f"it has no {function}()"
     else:

@@ -2,6 +2,8 @@
 Salt's own targets: which minions its matchers choose, as far as the master can tell.
 """
 
+import re
+
 from saltext.query.errors import QueryError
 
 import salt.utils.minions
@@ -25,6 +27,9 @@ TYPES = (
 #: so may a matcher of a later Salt.
 _WITHOUT_PILLARS = (None, "G", "P", "L", "S", "E", "R", "T", "M")
 
+#: What looks like a matcher. Salt takes one that it does not have for the name of a minion.
+_MATCHER = re.compile("[A-Z].?@")
+
 
 class Target:
     """
@@ -47,6 +52,16 @@ class Target:
             raise QueryError("Give the target as a text.")
         self.tgt = tgt
         self.tgt_type = tgt_type
+        # as Salt reads it: some matchers take a delimiter before the "@"
+        self._matchers = set()
+        for word in tgt.split() if tgt_type == "compound" else ():
+            matcher = salt.utils.minions.parse_target(word)["engine"]
+            if matcher is None and _MATCHER.match(word):
+                raise QueryError(
+                    f"Use the matchers of Salt in the target, not {word!r:.80}; write"
+                    " L@ before the id of a minion that looks like one."
+                )
+            self._matchers.add(matcher)
 
     def reads_pillars(self):
         """
@@ -54,11 +69,7 @@ class Target:
         """
         if self.tgt_type in ("pillar", "pillar_pcre", "pillar_exact", "nodegroup"):
             return True
-        return self.tgt_type == "compound" and any(
-            # as Salt reads it: some matchers take a delimiter before the "@"
-            salt.utils.minions.parse_target(word)["engine"] not in _WITHOUT_PILLARS
-            for word in self.tgt.split()
-        )
+        return not self._matchers.issubset(_WITHOUT_PILLARS)
 
     def minions(self, context):
         """

@@ -39,10 +39,10 @@ def output(data, **kwargs):  # pylint: disable=unused-argument
     colours = None
     if __opts__.get("color"):
         colours = salt.utils.color.get_colors(True, __opts__.get("color_theme"))
-    shown = [*saltext.query.render.lines(data, colours=colours)]
+    ret = [*saltext.query.render.lines(data, colours=colours)]
     # a table that is not whole says so, also to whoever reads only its rows
-    for note in saltext.query.formats.notes(data):
-        shown.append(f"({note})")
+    for note in map(saltext.query.render.shown, saltext.query.formats.notes(data)):
+        ret.append(f"({note})")
         if not sys.stdout.isatty():
             sys.stderr.write(f"query: {note}\n")
-    return "\n".join(shown)
+    return "\n".join(ret)

@@ -66,6 +66,10 @@ def _check(context, loaded, names):
     Raise an error for a module that can't be loaded: nobody would miss its locks. One whose
     ``__virtual__`` refuses it knows that it has none.
     """
+    refused = saltext.query.loader.unloaded(context.opts, "query_locks")
+    for type_, told in refused.items():
+        if context.filter is None or _may_have(context, type_, names):
+            raise QueryError(f"{told}; a module there finds locks.")
     for type_, reason in loaded.missing_modules.items():
         if isinstance(reason, BaseException) and (
             context.filter is None or _may_have(context, type_, names)
