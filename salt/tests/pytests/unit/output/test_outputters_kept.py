@@ -59,3 +59,27 @@ def test_options_that_are_used_by_nobody_else(loads):
     # as string_format and html_format are called by others
     assert salt.output.out_format({"a": 1}, "raw", {"color": False}) == "{'a': 1}"
     assert salt.output.out_format({"a": 1}, "raw", {"color": False}) == "{'a': 1}"
+
+
+@pytest.mark.parametrize(
+    "option", ("outputter_dirs", "module_dirs", "extension_modules")
+)
+def test_outputters_of_a_site_are_read_again(opts, tmp_path, option):
+    """
+    A folder that is added to the list in place, and a file that is changed, are seen
+    """
+    if option != "extension_modules":
+        opts[option] = []
+    assert salt.output.out_format("a", "ours", opts).strip() == "a"
+    folder = tmp_path if option == "outputter_dirs" else tmp_path / "output"
+    folder.mkdir(exist_ok=True)
+    for number in range(2):
+        # of another size, which Python's own cache of bytecode sees
+        ours = "ours" * (number + 1)
+        text = f"def output(data, **kwargs):\n    return '{ours}'\n"
+        (folder / "ours.py").write_text(text)
+        if option == "extension_modules":
+            opts[option] = str(tmp_path)
+        elif not number:
+            opts[option].append(str(tmp_path))
+        assert salt.output.out_format("a", "ours", opts) == ours

@@ -236,13 +236,28 @@ def test_only_a_syndic_adds_minions_to_a_job(aes_funcs, order_masters):
     assert store.called is order_masters
 
 
-@pytest.mark.parametrize("jid", ["../x", f"{JID}/ret/web2", "a\nb", "a\\b", "a\0b"])
+@pytest.mark.parametrize(
+    "jid", ["../x", f"{JID}/ret/web2", "a\nb", "a\\b", "a\0b", ["a/b"]]
+)
 def test_a_job_id_of_a_client_is_no_path_and_no_tag(opts, jid):
     funcs = salt.master.ClearFuncs.__new__(salt.master.ClearFuncs)
     funcs.opts = opts
     funcs.mminion = MagicMock()
     assert "error" in funcs._prep_jid({"jid": jid}, {})
     assert not salt.utils.jid.is_safe(jid)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("jid", [JID, f"{JID}/ret/web2", [f"{JID}/ret/web2"]])
+async def test_a_job_id_without_rights_is_no_tag(opts, jid):
+    funcs = salt.master.ClearFuncs.__new__(salt.master.ClearFuncs)
+    funcs.opts, funcs.key, funcs.event = opts, {}, MagicMock()
+    funcs.ckminions, funcs.loadauth = MagicMock(), MagicMock()
+    funcs.ckminions.auth_check.return_value = False
+    funcs.loadauth.check_authentication.return_value = {"auth_list": ["x"]}
+    load = {"user": "a", "fun": "test.ping", "arg": [], "tgt": "*", "jid": jid}
+    assert "error" in await funcs.publish(load)
+    assert funcs.event.fire_event.called is (jid == JID)
 
 
 @pytest.mark.parametrize("jid", [JID, f"{JID}_0", "a-job", None, 5])
