@@ -15,7 +15,8 @@ WORD = re.compile(r"([\w./-]+\.py)|::(\w+)")
 
 def rows() -> list[str]:
     """Give the last column of each row."""
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    tables = PAGE.read_text(encoding="utf-8").partition("\n## The master\n")[2]
+    lines = [line for line in tables.splitlines() if line.startswith("| ")]
     return [line.rstrip(" |").rsplit(" | ", 1)[1] for line in lines if not line.startswith("| entry point")]
 
 
