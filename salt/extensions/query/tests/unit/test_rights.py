@@ -9,11 +9,12 @@ import saltext.query
 import saltext.query.caller
 import saltext.query.runners.query as query
 from fleet import answering
-from saltext.query.errors import QueryError, QueryRightsError
+from saltext.query.errors import QueryError, QueryRightsError, QueryTooDearError
 from test_sites import put_pillar
 
 import salt.auth
 import salt.config
+import salt.version
 from salt.exceptions import AuthenticationError, AuthorizationError
 
 LIVE = ["test.ping", "status.meminfo"]
@@ -198,6 +199,29 @@ def test_matchers_that_salt_does_not_have(ask, word):
     for name in ("reader", "pillars"):
         with pytest.raises(QueryError, match="matchers of Salt"):
             ask("salt-master", name, "node", ["name"], tgt=word, tgt_type="compound")
+
+
+@pytest.mark.parametrize(
+    "tgt,tgt_type",
+    (
+        ("(w|we|b|e|[0-9])+(1|2)*$x", "pcre"),
+        ("note:(a+)+$", "grain_pcre"),
+        ("P@note:(a+)+$", "compound"),
+    ),
+)
+def test_a_target_ends_in_limited_time(ask, master, monkeypatch, tgt, tgt_type):
+    """
+    However many minions have what it takes so long over.
+    """
+    monkeypatch.setattr("saltext.query.target.MAX_SECONDS", 0.02)
+    # Salt's matchers know the order of their own release only
+    older = salt.version.__saltstack_version__.info[0] < 3008
+    monkeypatch.setattr("saltext.query.documents.BANK_FOR_EACH", older)
+    for number in range(40):
+        name = "we" * 30 + f"!{number}"
+        master.minion(name, note="a" * 100 + "!", ipv4=["10.0.0.1"])
+    with pytest.raises(QueryTooDearError, match="Make the target"):
+        ask("salt-master", "reader", "node", ["name"], tgt=tgt, tgt_type=tgt_type)
 
 
 def test_counts_and_definitions_of_pillars_take_the_right(ask, opts):
