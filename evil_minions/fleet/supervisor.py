@@ -79,8 +79,9 @@ class Supervisor:
         except OSError as error:
             raise UsageError(f"{folder} can't be made ({error.strerror}): give another --folder.") from error
         entry = folder.stat()
-        if entry.st_uid not in {0, os.geteuid()} or entry.st_mode & stat.S_IWOTH:
-            # they could put links in the place of files, and another socket
+        owners = {entry.st_uid, folder.lstat().st_uid}
+        if owners - {0, os.geteuid()} or entry.st_mode & stat.S_IWOTH:
+            # they could put links in the place of files, and another socket, or let their link lead elsewhere
             raise UsageError(f"Other users may write into {folder}: give a --folder of your own.")
         self._server = await control.serve(folder, self.answer)
         try:

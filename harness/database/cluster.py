@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 import signal
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,22 +155,32 @@ def _command(place: Place, argv: list[str], user: User | None, output: Path) -> 
     )
 
 
+def _write_password(home: Path, user: User | None, password: str) -> Path:
+    """Return a new file with the password, which only the server's user can read.
+
+    That user can put links into the folder, so no name that is known beforehand is opened or given away by its path.
+    """
+    number, name = tempfile.mkstemp(prefix="password-", dir=home)
+    with os.fdopen(number, "w", encoding="ascii") as file:
+        file.write(password)
+        if user:
+            os.fchown(number, user.uid, user.gid)
+    return Path(name)
+
+
 def start(place: Place, binaries: Path, user: User | None, source: str) -> Postgres:
     """Make a cluster in the temporary folder, start its server and wait until it answers."""
     home = _own_folder(place, user, "postgres")
     if user:
         check_reachable(place, user, home)
     password = secrets.token_hex(16)
-    (home / "password").touch(mode=0o600)
-    (home / "password").write_text(password)
-    if user:
-        os.chown(home / "password", user.uid, user.gid)
+    pwfile = _write_password(home, user, password)
     postgres = Postgres(source, HOST, place.ports.take("PostgreSQL", place.port), NAME, password, "postgres")
     initdb = [str(binaries / "initdb"), f"--pgdata={home / 'data'}", f"--username={postgres.user}"]
-    initdb += [f"--pwfile={home / 'password'}", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"]
+    initdb += [f"--pwfile={pwfile}", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"]
     output = place.processes.folder / "initdb.out"
     result = place.processes.run("initdb", _command(place, initdb, user, output), INITDB_S)
-    (home / "password").unlink()
+    pwfile.unlink()
     if result.returncode != 0:
         raise end_error("initdb", result.returncode, output, result.stdout.strip())
     if place.listen != HOST:
@@ -189,6 +200,5 @@ def start(place: Place, binaries: Path, user: User | None, source: str) -> Postg
     for name, value in OPTIONS.items():
         server += ["-c", f"{name}={value}"]
     process = place.processes.start("postgres", _command(place, server, user, place.log))
-    wait_ready(postgres, process, READY_S)
-    is_ours(postgres.port, user.uid if user else None)
+    wait_ready(postgres, process, READY_S, lambda: is_ours(postgres.port, user.uid if user else None))
     return replace(postgres, process=process)

@@ -18,7 +18,7 @@ from harness.processes.deadline import until
 from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from harness.processes.ports import Ports
@@ -108,16 +108,19 @@ def answers(postgres: Postgres) -> bool:
     return True
 
 
-def wait_ready(postgres: Postgres, process: Process, seconds: float) -> None:
+def wait_ready(
+    postgres: Postgres, process: Process, seconds: float, listens: Callable[[], bool] = lambda: True
+) -> None:
     """Wait until the database that `process` brings takes connections; raise StartError with the end of its log.
 
-    `seconds` are those of a quiet machine.
+    `seconds` are those of a quiet machine. Nothing is sent before `listens` says that the server is there: any other
+    one could ask for the password as it is.
     """
     deadline = process.patience(seconds)
 
     def ready() -> bool:
         process.check()
-        return answers(postgres)
+        return listens() and answers(postgres)
 
     until(
         ready,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from harness.errors import PortError, RunError, StartError
 from harness.load.plan import to_values
-from harness.load.wire import Line, version
+from harness.load.wire import LONGEST_HELLO, Line, version
 from harness.processes.deadline import PAUSE_S, Deadline
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Coordinator:
     def _greet(self, line: Line) -> None:
         """Let a worker in, or tell it why not."""
         try:
-            hello = line.receive(HELLO_S)
+            hello = line.receive(HELLO_S, LONGEST_HELLO)
             problem = self._refusal(hello)
             if problem:
                 line.send({"error": problem})
@@ -187,7 +187,7 @@ class Coordinator:
             line.close()
 
     def _refusal(self, hello: dict[str, Any]) -> str:
-        if not secrets.compare_digest(str(hello.get("key", "")).encode(), self.remote.key.encode()):
+        if not secrets.compare_digest(str(hello.get("key", "")).encode(errors="replace"), self.remote.key.encode()):
             return "the key is another one than that of this load: give a copy of its file with --key-file"
         if hello.get("version") != version():
             return f"the bed there has version {version()}, this one {hello.get('version')}: check out the same commit"

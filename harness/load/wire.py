@@ -28,6 +28,8 @@ from harness.errors import SettingsError
 PORT = 4700
 PACKAGE = Path(__file__).resolve().parents[1]
 LONGEST = 64 * 2**20
+LONGEST_HELLO = 4096
+"""The longest message that is taken of somebody who has not shown the key."""
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -59,8 +61,8 @@ class Line:
         """Send a message. Raises OSError if nobody takes it."""
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 
-    def receive(self, seconds: float) -> dict[str, Any]:
-        """Return the next message.
+    def receive(self, seconds: float, longest: int = LONGEST) -> dict[str, Any]:
+        """Return the next message, of at most `longest` bytes.
 
         Raises TimeoutError if none has come after `seconds`, OSError if none can come, or if what comes is none.
         """
@@ -70,13 +72,13 @@ class Line:
             if not chunk:
                 raise ConnectionError("the other end hung up")
             self._received += chunk
-            if len(self._received) > LONGEST:
+            if len(self._received) > longest:
                 raise ConnectionError("the other end sends something else")
         line, _, self._received = self._received.partition(b"\n")
         self._socket.settimeout(None)
         try:
             message = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConnectionError("the other end sends something else") from error
         if not isinstance(message, dict):
             raise ConnectionError("the other end sends something else")

@@ -244,6 +244,19 @@ def test_folder_of_everybody(tmp_path: Path) -> None:
     assert (code, output) == (2, sentence)
 
 
+@pytest.mark.needs_root
+def test_folder_behind_a_link_of_another_user(tmp_path: Path) -> None:
+    """A link of another user is refused, wherever it leads: it could lead elsewhere a moment later."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    os.lchown(tmp_path / "link", 54_321, 54_321)
+    with Fleet(tmp_path / "link") as fleet:
+        code, output = fleet.end()
+    sentence = f"evil_minions: Other users may write into {tmp_path / 'link'}: give a --folder of your own.\n"
+    assert (code, output) == (2, sentence)
+    assert not list((tmp_path / "own").iterdir())
+
+
 def test_orders_over_several_workers(fleet: Fleet) -> None:
     """Shares, targets and sizes are divided over the workers, and each order answers how many it changed."""
     with fleet.connect() as client:

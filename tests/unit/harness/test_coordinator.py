@@ -149,6 +149,25 @@ def test_a_worker_that_is_refused(remote: Remote, changes: dict[str, object], ex
         assert RemoteWorker(remote, **changes).answer()["error"].startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("said", "start"),
+    [
+        pytest.param(b'{"key": "\\ud800"}\n', b'{"error": "the key ', id="no text"),
+        pytest.param(b'{"x": ' + b"[" * 3000 + b"\n", b"", id="deep"),
+        pytest.param(b"x" * 100_000, b"", id="long"),
+    ],
+)
+def test_a_stranger_who_says_something_else(remote: Remote, said: bytes, start: bytes) -> None:
+    """Whoever has not shown the key is refused or hung up on: nothing long is taken of them."""
+    with Coordinator(remote), socket.create_connection((remote.address, remote.port), 10) as stranger:
+        try:
+            stranger.sendall(said)
+            answer = stranger.recv(1000)
+        except ConnectionError:
+            answer = b""
+        assert answer[: len(start) or None] == start
+
+
 def test_one_worker_too_many(remote: Remote, tmp_path: Path) -> None:
     """A worker that is not needed waits for the next load."""
     with Coordinator(remote) as found:

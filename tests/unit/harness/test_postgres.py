@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import socketserver
 import sys
 import threading
@@ -16,14 +17,15 @@ import pytest
 
 from harness.database import cluster, sources
 from harness.database.postgres import Place, Postgres
-from harness.errors import PostgresError
+from harness.errors import PortError, PostgresError, StartError
 from harness.paths import ROOT
 from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
-from harness.processes.ports import Ports
+from harness.processes.ports import HOST, Ports
 from harness.processes.processes import Processes
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -115,6 +117,67 @@ def test_source_that_does_not_work(
         place = Place(processes, ports, tmp_path, environment)
         with pytest.raises(PostgresError, match=sentence):
             sources.start(place, source)
+
+
+def scripts(folder: Path, **bodies: str) -> Path:
+    """Write shell scripts, and return their folder."""
+    folder.mkdir()
+    for name, body in bodies.items():
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / name).chmod(0o700)
+    return folder
+
+
+def test_a_link_that_waits_for_the_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL's user can put links into its folder: what root writes and gives away there is a new file."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "target").write_text("of root")
+    (home / "password").symlink_to(tmp_path / "target")
+    monkeypatch.setattr(cluster, "_own_folder", lambda *_: home)
+    found = scripts(
+        tmp_path / "bin", initdb='for one; do case $one in --pwfile=*) stat -c %a "${one#*=}";; esac; done; exit 1'
+    )
+    with Ports(SystemRandom()) as ports, Processes(tmp_path) as processes:
+        place = Place(processes, ports, tmp_path, os.environ)
+        with pytest.raises(StartError, match=r"(?s)initdb.*600"):
+            cluster.start(place, found, None, "local")
+    assert (tmp_path / "target").read_text() == "of root"
+    assert list(home.iterdir()) == [home / "password"]
+
+
+class Taken(Processes):
+    """Processes during whose start another server takes the port of PostgreSQL."""
+
+    server: socket.socket
+
+    def __init__(self, folder: Path, port: int) -> None:
+        """Take the port."""
+        super().__init__(folder)
+        self.port = port
+
+    def run(self, name: str, command: Command, seconds: float) -> subprocess.CompletedProcess[str]:
+        """Take the port, then run the command."""
+        self.server = socket.create_server((HOST, self.port))
+        return super().run(name, command, seconds)
+
+
+def test_another_server_is_not_told_the_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of another user that has taken the port meanwhile ends the start, and sees no connection."""
+    found = scripts(tmp_path / "bin", initdb="", postgres="exec sleep 60")
+    with Ports(SystemRandom()) as ports, socket.create_server((HOST, 0)) as free:
+        port = free.getsockname()[1]
+        free.close()
+        other = os.geteuid() + 1
+        monkeypatch.setattr("harness.processes.ports.os.geteuid", lambda: other)
+        with Taken(tmp_path, port) as processes:
+            place = Place(processes, ports, tmp_path, os.environ, port)
+            with pytest.raises(PortError, match="another user"):
+                cluster.start(place, found, None, "local")
+            with processes.server as server:
+                server.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    server.accept()
 
 
 class Engine(socketserver.ThreadingUnixStreamServer):

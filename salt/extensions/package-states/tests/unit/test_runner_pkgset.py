@@ -121,9 +121,13 @@ def test_numbers_that_are_none(client, options):
 
 
 @pytest.mark.parametrize(
-    "kind", ("pillar", "pillar_exact", "pillar_pcre", "compound", "x", ["pillar"])
+    "kind",
+    (
+        *("pillar", "pillar_exact", "pillar_pcre", "pcre", "grain_pcre"),
+        *("compound", "x", ["pillar"]),
+    ),
 )
-def test_others_than_salt_run_use_no_target_that_tells_of_pillars(
+def test_others_than_salt_run_use_no_target_that_tells_of_pillars_or_has_no_end(
     client, monkeypatch, kind
 ):
     client.answers = {"web1": {"return": {"nginx": "1"}}}

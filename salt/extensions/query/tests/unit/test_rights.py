@@ -9,11 +9,12 @@ import saltext.query
 import saltext.query.caller
 import saltext.query.runners.query as query
 from fleet import answering
-from saltext.query.errors import QueryError, QueryRightsError
+from saltext.query.errors import QueryError, QueryRightsError, QueryTooDearError
 from test_sites import put_pillar
 
 import salt.auth
 import salt.config
+import salt.version
 from salt.exceptions import AuthenticationError, AuthorizationError
 
 LIVE = ["test.ping", "status.meminfo"]
@@ -200,6 +201,29 @@ def test_matchers_that_salt_does_not_have(ask, word):
             ask("salt-master", name, "node", ["name"], tgt=word, tgt_type="compound")
 
 
+@pytest.mark.parametrize(
+    "tgt,tgt_type",
+    (
+        ("(w|we|b|e|[0-9])+(1|2)*$x", "pcre"),
+        ("note:(a+)+$", "grain_pcre"),
+        ("P@note:(a+)+$", "compound"),
+    ),
+)
+def test_a_target_ends_in_limited_time(ask, master, monkeypatch, tgt, tgt_type):
+    """
+    However many minions have what it takes so long over.
+    """
+    monkeypatch.setattr("saltext.query.target.MAX_SECONDS", 0.02)
+    # Salt's matchers know the order of their own release only
+    older = salt.version.__saltstack_version__.info[0] < 3008
+    monkeypatch.setattr("saltext.query.documents.BANK_FOR_EACH", older)
+    for number in range(40):
+        name = "we" * 30 + f"!{number}"
+        master.minion(name, note="a" * 100 + "!", ipv4=["10.0.0.1"])
+    with pytest.raises(QueryTooDearError, match="Make the target"):
+        ask("salt-master", "reader", "node", ["name"], tgt=tgt, tgt_type=tgt_type)
+
+
 def test_counts_and_definitions_of_pillars_take_the_right(ask, opts):
     ask("salt-master", "reader", "node", ["name"])
     for more in (
@@ -249,6 +273,26 @@ def test_a_name_of_two_backends_has_what_both_give(opts):
         caller.check_run(["test.ping"], ["web1"])
     del found["external_auth"]["sharedsecret"]
     saltext.query.caller.of_runner(found, "ann").check_run(["test.ping"], ["web1"])
+
+
+@pytest.mark.parametrize("rights", ("query.items", "query.count", "query.fields"))
+@pytest.mark.parametrize("known", ("name", "*"))
+@pytest.mark.parametrize("name", ("root", "Reactor", "UNKNOWN", "sudo_ann"))
+def test_one_function_of_the_runner_makes_nobody_the_masters_user(
+    opts, name, known, rights
+):
+    """
+    Whichever function it is, and also if the name is one that Salt itself uses.
+    """
+    known = name if known == "name" else known
+    eauth = {"sharedsecret": {known: [{"@runner": [rights]}]}}
+    found, _ = caller_of(opts, "nobody", user="root")
+    found["external_auth"] = eauth
+    caller = saltext.query.caller.of_runner(found, name)
+    with pytest.raises(QueryRightsError):
+        caller.check_pillars()
+    with pytest.raises(QueryRightsError):
+        caller.check_run(["test.ping"], ["web1"])
 
 
 def test_groups_that_cannot_be_asked_for_give_nothing(opts):
@@ -359,7 +403,6 @@ def names_of(response):
         {},
         {"filter": "name == web2 or name == web1"},
         {"filter": ["|", ["=", "name", "web2"], ["=", "name", "web1"]]},
-        {"tgt": "*"},
         {"sort": "-os"},
         {"limit": 10},
     ),
@@ -375,6 +418,21 @@ def test_a_minion_sees_its_own_node(ask_as_minion, more):
 def test_a_minion_does_not_learn_which_others_there_are(ask_as_minion, name):
     found = ask_as_minion("node", ["name"], ["=", "name", name])
     assert (found["data"], found.absent) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "tgt,tgt_type",
+    (("*", "glob"), ("(a+)+$", "pcre"), ("os:(a+)+$", "grain_pcre")),
+)
+def test_a_minion_gives_no_target(ask_as_minion, monkeypatch, tgt, tgt_type):
+    """
+    The worker of the master that answers it would search for as long as the minion wants.
+    """
+    monkeypatch.setattr("saltext.query.target.Target.minions", None)
+    with pytest.raises(QueryRightsError, match="Leave out the target"):
+        ask_as_minion("node", ["name"], tgt=tgt, tgt_type=tgt_type)
+    with pytest.raises(QueryRightsError, match="Leave out the target"):
+        query.count("node", "os", tgt=tgt, tgt_type=tgt_type)
 
 
 def test_a_minion_sees_its_own_pillar_alone(ask_as_minion, master):

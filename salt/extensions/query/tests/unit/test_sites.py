@@ -124,6 +124,7 @@ def test_names_of_fields_are_as_the_specification_has_them(site):
             f"grain.{saltext.query.dynamic.escaped(key)}", {}
         )
         assert field.needs == (f"grains:{key}",)
+        assert saltext.query.dynamic.find(f"grain.a\0{key}", {}) is not None
         assert _NAME.fullmatch(field.name) and _TITLE.fullmatch(field.title)
         assert _DOC.fullmatch(field.doc)
 

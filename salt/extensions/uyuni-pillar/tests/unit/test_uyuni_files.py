@@ -78,6 +78,18 @@ def test_files_of_other_minions_and_categories_are_not_read(write, ask):
     assert set(ask(categories=["other"])) == {"org_id", "group_ids", "v", "other"}
 
 
+def test_an_id_with_a_category_gets_nothing_of_another_minion(write, ask):
+    """
+    Whoever makes a key chooses its id
+    """
+    write("pillar/pillar_web_custom_info.yml", {"secret": 1})
+    with pytest.raises(salt.exceptions.CommandExecutionError, match="another id"):
+        ask("web_custom_info")
+    assert ask()["secret"] == 1
+    write("pillar/pillar_db_custom_info.yml", {"own": 1})
+    assert ask("db_custom_info") == {"own": 1}
+
+
 def test_unknown_minion_has_no_pillar(write, ask):
     write("static/gpgkeys.yml", {"a": 1})
     assert ask("nobody") == {}

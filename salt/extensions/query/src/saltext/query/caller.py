@@ -11,7 +11,7 @@ A runner is told the name of its caller, but not how that has proven to be it. S
 has only what each way of proving it would give.
 
 A minion that calls the runner, as ``peer_run`` lets it, sees its own node and nothing
-else.
+else. It gives no target: the master has no limit of time for these.
 """
 
 import logging
@@ -41,6 +41,9 @@ _FOR = "sudo_"
 
 #: The runner that shows pillars.
 PILLARS = "cache.pillar"
+
+#: The functions of the runner. Whoever may call one of them may have come by it.
+_FUNCTIONS = ("query.items", "query.count", "query.fields")
 
 
 class Caller:
@@ -201,7 +204,9 @@ def _lists(opts, name):
             log.warning("Could not ask %s for the rights of %s: %s", eauth, name, exc)
             whole = False
             continue
-        if found and checks.runner_check(found, "query.items", {}) is True:
+        if found and any(
+            checks.runner_check(found, function, {}) is True for function in _FUNCTIONS
+        ):
             ret.append(found)
         elif any(str(one).endswith("%") for one in config or ()) and not found:
             # it may not have said which groups he is in

@@ -32,7 +32,7 @@ _LEVELS = 3
 _MAX_NAME = 500
 
 _PLAIN = re.compile(r"[^a-z0-9_.]")
-_ESCAPED = re.compile(r"/([0-9a-f]{2})")
+_ESCAPED = re.compile(rb"/([0-9a-f]{2})")
 
 
 class DynamicField(saltext.query.field.Field):
@@ -117,15 +117,9 @@ def find(name, kinds):
 
 
 def _unescaped(path):
-    data = _ESCAPED.sub(lambda match: "\0" + match.group(1), path)
-    if "\0" not in data:
-        return path
-    raw = b""
-    parts = data.split("\0")
-    raw = parts[0].encode("utf-8", "replace")
-    for part in parts[1:]:
-        raw += bytes.fromhex(part[:2]) + part[2:].encode("utf-8", "replace")
-    return raw.decode("utf-8", "replace")
+    data = path.encode("utf-8", "surrogatepass")
+    raw = _ESCAPED.sub(lambda match: bytes.fromhex(match.group(1).decode()), data)
+    return path if raw == data else raw.decode("utf-8", "replace")
 
 
 def _inside(value, parts, wrapped=False):

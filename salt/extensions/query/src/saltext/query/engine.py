@@ -98,6 +98,11 @@ class Query:
         if only is not None and "live" in sources:
             # whether or not there is a node left to ask
             asked.caller.check_run([], [only])
+        if only is not None and asked.target is not None:
+            # Salt's matchers take as long as a regular expression of the minion's does
+            raise QueryRightsError(
+                "Leave out the target: a minion sees only its own node."
+            )
         if "pillar" in sources:
             asked.caller.check_pillars()
         end = None if limit is None else offset + limit

@@ -53,9 +53,9 @@ def library():
     return re2
 
 
-class _TimeUp(Exception):
+class _TimeUp(BaseException):
     """
-    Python's search has taken too long.
+    Python's search has taken too long. Salt's matchers log any other exception, and go on.
     """
 
 

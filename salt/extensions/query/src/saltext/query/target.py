@@ -3,8 +3,10 @@ Salt's own targets: which minions its matchers choose, as far as the master can 
 """
 
 import re
+import threading
 
-from saltext.query.errors import QueryError
+import saltext.query.regex
+from saltext.query.errors import QueryError, QueryTooDearError
 
 import salt.utils.minions
 
@@ -22,6 +24,9 @@ TYPES = (
     "ipcidr",
     "compound",
 )
+
+#: Seconds of processor time that Salt's matchers may take for others than the master's user.
+MAX_SECONDS = 30
 
 #: The matchers of a compound target that do not look into pillars. A nodegroup may, and
 #: so may a matcher of a later Salt.
@@ -83,8 +88,7 @@ class Target:
             raise QueryError(
                 f"Give a nodegroup of the master's configuration, not {self.tgt!r:.80}."
             )
-        checks = salt.utils.minions.CkMinions(context.opts)
-        found = checks.check_minions(self.tgt, self.tgt_type, greedy=False)
+        found = self._limited(context, salt.utils.minions.CkMinions(context.opts))
         if "ssh_minions" not in found:
             # it has logged what is wrong, and found nothing
             raise QueryError(
@@ -94,3 +98,25 @@ class Target:
         return set(found["minions"]).intersection(
             name for name, state in context.keys.items() if state == "accepted"
         )
+
+    def _limited(self, context, checks):
+        """
+        Return what Salt's matchers find, in limited time for whoever may not do what he
+        wants on the master anyway: Python's regular expressions have no end.
+        """
+
+        def check(tgt):
+            return checks.check_minions(tgt, self.tgt_type, greedy=False)
+
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or context.asked is None or context.asked.caller.name is None:
+            return check(self.tgt)
+        budget = saltext.query.regex.Budget()
+        budget.left = MAX_SECONDS
+        try:
+            return budget.run(check, self.tgt, self.tgt)
+        except QueryTooDearError:
+            raise QueryTooDearError(
+                f"Make the target {self.tgt!r:.80} simpler: Salt's matchers take too long"
+                " for it."
+            ) from None

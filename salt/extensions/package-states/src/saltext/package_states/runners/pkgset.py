@@ -22,8 +22,9 @@ from salt.exceptions import CommandExecutionError
 
 log = logging.getLogger(__name__)
 
-# how others than salt-run may name minions: none of these tells what is in a pillar
-TARGETS = ("glob", "pcre", "list", "grain", "grain_pcre", "nodegroup")
+# how others than salt-run may name minions: none of these looks into pillars, unless a nodegroup
+# of the configuration does, or searches for a regular expression, which may have no end
+TARGETS = ("glob", "list", "grain", "nodegroup")
 # the seconds that minions may have
 LONGEST = 3600
 
@@ -43,7 +44,7 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
 
     tgt, tgt_type
         The minions. Callers other than ``salt-run`` on the master use no target over
-        pillars, and no compound one.
+        pillars, no regular expression, and no compound target.
 
     batch
         How many are asked at a time.

@@ -49,8 +49,9 @@ once for as long as the process lives. It is there to compare many pillars
 while the files rest, see :py:func:`pillar_sql.verify
 <saltext.uyuni_pillar.runners.pillar_sql.verify>`.
 
-It is an error if a file cannot be parsed. A minion without a file of its own
-has no pillar.
+It is an error if a file cannot be parsed, and if a minion has the id of another one
+with a category behind it, such as ``web_custom_info``. A minion without a file of its
+own has no pillar.
 """
 
 import copy
@@ -134,6 +135,22 @@ def _formulas(folder, owner, formulas, keep=False):
     return found
 
 
+def _check_id(minion_id, pillar_data, categories):
+    """
+    Raise CommandExecutionError if the file of a minion may be one of another minion, whose
+    pillar a minion would get that only has this id
+    """
+    for category in categories:
+        other = minion_id[: -len(f"_{category}")]
+        if minion_id == f"{other}_{category}" and os.path.exists(
+            os.path.join(pillar_data, f"pillar_{other}.yml")
+        ):
+            raise salt.exceptions.CommandExecutionError(
+                f"pillar_{minion_id}.yml may be {category} of {other}: give the minion"
+                " another id"
+            )
+
+
 def ext_pillar(
     minion_id,
     pillar,
@@ -150,6 +167,7 @@ def ext_pillar(
     own = {}
     if not uyuni.is_name(minion_id):
         return own
+    _check_id(minion_id, pillar_data, categories)
     path = os.path.join(pillar_data, f"pillar_{minion_id}.yml")
     if os.path.exists(path):
         own[uyuni.GENERAL] = _read(path)
