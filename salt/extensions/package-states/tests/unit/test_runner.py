@@ -142,6 +142,17 @@ def test_others_name_files_below_one_folder(configure_loader_modules, remote, tm
     assert package_states._path(None) is None
 
 
+def test_a_folder_that_others_may_write_is_refused(
+    configure_loader_modules, remote, tmp_path
+):
+    opts = configure_loader_modules[package_states]["__opts__"]
+    opts["package_states"] = {"exchange": str(tmp_path)}
+    for mode in (0o775, 0o757, 0o1777):
+        tmp_path.chmod(mode)
+        with pytest.raises(InvalidInput, match="chmod go-w"):
+            package_states._path("x.yaml")  # pylint: disable=protected-access
+
+
 def test_salt_run_on_the_master_names_any_file(configure_loader_modules, monkeypatch):
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
     # pylint: disable-next=protected-access

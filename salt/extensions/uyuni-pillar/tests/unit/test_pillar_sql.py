@@ -376,6 +376,10 @@ def test_others_export_below_the_folder_of_the_configuration(
         with pytest.raises(salt.exceptions.CommandExecutionError, match="is not below"):
             pillar_sql.export(str(bad))
     assert sorted(os.listdir(tmp_path)) == ["exports", "salt"]
+    place.chmod(0o1777)
+    with pytest.raises(salt.exceptions.CommandExecutionError, match="chmod go-w"):
+        pillar_sql.export("out")
+    place.chmod(0o700)
     assert pillar_sql.export("out")["files"] == 1
     assert (place / "out" / "pillar_data" / "pillar_web.yml").is_file()
 

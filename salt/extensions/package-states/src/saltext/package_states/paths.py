@@ -30,6 +30,13 @@ def allowed(opts, path):
             " to a folder whose files all callers may name."
         )
     root = os.path.realpath(folder)
+    mode = os.stat(root).st_mode if os.path.isdir(root) else 0
+    if mode & 0o022:
+        # between this look and the use of a file they could put a link there
+        raise InvalidInput(
+            f"Take from others the right to write {folder} (chmod go-w), the folder that"
+            " exchange under package_states names."
+        )
     try:
         found = os.path.realpath(os.path.join(root, path))
     except (TypeError, ValueError):

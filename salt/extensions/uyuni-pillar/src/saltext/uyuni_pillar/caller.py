@@ -55,6 +55,12 @@ def check_below(folder, path, option):
             " salt-run on the master."
         )
     root = os.path.realpath(folder)
+    if os.path.isdir(root) and os.stat(root).st_mode & 0o022:
+        # between this look and the use of the path they could put a link there
+        raise salt.exceptions.CommandExecutionError(
+            f"Take from others the right to write {folder} (chmod go-w), the folder that"
+            f" {option} names."
+        )
     found = os.path.realpath(os.path.join(root, path))
     if os.path.commonpath((root, found)) != root:
         raise salt.exceptions.CommandExecutionError(
