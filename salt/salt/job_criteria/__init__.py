@@ -9,7 +9,6 @@ function, ``criteria(settings)``, which returns an instance of :class:`Criteria`
 """
 
 import collections
-import math
 
 from salt.job_criteria._ledger import Ledger
 from salt.job_criteria._missing import Missing
@@ -219,19 +218,29 @@ class Criteria:
         return {"used": self.ledger.used, "charges": len(self.ledger)}
 
 
+#: The largest number that a setting may be: SQLite and msgpack can carry it, and times can
+#: be added to it.
+MOST = 10**12
+
+#: What to write instead of what these two refuse
+COUNT = f"write a whole number from 1 to {MOST}."
+SECONDS = f"write seconds above 0, at most {MOST}."
+NUMBER = f"write a number above 0, at most {MOST}."
+
+
 def is_count(value):
     """
-    Return whether a setting is a whole number from 1 on.
+    Return whether a setting is a whole number from 1 to :data:`MOST`.
     """
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST
 
 
 def is_number(value):
     """
-    Return whether a setting is a number above zero.
+    Return whether a setting is a number above zero, and at most :data:`MOST`.
     """
     return (
         isinstance(value, (int, float))
         and not isinstance(value, bool)
-        and 0 < value < math.inf
+        and 0 < value <= MOST
     )

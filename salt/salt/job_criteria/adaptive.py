@@ -79,17 +79,15 @@ class Adaptive(salt.job_criteria.capacity.Capacity):
             settings.get("max_master_jobs", 2000),
         )
         if not salt.job_criteria.is_count(least):
-            errors.append(
-                f"min_master_jobs is {least!r}: write a whole number from 1 on."
-            )
+            errors.append(f"min_master_jobs is {least!r}: {salt.job_criteria.COUNT}")
         elif salt.job_criteria.is_count(most) and least > most:
             errors.append(
                 f"min_master_jobs is {least}: write at most max_master_jobs, {most}."
             )
         if not salt.job_criteria.is_number(settings.get("return_seconds", 4)):
             errors.append(
-                f"return_seconds is {settings['return_seconds']!r}: write seconds above"
-                " 0."
+                f"return_seconds is {settings['return_seconds']!r}:"
+                f" {salt.job_criteria.SECONDS}"
             )
         return errors
 

@@ -88,7 +88,7 @@ def _errors(settings):
     for name in ("max_master_jobs", "max_minion_jobs", "min_wave"):
         value = settings.get(name)
         if value is not None and not salt.job_criteria.is_count(value):
-            errors.append(f"{name} is {value!r}: write a whole number from 1 on.")
+            errors.append(f"{name} is {value!r}: {salt.job_criteria.COUNT}")
     full = settings.get("minion_full", "exclude")
     if full not in ("exclude", "wait"):
         errors.append(f"minion_full is {full!r}: write exclude or wait.")
@@ -97,7 +97,7 @@ def _errors(settings):
             errors.append(f"{name} is {settings[name]!r}: write True or False.")
     for name in ("wave_patience", "ageing"):
         if not salt.job_criteria.is_number(settings.get(name, 1)):
-            errors.append(f"{name} is {settings[name]!r}: write seconds above 0.")
+            errors.append(f"{name} is {settings[name]!r}: {salt.job_criteria.SECONDS}")
     reserve = settings.get("reserve", 0)
     if reserve != 0 and not (salt.job_criteria.is_number(reserve) and reserve < 1):
         errors.append(

@@ -65,7 +65,7 @@ class FunctionCost(salt.job_criteria.capacity.Capacity):
             return [*errors, f"costs is {costs!r}: write points by function."]
         costs = {**costs, "default_cost": settings.get("default_cost", 1)}
         return errors + [
-            f"the cost of {name} is {cost!r}: write a number above 0."
+            f"the cost of {name} is {cost!r}: {salt.job_criteria.NUMBER}"
             for name, cost in costs.items()
             if not salt.job_criteria.is_number(cost)
         ]

@@ -71,8 +71,7 @@ class MinionCapacity(salt.job_criteria.capacity.Capacity):
                 )
             if not salt.job_criteria.is_count(limit):
                 errors.append(
-                    f"minion_jobs of {target} is {limit!r}: write a whole number from 1"
-                    " on."
+                    f"minion_jobs of {target} is {limit!r}: {salt.job_criteria.COUNT}"
                 )
         return errors
 

@@ -62,7 +62,7 @@ class Priority(salt.job_criteria.capacity.Capacity):
         errors = super().validate(settings)
         weight = settings.get("default_weight", 1)
         if not salt.job_criteria.is_number(weight):
-            errors.append(f"default_weight is {weight!r}: write a number above 0.")
+            errors.append(f"default_weight is {weight!r}: {salt.job_criteria.NUMBER}")
         lanes = settings.get("lanes", [])
         if not isinstance(lanes, list) or not all(
             isinstance(lane, dict)
@@ -84,8 +84,8 @@ class Priority(salt.job_criteria.capacity.Capacity):
         errors = []
         if not salt.job_criteria.is_number(rule.get("weight", 1)):
             errors.append(
-                f"the weight of lane {name} is {rule['weight']!r}: write a number"
-                " above 0."
+                f"the weight of lane {name} is {rule['weight']!r}:"
+                f" {salt.job_criteria.NUMBER}"
             )
         for key in ("functions", "users"):
             globs = rule.get(key, [])

@@ -16,7 +16,8 @@ those above it, and of its own only what stands before:
    :mod:`~salt.job_handler.manager`, :mod:`~salt.job_handler.rounds` (which
    charges to check). :mod:`salt.job_criteria` holds what decides, and knows nothing of
    this package
-3. what touches the world, one thing each: :mod:`~salt.job_handler.config`,
+3. what touches the world, one thing each: :mod:`~salt.job_handler.folders` (whose
+   criteria modules are loaded), :mod:`~salt.job_handler.config`,
    :mod:`~salt.job_handler.target`, :mod:`~salt.job_handler.caller` (whether it still
    runs), :mod:`~salt.job_handler.left_out`,
    :mod:`~salt.job_handler.salvage`, :mod:`~salt.job_handler.database`,

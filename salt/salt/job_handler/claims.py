@@ -12,6 +12,8 @@ the file there may count on the job.
 import os
 import time
 
+import salt.job_handler.database
+
 HANDLER = "handler"
 WORKER = "worker"
 
@@ -24,6 +26,16 @@ def folder(opts):
     Return the folder of everything that the job handler keeps.
     """
     return os.path.join(opts["cachedir"], "job_handler")
+
+
+def prepare(opts):
+    """
+    Make the folder of the claims, or see to it that only the user of this process may
+    open it.
+
+    :raises SystemExit: if it belongs to somebody else, or is a link
+    """
+    salt.job_handler.database.private(os.path.dirname(_path(opts, "x")))
 
 
 def _path(opts, submission):

@@ -3,6 +3,7 @@ The side of ``LocalClient``: what it says of itself in a publish request, and ho
 waits for a job that waits itself.
 """
 
+import hmac
 import logging
 import time
 import uuid
@@ -267,7 +268,7 @@ class QueuedJob:
             return False
         data = raw["data"]
         ticket = data.get("ticket")
-        if not isinstance(ticket, str) or ticket not in self._tickets:
+        if not isinstance(ticket, str) or not self._is_own(ticket):
             log.debug("An event that the job handler did not fire: %s", raw["tag"])
             return True
         targets = data.get("targets")
@@ -284,6 +285,13 @@ class QueuedJob:
             if isinstance(targets, list):
                 self._sent.update(targets)
         return True
+
+    def _is_own(self, ticket):
+        """
+        Return whether the job handler gave this ticket to a publication of the job.
+        """
+        ticket = ticket.encode("utf-8", "surrogatepass")
+        return any(hmac.compare_digest(own.encode(), ticket) for own in self._tickets)
 
     def drop(self, minions, found=()):
         """

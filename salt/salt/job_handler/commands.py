@@ -6,6 +6,7 @@ import sqlite3
 
 import salt.job_handler.database
 import salt.job_handler.manager
+import salt.job_handler.orders
 import salt.payload
 
 
@@ -49,14 +50,19 @@ class Commands:
         return self.report.words(self.clock(), len(self.maintenance.rounds))
 
     async def cmd_order(self, request):
-        count = self.manager.orders.give(
-            request["jid"], request.get("priority"), request.get("held")
-        )
+        priority, held = request.get("priority"), request.get("held")
+        if priority is not None:
+            salt.job_handler.orders.check_priority(priority)
+        if held is not None:
+            held = bool(held)
+        count = self.manager.orders.give(request["jid"], priority, held)
         self._keep_orders()
         return {"minions": count}
 
     async def cmd_list(self, request):
-        return {"jobs": self.report.jobs(self.clock(), request.get("limit"))}
+        limit = request.get("limit")
+        salt.job_handler.orders.check_limit(limit)
+        return {"jobs": self.report.jobs(self.clock(), limit)}
 
     async def cmd_show(self, request):
         return self.report.show(request["jid"], self.clock())
@@ -86,8 +92,10 @@ class Commands:
 
     async def cmd_pause(self, request):
         orders = self.manager.orders
-        orders.paused = bool(request["paused"])
         seconds = request.get("seconds")
+        if seconds is not None:
+            salt.job_handler.orders.check_pause(seconds)
+        orders.paused = bool(request["paused"])
         if orders.paused and seconds is not None:
             orders.paused_until = self.clock() + seconds
         self._keep_orders()

@@ -3,6 +3,7 @@ The configuration of the job handler: the section :conf_master:`rate_limiting`.
 """
 
 import salt.job_criteria
+import salt.job_handler.folders
 import salt.loader
 
 DEFAULTS = {
@@ -71,10 +72,10 @@ def _errors(opts, section):
     ret = []
     for name in ("max_queue_size", "max_queue_bytes", "reconcile_rate"):
         if name in section and not salt.job_criteria.is_count(section[name]):
-            ret.append(f"{name} is {section[name]!r}: write a whole number from 1 on.")
+            ret.append(f"{name} is {section[name]!r}: {salt.job_criteria.COUNT}")
     for name in ("max_queue_age", "long_running", "reconcile_interval"):
         if name in section and not salt.job_criteria.is_number(section[name]):
-            ret.append(f"{name} is {section[name]!r}: write seconds above 0.")
+            ret.append(f"{name} is {section[name]!r}: {salt.job_criteria.SECONDS}")
     for name, choices in _CHOICES.items():
         if name in section and section[name] not in choices:
             ret.append(
@@ -111,6 +112,9 @@ def _criteria_errors(opts, section):
             return [
                 f"the criteria module {name} has no function criteria: add it to {path}."
             ]
+        unsafe = salt.job_handler.folders.refusal(opts, name)
+        if unsafe is not None:
+            return [f"{unsafe}; until then the criteria module {name} is not loaded."]
         known = sorted(key.split(".")[0] for key in loader if key.endswith(".criteria"))
         return [
             "criteria is {!r}: there is no such module with a function criteria; there"

@@ -95,15 +95,44 @@ def private(folder):
     :param str folder: the folder, whose parents are made too
     :raises SystemExit: if it belongs to somebody else, or is a link
     """
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except FileExistsError:
+        # a file, or a link that leads nowhere
+        pass
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise SystemExit(
             f"Move {folder} away: it is no folder of the user that the master runs as,"
-            " and the job handler keeps the arguments of jobs there"
+            " and the job handler keeps its files there"
         )
     if stat.S_IMODE(found.st_mode) != 0o700:
         os.chmod(folder, 0o700)
+
+
+def _narrow(path):
+    """
+    Take from others the rights to a file, and make it if it isn't there.
+
+    :raises SystemExit: if it is a link, or can't be opened
+    """
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    except (PermissionError, IsADirectoryError):
+        pass
+    except OSError:
+        if not os.path.islink(path):
+            raise
+    else:
+        try:
+            os.fchmod(handle, 0o600)
+        finally:
+            os.close(handle)
+        return
+    raise SystemExit(
+        f"Move {path} away: it is no file of the user that the master runs as, and the"
+        " job handler keeps the arguments of jobs in such files"
+    )
 
 
 class Database:
@@ -131,12 +160,12 @@ class Database:
 
     def _open(self):
         # only the master's user reads arguments of jobs; sqlite gives its further files
-        # the mode of the first
-        handle = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
-        try:
-            os.fchmod(handle, 0o600)
-        finally:
-            os.close(handle)
+        # the mode of the first, but not those that are there already
+        _narrow(self.path)
+        folder = os.path.dirname(self.path)
+        for name in os.listdir(folder):
+            if name.startswith(f"{NAME}-") or name.startswith(f"{NAME}.broken-"):
+                _narrow(os.path.join(folder, name))
         self.db = sqlite3.connect(self.path, isolation_level=None)
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = NORMAL")

@@ -2,9 +2,10 @@
 What the job handler hears on the event bus: returns and starts of minions.
 
 Tens of thousands of returns are read here, so nothing is unpacked that isn't needed:
-the tag of a return names the job and the minion. Minions can fire events of their own
-with such tags. What they set free is bounded by what has been charged, and the
-maintenance finds out what really runs.
+the tag of a return names the job and the minion, and of the data only the id is read. The
+master lets minions fire no event with such a tag, and a return of a minion carries the id
+that the master has authenticated, in the tag and in the data. Where the two differ, as in
+an event that something else has fired, nothing is given back.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import salt.exceptions
 import salt.payload
 import salt.transport
 import salt.utils.event
+import salt.utils.msgpack
 import salt.utils.stringutils
 
 log = logging.getLogger(__name__)
@@ -27,6 +29,23 @@ _PEER = re.compile(rb"salt/job/([^/]+)/(new|publish)$")
 
 #: How many jobs of peers may be known but not published yet.
 _PEER_JOBS = 1000
+
+
+def _id(body):
+    """
+    Return the id in the data of an event, without unpacking what a minion has returned:
+    that may be large.
+    """
+    unpacker = salt.utils.msgpack.Unpacker(raw=False, max_buffer_size=0)
+    unpacker.feed(body)
+    try:
+        for _ in range(unpacker.read_map_header()):
+            if unpacker.unpack() == "id":
+                return unpacker.unpack()
+            unpacker.skip()
+    except Exception as exc:  # pylint: disable=broad-except
+        log.debug("A return that makes no sense: %r", exc)
+    return None
 
 
 class Feed:
@@ -103,7 +122,7 @@ class Feed:
                 data = self._unpack(body)
                 if data.get("id") == minion:
                     self.sink.answered(jid, minion, data.get("return"))
-            else:
+            elif _id(body) == minion:
                 self.sink.returned(jid, minion)
             return
         match = _START.match(tag)

@@ -22,6 +22,10 @@ log = logging.getLogger(__name__)
 #: How long the job handler may take to answer, in seconds.
 ANSWER_SECONDS = 1.0
 
+#: A job may take so many bytes, without the ids of its minions. Together they have to fit
+#: into a request to the job handler.
+JOB_BYTES = salt.job_handler.ipc.MAX_BYTES // 2
+
 #: How long a second try of a publish request waits for the first one's job id.
 TWIN_SECONDS = 10.0
 
@@ -161,6 +165,14 @@ class Gate:
 
         :param int size: how many bytes the job takes
         """
+        if size > JOB_BYTES:
+            self.answer = _refusal(
+                f"The job takes {size} bytes, and the job handler takes at most"
+                f" {JOB_BYTES}. Nothing was sent; give minions the data as a file or a"
+                " pillar.",
+                10,
+            )
+            return
         ask = {
             "cmd": "reserve",
             "submission": self.submission,

@@ -1,14 +1,15 @@
 """
 The private socket between the master's processes and the job handler.
 
-A Unix socket that only the master's user may open. It carries requests and their
-replies as msgpack, each with its length before it. The event bus would not do for
+A Unix socket that only root and the master's user are served at. It carries requests and
+their replies as msgpack, each with its length before it. The event bus would not do for
 commands: nothing on it is acknowledged, large values are trimmed, and minions choose
 tags. It is a Unix socket with ``ipc_mode: tcp`` as well, as any local user could
 connect to a port.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -16,15 +17,25 @@ import struct
 import time
 
 import salt.payload
-import salt.utils.files
 from salt.exceptions import SaltException
 
 log = logging.getLogger(__name__)
 
 _LENGTH = struct.Struct("!I")
 
-#: A request with 100,000 minion ids has 3 MB.
-MAX_BYTES = 256 * 1024 * 1024
+#: The process, the user and the group of a peer
+_PEER = struct.Struct("3i")
+
+#: A job for a list of 10,000 minions, which names each twice, has 0.7 MB with ids of 32
+#: characters and 5 MB with ids of 255; one for 100,000 minions with ids of 64 has 13 MB.
+MAX_BYTES = 16 * 1024 * 1024
+
+#: For how long a peer may take to send a request, and to take its reply, in seconds.
+PEER_SECONDS = 10
+
+#: How many peers are served at once. Each worker of the master is one for each publish
+#: request that it serves.
+MAX_PEERS = 1024
 
 
 class JobHandlerUnavailable(SaltException):
@@ -54,11 +65,25 @@ def alive(opts):
     """
     Say that the job handler is alive. It does so several times a second.
     """
-    path_ = _sign(opts, "alive")
+    _touch(_sign(opts, "alive"))
+
+
+def _touch(sign):
+    """
+    Set the time of a file, which is for the user of this process alone. What is there and
+    can't be opened, such as a link, gives way.
+    """
+    flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW
     try:
-        os.utime(path_)
-    except FileNotFoundError:
-        os.close(os.open(path_, os.O_CREAT | os.O_WRONLY, 0o600))
+        handle = os.open(sign, flags, 0o600)
+    except OSError:
+        os.unlink(sign)
+        handle = os.open(sign, flags, 0o600)
+    try:
+        os.fchmod(handle, 0o600)
+        os.utime(handle)
+    finally:
+        os.close(handle)
 
 
 def _hangs(opts):
@@ -67,13 +92,13 @@ def _hangs(opts):
     nobody else needs to wait.
     """
     try:
-        return os.stat(_sign(opts, "hangs")).st_mtime > _last_alive(opts)
+        return os.lstat(_sign(opts, "hangs")).st_mtime > _last_alive(opts)
     except OSError:
         return False
 
 
 def _last_alive(opts):
-    return os.stat(_sign(opts, "alive")).st_mtime
+    return os.lstat(_sign(opts, "alive")).st_mtime
 
 
 def _waited(opts, timeout):
@@ -83,9 +108,7 @@ def _waited(opts, timeout):
     """
     try:
         if time.time() - _last_alive(opts) >= timeout:
-            with salt.utils.files.fopen(_sign(opts, "hangs"), "w"):
-                pass
-            os.utime(_sign(opts, "hangs"))
+            _touch(_sign(opts, "hangs"))
     except OSError:
         log.debug("It can't be noted that the job handler hangs", exc_info=True)
 
@@ -102,6 +125,50 @@ async def _read(reader):
     return salt.payload.loads(await reader.readexactly(length))
 
 
+def _is_trusted(sock):
+    """
+    Return whether a peer belongs to root or to the user of this process, as far as the
+    system tells: the modes of the socket and of its folder say so already.
+    """
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    found = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    return _PEER.unpack(found)[1] in (0, os.geteuid())
+
+
+@contextlib.contextmanager
+def _in_time(writer):
+    """
+    Drop the peer if this takes too long.
+    """
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(PEER_SECONDS, writer.transport.abort)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+async def _serve_peer(handle, reader, writer):
+    try:
+        while True:
+            with _in_time(writer):
+                request = await _read(reader)
+            try:
+                reply = await handle(request)
+            except Exception as exc:  # pylint: disable=broad-except
+                log.exception("The job handler failed on a request")
+                reply = {"error": f"{exc.__class__.__name__}: {exc}"}
+            with _in_time(writer):
+                writer.write(_pack(reply))
+                await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        # the other side is done, or too slow
+        pass
+    except Exception:  # pylint: disable=broad-except
+        log.exception("The job handler got something that is no request")
+
+
 async def serve(opts, handle):
     """
     Serve requests until the server is closed.
@@ -109,25 +176,22 @@ async def serve(opts, handle):
     :param handle: coroutine function that takes a request and returns the reply
     :return: an :class:`asyncio.Server`
     """
+    peers = 0
 
     async def connected(reader, writer):
+        nonlocal peers
+        peers += 1
         try:
-            while True:
-                request = await _read(reader)
-                try:
-                    reply = await handle(request)
-                except Exception as exc:  # pylint: disable=broad-except
-                    log.exception("The job handler failed on a request")
-                    reply = {"error": f"{exc.__class__.__name__}: {exc}"}
-                writer.write(_pack(reply))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            # the other side is done
-            pass
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The job handler got something that is no request")
+            if not _is_trusted(writer.get_extra_info("socket")):
+                log.error("The job handler does not serve a process of another user")
+            elif peers > MAX_PEERS:
+                log.error("The job handler serves %d processes already", MAX_PEERS)
+            else:
+                await _serve_peer(handle, reader, writer)
         finally:
-            writer.close()
+            peers -= 1
+            # not close(), which waits until the peer has taken everything
+            writer.transport.abort()
 
     address = path(opts)
     try:
@@ -156,12 +220,17 @@ async def ask(opts, request, timeout):
         )
     writer = None
     sent = False
+    packed = _pack(request)
+    if len(packed) > _LENGTH.size + MAX_BYTES:
+        raise JobHandlerUnavailable(
+            f"A request of {len(packed)} bytes is too large for the job handler"
+        )
 
     async def exchange():
         nonlocal writer, sent
         reader, writer = await asyncio.open_unix_connection(path(opts))
         sent = True
-        writer.write(_pack(request))
+        writer.write(packed)
         await writer.drain()
         return await _read(reader)
 

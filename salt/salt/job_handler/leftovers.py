@@ -34,6 +34,10 @@ def settle(opts):
         return 0
     try:
         journal = salt.job_handler.journal.Journal(salt.job_handler.claims.folder(opts))
+    except SystemExit as exc:
+        # it is off, so the master starts without it
+        log.error("%s", exc)
+        return 0
     except (OSError, sqlite3.Error):
         log.exception("What waited in the job handler's queue can't be read")
         return 0

@@ -4,9 +4,62 @@ What administrators have said: a pause, which jobs are held, which go first.
 
 import collections
 import itertools
+import logging
+
+import salt.job_criteria
+from salt.exceptions import SaltInvocationError
+
+log = logging.getLogger(__name__)
 
 #: What has been said of so many jobs is remembered, and of all that wait.
 JOBS = 1000
+
+#: The longest pause that has an end, in seconds
+MAX_PAUSE = 366 * 86400
+
+#: The highest priority; the lowest one is as far below 0
+MAX_PRIORITY = 1000000
+
+
+def check_pause(seconds):
+    """
+    :raises SaltInvocationError: unless a pause may last so many seconds
+    """
+    # one that is no number is not between two
+    if not _is_number(seconds) or not 0 <= seconds <= MAX_PAUSE:
+        raise SaltInvocationError(
+            f"Give seconds from 0 to {MAX_PAUSE}, which is a year; 0 has no end."
+        )
+
+
+def check_priority(priority):
+    """
+    :raises SaltInvocationError: unless this is a priority
+    """
+    if not _is_priority(priority):
+        raise SaltInvocationError(
+            "Give a priority that is a whole number from"
+            f" {-MAX_PRIORITY} to {MAX_PRIORITY}."
+        )
+
+
+def check_limit(limit):
+    """
+    :raises SaltInvocationError: unless this is None, or so many jobs may be listed
+    """
+    if limit is not None and not salt.job_criteria.is_count(limit):
+        raise SaltInvocationError(
+            f"Give a limit that is a whole number from 1 to {salt.job_criteria.MOST}."
+        )
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_priority(value):
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and -MAX_PRIORITY <= value <= MAX_PRIORITY
 
 
 class Orders:
@@ -86,10 +139,18 @@ class Orders:
 
     def restore(self, snapshot):
         """
-        Take over a snapshot.
+        Take over a snapshot, without what makes no sense.
         """
-        self.paused_until = snapshot["paused_until"]
-        self._jobs.update((jid, tuple(order)) for jid, order in snapshot["jobs"])
+        until = snapshot["paused_until"]
+        if until in (None, float("inf")) or salt.job_criteria.is_number(until):
+            self.paused_until = until
+        else:
+            log.error("The queue goes on, as it was paused until %r", until)
+        for jid, (priority, held) in snapshot["jobs"]:
+            if _is_priority(priority) and isinstance(held, bool):
+                self._jobs[jid] = (priority, held)
+            else:
+                log.error("What was said of job %s is dropped: %r", jid, priority)
 
     def waits(self, now):
         """

@@ -143,6 +143,7 @@ class Handler:
         """
         Take over what the last one left, and open the socket.
         """
+        salt.job_handler.claims.prepare(self.opts)
         self.dispatcher.start()
         self.report.metrics.register(self.opts)
         await self._alive()

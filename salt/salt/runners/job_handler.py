@@ -4,21 +4,24 @@ See what waits in the job handler's queue, and why, and act on it.
 .. versionadded:: 3009.0
 
 The job handler has to be turned on, see :conf_master:`rate_limiting`. These functions
-ask its process through a socket that only the master's user may open.
+ask its process through a socket that only root and the master's user are served at. They
+work on the jobs of all users: no right covers only a user's own.
 """
 
 import salt.exceptions
 import salt.job_handler
 import salt.job_handler.ipc
-
-#: The longest pause that has an end, in seconds
-MAX_PAUSE = 366 * 86400
+import salt.job_handler.orders
 
 
 def __virtual__():
-    # A minion that peer_run lets call a runner: the master adds the name of the function
-    # to its own options. Those of salt-run have one too, and "async".
-    if "fun" in __opts__ and "async" not in __opts__:
+    # A minion that peer_run lets call a runner: the master adds "fun" and "doc" to its own
+    # options. Those of salt-run have both as well, and "async"; those of Thorium "fun" and
+    # "async". The master's configuration may have any of them, but does not set "__cli".
+    if "fun" in __opts__ and not (
+        "async" in __opts__
+        and (__opts__.get("__cli") == "salt-run" or "doc" not in __opts__)
+    ):
         return False, "Minions may not call this runner: use it on the master."
     return True
 
@@ -70,7 +73,7 @@ def list_(limit=100):
     Return the jobs that wait, in their order, with the reason of each.
 
     limit
-        Return at most so many.
+        Return at most so many, or all with ``None``.
 
     CLI Example:
 
@@ -79,6 +82,7 @@ def list_(limit=100):
         salt-run job_handler.list
         salt-run job_handler.list limit=10
     """
+    salt.job_handler.orders.check_limit(limit)
     return _ask("list", limit=limit)["jobs"]
 
 
@@ -116,6 +120,7 @@ def charges(minion=None):
 
         salt-run job_handler.charges web1
     """
+    minion = None if minion is None else str(minion)
     return _ask("charges", minion=minion)["charges"]
 
 
@@ -153,14 +158,7 @@ def pause(seconds=3600):
         salt-run job_handler.pause
         salt-run job_handler.pause seconds=600
     """
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise salt.exceptions.SaltInvocationError(
-            f"seconds is {seconds!r}: give a number of seconds, or 0 for no end."
-        )
-    if not 0 <= seconds <= MAX_PAUSE:
-        raise salt.exceptions.SaltInvocationError(
-            f"Give seconds from 0 to {MAX_PAUSE}, which is a year; 0 has no end."
-        )
+    salt.job_handler.orders.check_pause(seconds)
     return _ask("pause", paused=True, seconds=seconds or None)["paused"]
 
 
@@ -223,7 +221,8 @@ def prioritize(jid, priority=1):
         The job id.
 
     priority
-        A whole number; with one below 0 the job goes when no other waits.
+        A whole number from -1000000 to 1000000; with one below 0 the job goes when no
+        other waits.
 
     :return: how many minions wait for it
 
@@ -234,10 +233,7 @@ def prioritize(jid, priority=1):
         salt-run job_handler.prioritize 20261121093000000000
         salt-run job_handler.prioritize 20261121093000000000 priority=-1
     """
-    if isinstance(priority, bool) or not isinstance(priority, int):
-        raise salt.exceptions.SaltInvocationError(
-            f"priority is {priority!r}: give a whole number."
-        )
+    salt.job_handler.orders.check_priority(priority)
     return _ask("order", jid=str(jid), priority=priority)["minions"]
 
 

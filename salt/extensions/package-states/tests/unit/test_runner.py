@@ -160,10 +160,13 @@ def test_salt_run_on_the_master_names_any_file(configure_loader_modules, monkeyp
 
 
 @pytest.mark.parametrize("name", ("package_states", "pkgset"))
-def test_a_minion_calls_nothing(master_opts, name):
+@pytest.mark.parametrize("more", ({}, {"async": True}))
+def test_a_minion_calls_nothing(master_opts, name, more):
     """
-    The master runs with its own rights what peer_run lets a minion call
+    The master runs with its own rights what peer_run lets a minion call, whatever its
+    configuration has besides
     """
+    master_opts.update(more, __cli="salt-master")
     load = {
         "id": "web1",
         "fun": f"{name}.x",
@@ -174,6 +177,8 @@ def test_a_minion_calls_nothing(master_opts, name):
     functions = salt.loader.runner({**master_opts, **load})
     assert not [one for one in functions if one.startswith(f"{name}.")]
     assert authors.REFUSED in functions.missing_fun_string(f"{name}.refresh")
-    # salt-run, and a caller whom the master has authenticated
-    for opts in ({**master_opts, **load, "async": False}, master_opts):
+    # salt-run, Thorium, and a caller whom the master has authenticated
+    command = {**master_opts, **load, "async": False, "__cli": "salt-run"}
+    thorium = {**master_opts, "fun": f"{name}.x", "arg": [], "kwarg": {}, "async": True}
+    for opts in (command, thorium, master_opts):
         assert f"{name}.refresh" in salt.loader.runner(opts)

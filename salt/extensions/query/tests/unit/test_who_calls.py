@@ -12,6 +12,7 @@ import salt.config
 import salt.daemons.masterapi
 import salt.runner
 import salt.thorium.runner
+import salt.utils.files
 import salt.utils.parsers
 
 
@@ -39,8 +40,16 @@ def called(monkeypatch):
     return seen
 
 
-def test_a_minion_by_peer_run(config, called):
+@pytest.mark.parametrize("more", ("", "async: True\nkwarg: {}\n__cli: salt-run\n"))
+def test_a_minion_by_peer_run(config, called, more, monkeypatch):
+    """
+    Whatever the configuration of the master has besides
+    """
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/salt-master"])
+    with salt.utils.files.fopen(config + "/master", "a") as handle:
+        handle.write(more)
     opts = salt.config.master_config(config + "/master")
+    assert ("async" in opts) == bool(more)
     opts["peer_run"] = {"web1": ["query.*"]}
     load = {"fun": "query.items", "arg": ["node", "name"], "id": "web1"}
     salt.daemons.masterapi.RemoteFuncs.minion_runner(
@@ -63,6 +72,7 @@ def test_the_command_salt_run(config, monkeypatch):
 
 
 def test_thorium(config, called, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/salt-master"])
     opts = salt.config.master_config(config + "/master")
     monkeypatch.setattr(salt.thorium.runner, "__opts__", opts, raising=False)
     salt.thorium.runner.cmd("x", func="query.items")

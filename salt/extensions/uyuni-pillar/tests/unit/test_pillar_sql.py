@@ -514,16 +514,21 @@ def test_salt_run_tells_what_is_refused(opts, tmp_path):
     assert (ret["success"], ret["retcode"]) == (False, 1)
 
 
-def test_a_minion_calls_nothing(opts):
+@pytest.mark.parametrize("more", ({}, {"async": True}))
+def test_a_minion_calls_nothing(opts, more):
     """
-    The master runs with its own rights what peer_run lets a minion call
+    The master runs with its own rights what peer_run lets a minion call, whatever its
+    configuration has besides
     """
     master_opts = salt.config.master_config(None)
+    master_opts.update(more, __cli="salt-master")
     master_opts.update({name: opts[name] for name in FOLDERS})
     load = {"id": "web", "fun": "pillar_sql.verify", "arg": [], "doc": False}
     functions = salt.loader.runner({**master_opts, **load})
     assert not [name for name in functions if name.startswith("pillar_sql.")]
     assert caller.REFUSED in functions.missing_fun_string("pillar_sql.verify")
-    # salt-run, and a caller whom the master has authenticated
-    for found in ({**master_opts, **load, "async": False}, master_opts):
+    # salt-run, Thorium, and a caller whom the master has authenticated
+    command = {**master_opts, **load, "async": False, "__cli": "salt-run"}
+    thorium = {**master_opts, "fun": load["fun"], "kwarg": {}, "async": True}
+    for found in (command, thorium, master_opts):
         assert "pillar_sql.verify" in salt.loader.runner(found)

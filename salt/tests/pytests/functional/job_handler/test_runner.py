@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+import salt.job_handler.ipc
 import tests.pytests.functional.job_handler.worker as worker
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 from tests.support.mock import patch
@@ -55,6 +56,7 @@ def test_runner(setup):
             }
             assert await ask(runner.charges, "m0") == [charge]
             assert await ask(runner.charges, "m1") == []
+            assert await ask(runner.charges, 10**400) == []
             assert await ask(runner.pause) is True
             (advice,) = (await ask(runner.status))["to do"]
             assert "paused until 1970-01-01 01:16:47 UTC" in advice
@@ -77,8 +79,12 @@ def test_runner(setup):
                 lambda: runner.pause(1e300),
                 lambda: runner.pause(True),
                 lambda: runner.prioritize("2", 1.5),
+                lambda: runner.prioritize("2", 10**400),
+                lambda: runner.prioritize("2", -(2**63)),
+                lambda: runner.list_("x"),
+                lambda: runner.list_(2**64),
             ):
-                with pytest.raises(SaltInvocationError):
+                with pytest.raises(SaltInvocationError, match="^Give "):
                     await ask(call)
             assert await ask(runner.reconcile) == 1
             assert await ask(runner.cancel, "2") == 2
@@ -89,6 +95,36 @@ def test_runner(setup):
 
     asyncio.run(run())
     assert setup.bus.told("2", "discarded")[0]["reason"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"cmd": "pause", "paused": True, "seconds": float("nan")},
+        {"cmd": "pause", "paused": True, "seconds": float("inf")},
+        {"cmd": "pause", "paused": True, "seconds": "1"},
+        {"cmd": "order", "jid": "2", "priority": 2**63},
+        {"cmd": "order", "jid": "2", "priority": float("nan")},
+        {"cmd": "list", "limit": "x"},
+        {"cmd": "list", "limit": float("nan")},
+    ],
+)
+def test_what_the_socket_refuses(setup, request_):
+    """
+    Whoever sends it, and nothing changes
+    """
+
+    async def run():
+        handler = await setup.start()
+        with pytest.raises(
+            salt.job_handler.ipc.JobHandlerUnavailable,
+            match="^SaltInvocationError: Give ",
+        ):
+            await salt.job_handler.ipc.ask(setup.opts, request_, 5)
+        assert not handler.manager.orders.paused
+        assert not handler.manager.orders.snapshot()["jobs"]
+
+    asyncio.run(run())
 
 
 def test_pause_survives_a_restart(setup):
@@ -149,11 +185,21 @@ def test_what_an_administrator_has_said_survives_a_restart(setup):
 
 @pytest.mark.parametrize(
     "more, may",
-    [({}, True), ({"fun": "x", "async": False}, True), ({"fun": "x"}, False)],
+    [
+        ({}, True),
+        ({"fun": "x", "doc": False, "async": False, "__cli": "salt-run"}, True),
+        # Thorium
+        ({"fun": "x", "kwarg": {}, "async": True, "__cli": "salt-master"}, True),
+        ({"fun": "x", "doc": False}, False),
+        ({"fun": "x", "doc": False, "async": True, "__cli": "salt-master"}, False),
+        ({"fun": "x", "doc": False, "async": True}, False),
+        ({"fun": "x", "doc": False, "__cli": "salt-run"}, False),
+    ],
 )
 def test_a_minion_may_not_call_it(more, may):
     """
-    What the master adds to its options for a minion that peer_run lets call a runner
+    What the master adds to its options for a minion that peer_run lets call a runner,
+    whatever its configuration has besides
     """
     # pylint: disable=import-outside-toplevel
     import salt.runners.job_handler as runner

@@ -87,8 +87,8 @@ def test_validate():
         "min_master_jobs is 5: write at most max_master_jobs, 4."
     ]
     assert validate({"min_master_jobs": 0, "return_seconds": "x"}) == [
-        "min_master_jobs is 0: write a whole number from 1 on.",
-        "return_seconds is 'x': write seconds above 0.",
+        "min_master_jobs is 0: write a whole number from 1 to 1000000000000.",
+        "return_seconds is 'x': write seconds above 0, at most 1000000000000.",
     ]
 
 

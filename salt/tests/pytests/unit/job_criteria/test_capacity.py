@@ -10,7 +10,7 @@ import salt.job_criteria.capacity
         ({"max_master_jobs": 1, "max_minion_jobs": 1, "waves": False}, []),
         (
             {"max_master_jobs": 0},
-            ["max_master_jobs is 0: write a whole number from 1 on."],
+            ["max_master_jobs is 0: write a whole number from 1 to 1000000000000."],
         ),
         (
             {
@@ -20,10 +20,10 @@ import salt.job_criteria.capacity
                 "min_wave": True,
             },
             [
-                "max_minion_jobs is 'ten': write a whole number from 1 on.",
-                "min_wave is True: write a whole number from 1 on.",
+                "max_minion_jobs is 'ten': write a whole number from 1 to 1000000000000.",
+                "min_wave is True: write a whole number from 1 to 1000000000000.",
                 "waves is 'no': write True or False.",
-                "wave_patience is 0: write seconds above 0.",
+                "wave_patience is 0: write seconds above 0, at most 1000000000000.",
             ],
         ),
     ],

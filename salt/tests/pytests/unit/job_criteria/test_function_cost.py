@@ -111,6 +111,6 @@ def test_validate():
         "costs is ['state.*']: write points by function."
     ]
     assert validate({"costs": {"state.*": 0}, "default_cost": "x"}) == [
-        "the cost of state.* is 0: write a number above 0.",
-        "the cost of default_cost is 'x': write a number above 0.",
+        "the cost of state.* is 0: write a number above 0, at most 1000000000000.",
+        "the cost of default_cost is 'x': write a number above 0, at most 1000000000000.",
     ]

@@ -71,5 +71,5 @@ def test_validate():
     ]
     assert validate({"minion_jobs": [{"G@role": 1}, {"a*": 0}]}) == [
         "minion_jobs has 'G@role': write G@grain:value, I@key:value or a glob.",
-        "minion_jobs of a* is 0: write a whole number from 1 on.",
+        "minion_jobs of a* is 0: write a whole number from 1 to 1000000000000.",
     ]

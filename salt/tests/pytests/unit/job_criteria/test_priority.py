@@ -99,11 +99,11 @@ def test_validate():
     validate = salt.job_criteria.priority.Priority.validate
     assert validate({"lanes": LANES}) == []
     assert validate({"lanes": {}, "ageing": 0}) == [
-        "ageing is 0: write seconds above 0.",
+        "ageing is 0: write seconds above 0, at most 1000000000000.",
         "lanes is {}: write a list of name: {weight: 1, ...}.",
     ]
     assert validate({"lanes": [{"a": {"weight": 0, "users": "x", "colour": 1}}]}) == [
-        "the weight of lane a is 0: write a number above 0.",
+        "the weight of lane a is 0: write a number above 0, at most 1000000000000.",
         "the users of lane a are 'x': write a list.",
         "lane a has colour: there are weight, functions and users.",
     ]

@@ -295,3 +295,33 @@ def test_part_of_an_asynchronous_batch_that_was_cancelled(manager):
     manager._progress_one(JID, {}, now=11)
     assert JID not in manager.active_batches
     assert read_batch_state(JID, manager.opts)["failed"] == {"web2": "failed"}
+
+
+@pytest.mark.parametrize("ticket", [{}, {"ticket": "t"}, {"ticket": ""}])
+def test_a_batch_without_a_job_handler(manager, ticket):
+    """
+    Where it is off, no event is one of the job handler: nobody is left out, nobody
+    waits, and who has not answered in time is late, as on stock Salt
+    """
+    state = read_batch_state(JID, manager.opts)
+    del state["job_handler"]
+    write_batch_state(JID, state, manager.opts)
+    more = {"excluded": {"web1": "x", "web2": "x"}, "targets": ["web1"], **ticket}
+    # pylint: disable=protected-access
+    for now in (1, 6, 12):
+        for kind in ("queued", "dispatched", "excluded", "discarded"):
+            data = {"publication": 1, "waiting": 2, "lease": 1000, "sentence": "x"}
+            event = {"tag": f"salt/job/{JID}/{kind}", "data": {**data, **more}}
+            manager._handle_event(event)
+        manager._tick(now=now)
+        found = read_batch_state(JID, manager.opts)
+        assert (found["active"], found["failed"]) == (state["active"], {})
+    assert sent(manager) == []
+    manager._tick(now=13)
+    assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "timeout"}
+    assert sent(manager) == [["web2"]]
+    # a return is one whatever it carries
+    data = {"return": True, "retcode": 0, "success": True, **more}
+    manager._handle_event({"tag": f"salt/job/{JID}/ret/web2", "data": data})
+    state = read_batch_state(JID, manager.opts)
+    assert (list(state["done"]), state["failed"]) == (["web2"], {"web1": "timeout"})

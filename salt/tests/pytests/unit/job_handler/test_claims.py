@@ -1,4 +1,5 @@
 import os
+import stat
 
 import pytest
 
@@ -14,6 +15,21 @@ def test_first_come_first_served(opts):
     assert claims.claim(opts, "s", claims.WORKER)
     assert not claims.claim(opts, "s", claims.HANDLER)
     assert claims.claim(opts, "s", claims.WORKER)
+
+
+def test_the_folder_is_for_its_user_alone(opts, tmp_path):
+    folder = tmp_path / "job_handler" / "claims"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    claims.prepare(opts)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(SystemExit, match=f"^Move {folder} away: "):
+        claims.prepare(opts)
+    folder.unlink()
+    claims.prepare(opts)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_dropped_claim_is_free(opts):

@@ -1,3 +1,4 @@
+import hmac
 import itertools
 
 import pytest
@@ -108,6 +109,21 @@ def test_other_events_are_not_its_own(queued):
     ):
         assert not queued.handle(event)
     assert queued.waits
+
+
+@pytest.mark.parametrize(
+    "ticket", ["", "T", "t ", "tt", "\u00e9", "\udcff", b"t", ["t"]]
+)
+def test_an_event_with_another_ticket(queued, ticket):
+    """
+    Tickets are compared in a time that tells nothing of them.
+    """
+    with patch("hmac.compare_digest", wraps=hmac.compare_digest) as compare:
+        assert queued.handle(_event("excluded", excluded={"m": "x"}, ticket=ticket))
+        assert queued.left_out == {}
+        assert compare.called == isinstance(ticket, str)
+        assert queued.handle(_event("excluded", excluded={"m": "x"}))
+    assert list(queued.left_out) == ["m"]
 
 
 @pytest.mark.parametrize("ticket", [{}, {"ticket": None}, {"ticket": []}])

@@ -46,13 +46,43 @@ def _hear(sink, tag, data, **opts):
     return sink.told
 
 
-def test_return(sink):
+@pytest.mark.parametrize("more", ({}, {"return": {"x": [1]}, "jid": "20260101"}))
+def test_return(sink, more):
+    data = {**more, "id": "web1", "retcode": 0}
+    assert _hear(sink, "salt/job/20260101/ret/web1", data) == [
+        ("returned", "20260101", "web1")
+    ]
+
+
+def test_what_is_returned_is_not_unpacked(sink):
     """
-    The tag says it all: what a minion returns may be large, and is not unpacked.
+    It may be large. Nothing that follows the id is looked at.
     """
     feed = salt.job_handler.feed.Feed({}, sink)
-    feed.hear(b"salt/job/20260101/ret/web1\n\nnot even msgpack")
-    assert sink.told == [("returned", "20260101", "web1")]
+    raw = salt.utils.event.SaltEvent.pack("salt/job/1/ret/web1", {"id": "web1", "x": 1})
+    with patch.object(feed, "_unpack", side_effect=AssertionError):
+        feed.hear(raw[:-1] + b"\xc1")
+    assert sink.told == [("returned", "1", "web1")]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"id": "evil"}, {"id": ["web1"]}, {"return": {"id": "web1"}}, {}, "web1", []],
+)
+def test_return_of_somebody_else(sink, data):
+    """
+    Nothing is given back unless the data name the minion of the tag.
+    """
+    assert _hear(sink, "salt/job/20260101/ret/web1", data) == []
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\x81", b"\x81\xa2id", b"\xc1", b"\x81\xa1\xff"]
+)
+def test_return_that_makes_no_sense(sink, body):
+    feed = salt.job_handler.feed.Feed({}, sink)
+    feed.hear(b"salt/job/20260101/ret/web1\n\n" + body)
+    assert sink.told == []
 
 
 def test_answer_to_a_question(sink):
@@ -161,7 +191,8 @@ def test_all_of_a_piece_is_heard(sink):
         salt.utils.event.SaltEvent.pack(tag, {"id": "a"})
         for tag in ("salt/job/1/ret/a", "salt/minion/a/start", "salt/job/2/ret/a")
     ]
-    feed = _run(sink, Client(piece, [b"salt/job/3/ret/a\n\n"]))
+    last = salt.utils.event.SaltEvent.pack("salt/job/3/ret/a", {"id": "a"})
+    feed = _run(sink, Client(piece, [last]))
     assert sink.told == [("returned", jid, "a") for jid in ("1", "2", "3")]
     assert feed.heard == 4
 
@@ -187,9 +218,9 @@ def test_lost_bus(sink):
 
 
 def test_return_of_a_job_with_an_id_of_its_own(sink):
-    feed = salt.job_handler.feed.Feed({}, sink)
-    feed.hear(b"salt/job/my-own.jid/ret/web1\n\n")
-    assert sink.told == [("returned", "my-own.jid", "web1")]
+    assert _hear(sink, "salt/job/my-own.jid/ret/web1", {"id": "web1"}) == [
+        ("returned", "my-own.jid", "web1")
+    ]
 
 
 @pytest.mark.parametrize("minions", ["VALUE_TRIMMED", None])

@@ -328,11 +328,37 @@ def test_a_link_is_not_followed(opened, tmp_path):
         opened()
     assert not list(other.iterdir())
     (tmp_path / "q").unlink()
+    (tmp_path / "q").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(SystemExit, match="away"):
+        opened()
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".broken-1"])
+@pytest.mark.parametrize("what", ["link", "folder"])
+def test_files_are_files(opened, tmp_path, suffix, what):
+    """
+    The error is one sentence that names the file, and nothing is written elsewhere.
+    """
+    name = salt.job_handler.database.NAME + suffix
     (tmp_path / "q").mkdir()
-    (tmp_path / "q" / salt.job_handler.database.NAME).symlink_to(tmp_path / "victim")
-    with pytest.raises(OSError):
+    path = tmp_path / "q" / name
+    if what == "link":
+        path.symlink_to(tmp_path / "victim")
+    else:
+        path.mkdir()
+    with pytest.raises(SystemExit, match=f"^Move {path} away: "):
         opened()
     assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", ".broken-1", ".broken-1-wal"])
+def test_files_that_are_there_are_narrowed(opened, tmp_path, suffix):
+    opened().close()
+    path = tmp_path / "q" / (salt.job_handler.database.NAME + suffix)
+    path.touch()
+    path.chmod(0o666)
+    opened()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_folder_of_somebody_else_is_refused(opened, tmp_path, monkeypatch):

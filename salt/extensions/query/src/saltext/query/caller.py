@@ -173,11 +173,14 @@ def of_runner(opts, name):
     :param dict opts: the runner's options
     :param str name: what the runner was told
     """
-    # The master's own options name no function. For a minion it adds one to them, and
-    # the minion's id; the options of salt-run name one as well, and have "async".
-    if "fun" in opts and "async" not in opts:
+    # The master's own options name no function. For a minion it adds "fun" and "doc" to
+    # them, and the minion's id. Those of salt-run have both as well, and "async"; those of
+    # Thorium "fun" and "async". The configuration of the master may have any of them, but
+    # does not set "__cli".
+    is_command = opts.get("__cli") in _COMMANDS
+    if "fun" in opts and not ("async" in opts and (is_command or "doc" not in opts)):
         return MinionCaller(opts["id"])
-    if opts.get("__cli") in _COMMANDS or name is None:
+    if is_command or name is None:
         return Caller()
     lists, whole = _lists(opts, name)
     own = {opts.get("user"), "root", salt.utils.user.get_user(), *_OWN_NAMES}

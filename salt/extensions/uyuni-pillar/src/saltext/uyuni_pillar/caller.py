@@ -19,10 +19,14 @@ def is_minion(opts):
     """
     Return whether a minion calls, as ``peer_run`` lets it
 
-    The master's own options name no function. For a minion it adds one to them, and runs it
-    as itself; the options of ``salt-run`` name one as well, and have ``async``.
+    The master's own options name no function. For a minion it adds ``fun`` and ``doc`` to
+    them, and runs the function as itself. Those of ``salt-run`` have both as well, and
+    ``async``; those of Thorium ``fun`` and ``async``. The configuration of the master may
+    have any of them, but does not set ``__cli``.
     """
-    return "fun" in opts and "async" not in opts
+    return "fun" in opts and not (
+        "async" in opts and (opts.get("__cli") == "salt-run" or "doc" not in opts)
+    )
 
 
 def is_local():
