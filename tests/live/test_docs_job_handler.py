@@ -1,4 +1,4 @@
-"""The page of the job handler, followed as it stands."""
+"""The pages of the job handler, followed as they stand."""
 
 from __future__ import annotations
 
@@ -19,3 +19,4 @@ def test_job_handler(root: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     """What a reader types does what the page says, and nothing of it is left at the end."""
     with docs_machine(root, tmp_path_factory) as machine:
         follow(root / "docs" / "job-handler.md", machine)
+        follow(root / "docs" / "job-handler-reference.md", machine)
