@@ -153,7 +153,7 @@ def table(found: Iterable[Cell]) -> list[str]:
 def _install(feature: Feature, hows: Sequence[str]) -> str:
     if feature.extension:
         return f"`salt-pip install {feature.needs}build/wheels/saltext_{feature.extension.replace('-', '_')}-*.whl`"
-    patched = "[the patched Salt](#install-the-patched-salt)"
+    patched = "[the patched Salt](docs/install.md)"
     if hows.count(PATCH) > 1:
         return f"{patched}; on 3006 and 3007 [its patches](docs/contributing.md#on-other-releases)"
     return patched

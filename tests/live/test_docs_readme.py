@@ -1,4 +1,4 @@
-"""The README, followed as it stands: features on a machine with the patched Salt, its start on one without a master."""
+"""The README and the page of the installation, followed as they stand, on a machine without a master."""
 
 from __future__ import annotations
 
@@ -21,36 +21,30 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(1200)]
 
-INSTALL = "## Install the patched Salt\n"
+INSTALL = "## The patched Salt from nothing\n"
 
 
-def part(page: Path, folder: Path, *, install: bool) -> Path:
-    """Return the chapter of the installation as a page of its own, or all the others."""
-    before, title, rest = page.read_text(encoding="utf-8").partition(INSTALL)
+def part(page: Path, folder: Path) -> Path:
+    """Return the chapter of the installation as a page of its own."""
+    _, title, rest = page.read_text(encoding="utf-8").partition(INSTALL)
     assert title
-    chapter, following, after = re.split(r"^(## )", rest, maxsplit=1, flags=re.MULTILINE)
     found = folder / page.name
-    found.write_text(title + chapter if install else before + following + after, encoding="utf-8")
+    found.write_text(title + re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0], encoding="utf-8")
     return found
-
-
-@pytest.mark.needs_root
-def test_features(root: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each example that needs no set-up of its own does what it says."""
-    with docs_machine(root, tmp_path_factory) as machine:
-        follow(part(root / "README.md", tmp_path, install=False), machine)
 
 
 @pytest.mark.needs_root
 def test_first_minion(root: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Units, a master and a minion whose key is accepted."""
     with docs_machine(root, tmp_path_factory, begun=False) as machine:
-        follow(part(root / "README.md", tmp_path, install=True), machine)
+        follow(part(root / "docs" / "install.md", tmp_path), machine)
 
 
 def test_installation(root: Path, tmp_path: Path) -> None:
     """They make a Salt of the tested versions that needs nothing of the checkout (tested: readme-install)."""
-    (block,) = [block for block in blocks(root / "README.md") if block.markers.get("tested") == "readme-install"]
+    (block,) = [
+        block for block in blocks(root / "docs" / "install.md") if block.markers.get("tested") == "readme-install"
+    ]
     *_, make, install = [command.text.replace("/opt/salt", str(tmp_path)) for command in block.commands]
     for command in (make, install):
         subprocess.run(["bash", "-c", command], cwd=root, check=True)

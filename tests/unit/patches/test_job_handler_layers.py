@@ -63,8 +63,8 @@ def test_criteria_know_nothing_of_the_handler(path: Path) -> None:
 @pytest.mark.parametrize("name", [path.stem for path in sorted(CRITERIA.glob("*.py")) if not path.stem.startswith("_")])
 def test_each_criteria_module_is_on_the_page(root: Path, name: str) -> None:
     """A user finds every module that is shipped, with its settings, in the table of the page."""
-    page = (root / "docs" / "job-handler.md").read_text()
-    assert f"\n| `{name}` | " in page, f"docs/job-handler.md: the table below `Criteria` has no row for {name}"
+    page = (root / "docs" / "job-handler-reference.md").read_text()
+    assert f"\n| `{name}` | " in page, f"docs/job-handler-reference.md: the table below `Criteria` has no row for {name}"
 
 
 def test_the_handler_knows_the_public_class_alone() -> None:
