@@ -202,7 +202,8 @@ class Fuzzer:
 
     def _note_traceback(self, packet: Packet, message: str, place: str) -> None:
         """Note a traceback; some functions log one for an accepted minion's bad load, which is known."""
-        known = packet.origin != NOBODY and message.startswith(FAILURES)
+        # the last one is how aiohttp refuses bytes that are no HTTP
+        known = (packet.origin != NOBODY and message.startswith(FAILURES)) or "http_exceptions.Bad" in place
         target = self.notes if known else self.findings
         target.add(f"traceback ({packet.origin})", f"{message} | {place}", packet)
 
