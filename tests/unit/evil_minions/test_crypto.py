@@ -25,6 +25,7 @@ VALUES = st.recursive(
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @PATIENT
 @given(VALUES)
 def test_packs_what_salt_packs(value: Any) -> None:  # noqa: ANN401 - any value

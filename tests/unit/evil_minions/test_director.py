@@ -137,6 +137,7 @@ def make(tmp_path: Path, clock: Any, key_folder: Path) -> Callable[..., SmallFle
     return made
 
 
+@pytest.mark.slow
 def test_seeded_run_repeats_itself(make: Callable[..., SmallFleet], tmp_path: Path, clock: Any) -> None:  # noqa: ANN401
     """The same seed gives the same decisions and the same order of returns, whatever a slow master adds in between."""
     path = tmp_path / "mixed.toml"

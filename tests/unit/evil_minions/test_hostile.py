@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # 10,000 malformed frames over all transports, half of them on each port
 FRAMES_EACH = 1667
 MINIONS = 40

@@ -344,6 +344,7 @@ def test_refreshed_pillar(town: Callable[..., None], monkeypatch: pytest.MonkeyP
     town(scenario)
 
 
+@pytest.mark.slow
 def test_running_job_is_found(town: Callable[..., None]) -> None:
     """While a job runs, find_job finds it; once it has returned, it doesn't."""
 

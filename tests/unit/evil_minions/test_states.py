@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # a compiling process imports all of Salt's compiler, on a machine that may be busy
 SECONDS = 500.0
 OPTS = {"renderer": "jinja|yaml", "state_top": "salt://top.sls", "file_roots": {"base": ["/srv"]}, "nodegroups": {}}

@@ -42,6 +42,7 @@ def test_the_docstring_names_each_module_once() -> None:
     assert sorted(_order()) == sorted(modules)
 
 
+@pytest.mark.slow
 def test_a_module_imports_only_those_before_it() -> None:
     """Imports go one way, however deep in a function they stand."""
     order = _order()
