@@ -65,18 +65,13 @@ def _digest(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-def _stamped(name: str, digest: str, python: Path | None = None) -> bool:
-    python = python or PYTHON
+def _stamped(python: Path, name: str, digest: str) -> bool:
     stamp = python.parent.parent / f"{name}.stamp"
     return python.exists() and stamp.exists() and stamp.read_text() == digest
 
 
-def _stamp(name: str, digest: str, python: Path | None = None) -> None:
-    ((python or PYTHON).parent.parent / f"{name}.stamp").write_text(digest)
-
-
-def _python(session: nox.Session, *args: str, silent: bool = False) -> None:
-    session.run(str(PYTHON), *args, external=True, silent=silent)
+def _stamp(python: Path, name: str, digest: str) -> None:
+    (python.parent.parent / f"{name}.stamp").write_text(digest)
 
 
 def _call(*args: str, stdout: TextIO | int | None = None) -> None:
@@ -105,16 +100,17 @@ def _follow(command: Sequence[str], stdout: TextIO | int | None = None) -> None:
         sys.exit(process.returncode if process.returncode > 0 else 128 - process.returncode)
 
 
-def _install_lock(session: nox.Session, python: Path | None = None) -> None:
+def _install_lock(session: nox.Session, python: Path) -> None:
     """Install every locked package, with uv where it is at hand (10 s) and else with pip (2 min)."""
-    python = python or PYTHON
     common = ["install", "--quiet", "--require-hashes", "--no-deps", "-r", str(LOCK)]
     beside = Path(sys.executable).with_name("uv")
     uv = str(beside) if beside.exists() else shutil.which("uv")
     failed = ""
     if uv:
         command = [uv, "pip", *common, "--python", str(python)]
-        done = subprocess.run(command, env={**TRUST, **os.environ}, capture_output=True, text=True, check=False)
+        # not in our folder: the overrides of pyproject.toml are for the lock, and would replace versions that it pins
+        env = {**TRUST, **os.environ}
+        done = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, check=False)
         if not done.returncode:
             return
         failed = f"uv said:\n{done.stderr.strip()}"
@@ -146,13 +142,13 @@ def _environment(session: nox.Session) -> None:
     if shutil.which("git") is None:
         session.error("git is missing; install it with: apt-get install git (or your system's equivalent).")
     digest = _digest(LOCK)
-    if not _stamped("lock", digest):
+    if not _stamped(PYTHON, "lock", digest):
         session.log("making build/venv from requirements.lock (once)")
         shutil.rmtree(VENV, ignore_errors=True)
         # virtualenv comes with nox, so no system package for ensurepip is needed
         session.run(sys.executable, "-m", "virtualenv", "--quiet", str(VENV), external=True)
-        _install_lock(session)
-        _stamp("lock", digest)
+        _install_lock(session, PYTHON)
+        _stamp(PYTHON, "lock", digest)
 
 
 def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
@@ -175,14 +171,14 @@ def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
 def _install_salt(session: nox.Session, python: Path) -> None:
     """Install the patched tree, editable, and the extensions."""
     digest = _digest(LOCK, BASE)
-    if not _stamped("salt", digest, python):
+    if not _stamped(python, "salt", digest):
         # compat mode: the default makes `import salt` from here find our folder salt/ as an empty namespace
         compat = ["--config-settings", "editable_mode=compat", "--editable", "salt"]
         # setuptools says at length that compat mode may go one day
         quiet = {"PYTHONWARNINGS": "ignore"}
         install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", *compat]
         session.run(str(python), *install, env=quiet, external=True)
-        _stamp("salt", digest, python)
+        _stamp(python, "salt", digest)
     _install_wheels(session, python)
 
 
@@ -199,13 +195,13 @@ def _install_wheels(session: nox.Session, python: Path) -> None:
     sources = _sources()
     listed = " ".join(str(path.relative_to(ROOT)) for path in sources)
     digest = hashlib.sha256(f"{listed} {_digest(LOCK, *sources)}".encode()).hexdigest()
-    if _stamped("wheels", digest, python):
+    if _stamped(python, "wheels", digest):
         return
     _call("patches", "wheels", stdout=subprocess.DEVNULL)
     wheels = sorted(map(str, (BUILD / "wheels").glob("*.whl")))
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", *wheels]
     session.run(str(python), *install, external=True)
-    _stamp("wheels", digest, python)
+    _stamp(python, "wheels", digest)
 
 
 def _linters(session: nox.Session) -> Path:
@@ -220,14 +216,14 @@ def _linters(session: nox.Session) -> Path:
     python = BUILD / "linters" / "bin" / "python"
     with _alone():
         digest = _digest(LOCK)
-        if not _stamped("lock", digest, python):
+        if not _stamped(python, "lock", digest):
             session.log(f"making build/linters: the linters run on Python {oldest} (once)")
             venv = [str(VENV / "bin" / "uv"), "venv", "--quiet", "--clear", "--seed", "--python", oldest]
             done = subprocess.run([*venv, str(BUILD / "linters")], env={**TRUST, **os.environ}, check=False)
             if done.returncode:
                 session.error(f"The linters run on Python {oldest}, which uv did not find: install it, then try again.")
             _install_lock(session, python)
-            _stamp("lock", digest, python)
+            _stamp(python, "lock", digest)
         _install_salt(session, python)
     return python
 
@@ -335,7 +331,7 @@ def architecture(session: nox.Session) -> None:
 
 
 def _pytest(session: nox.Session, *args: str) -> None:
-    _python(session, "-m", "pytest", *args)
+    session.run(str(PYTHON), "-m", "pytest", *args, external=True)
 
 
 def _ruff() -> list[list[str]]:

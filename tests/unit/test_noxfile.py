@@ -125,10 +125,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
             (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
             (tmp_path / name).chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
-        monkeypatch.setattr(noxfile, "PYTHON", tmp_path / "python")
         session = FakeSession()
         try:
-            noxfile._install_lock(cast("nox.Session", session))
+            noxfile._install_lock(cast("nox.Session", session), tmp_path / "python")
         except nox.command.CommandFailed:
             session.said.append("failed")
         return session
@@ -169,6 +168,13 @@ def test_uv_trusts_whom_the_system_trusts(
     assert (tmp_path / "told").read_text() == f"{expected}\n"
     assert not session.said
     assert not (tmp_path / "pip").exists()
+
+
+def test_uv_installs_what_the_lock_pins(install: Callable[[str, str], FakeSession], tmp_path: Path) -> None:
+    """Uv reads no pyproject.toml of ours: its overrides loosen versions, and a newer one has no hash in the lock."""
+    install(f"pwd > {tmp_path}/folder", "exit 1")
+    folder = Path((tmp_path / "folder").read_text().strip())
+    assert not any((one / "pyproject.toml").exists() for one in (folder, *folder.parents))
 
 
 def test_an_older_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
