@@ -44,7 +44,7 @@ def worker(**values: object) -> dict[str, Any]:
     return {**plain, "rss_kb": 300, "base_rss_kb": 100, "cpu_s": 0.5, "counters": Counters().as_dict(), **values}
 
 
-def settings(tmp_path: Path, **values: Any) -> FleetSettings:  # noqa: ANN401 - any setting
+def settings(tmp_path: Path, **values: Any) -> FleetSettings:
     """Return settings that can be used."""
     return fleets.settings(tmp_path, **{"minions": 10, **values})
 
