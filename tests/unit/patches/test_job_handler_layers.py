@@ -65,7 +65,9 @@ def test_criteria_know_nothing_of_the_handler(path: Path) -> None:
 def test_each_criteria_module_is_on_the_page(root: Path, name: str) -> None:
     """A user finds every module that is shipped, with its settings, in the table of the page."""
     page = (root / "docs" / "job-handler-reference.md").read_text()
-    assert f"\n| `{name}` | " in page, f"docs/job-handler-reference.md: the table below `Criteria` has no row for {name}"
+    assert f"\n| `{name}` | " in page, (
+        f"docs/job-handler-reference.md: the table below `Criteria` has no row for {name}"
+    )
 
 
 def test_the_handler_knows_the_public_class_alone() -> None:
