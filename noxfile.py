@@ -1,9 +1,10 @@
 """Sessions of Saltbed: make the tree, prove the patches, load the master.
 
 Every session shares one environment, `build/venv`, made from `requirements.lock` on first use. Nox makes an
-environment for each session by itself; ten copies of the same 170 packages would cost minutes and gigabytes.
+environment for each session by itself; ten copies of the same 170 packages would cost minutes and gigabytes. Only the
+linters have a second one, `build/linters`, where the Python is not theirs.
 
-Example: `nox -s load -- --scenario quick --tree both`, `nox -s tests`, `nox --list`.
+Example: `nox -s load -- --scenario quick --tree both`, `nox -s tests`, `nox -s quick`, `nox --list`.
 """
 
 from __future__ import annotations
@@ -64,17 +65,13 @@ def _digest(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-def _stamped(name: str, digest: str) -> bool:
-    stamp = VENV / f"{name}.stamp"
-    return PYTHON.exists() and stamp.exists() and stamp.read_text() == digest
+def _stamped(python: Path, name: str, digest: str) -> bool:
+    stamp = python.parent.parent / f"{name}.stamp"
+    return python.exists() and stamp.exists() and stamp.read_text() == digest
 
 
-def _stamp(name: str, digest: str) -> None:
-    (VENV / f"{name}.stamp").write_text(digest)
-
-
-def _python(session: nox.Session, *args: str, silent: bool = False) -> None:
-    session.run(str(PYTHON), *args, external=True, silent=silent)
+def _stamp(python: Path, name: str, digest: str) -> None:
+    (python.parent.parent / f"{name}.stamp").write_text(digest)
 
 
 def _call(*args: str, stdout: TextIO | int | None = None) -> None:
@@ -103,21 +100,24 @@ def _follow(command: Sequence[str], stdout: TextIO | int | None = None) -> None:
         sys.exit(process.returncode if process.returncode > 0 else 128 - process.returncode)
 
 
-def _install_lock(session: nox.Session) -> None:
+def _install_lock(session: nox.Session, python: Path) -> None:
     """Install every locked package, with uv where it is at hand (10 s) and else with pip (2 min)."""
     common = ["install", "--quiet", "--require-hashes", "--no-deps", "-r", str(LOCK)]
     beside = Path(sys.executable).with_name("uv")
     uv = str(beside) if beside.exists() else shutil.which("uv")
     failed = ""
     if uv:
-        command = [uv, "pip", *common, "--python", str(PYTHON)]
-        done = subprocess.run(command, env={**TRUST, **os.environ}, capture_output=True, text=True, check=False)
+        command = [uv, "pip", *common, "--python", str(python)]
+        # not in our folder: the overrides of pyproject.toml are for the lock, and would replace versions that it pins
+        env = {**TRUST, **os.environ}
+        done = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, check=False)
         if not done.returncode:
             return
         failed = f"uv said:\n{done.stderr.strip()}"
         session.log("uv could not install; pip does it, which takes about two minutes")
     try:
-        _python(session, "-m", "pip", *common, "--no-compile", "--disable-pip-version-check")
+        pip = ["-m", "pip", *common, "--no-compile", "--disable-pip-version-check"]
+        session.run(str(python), *pip, external=True)
     except nox.command.CommandFailed:
         if failed:
             session.log(failed)
@@ -142,13 +142,13 @@ def _environment(session: nox.Session) -> None:
     if shutil.which("git") is None:
         session.error("git is missing; install it with: apt-get install git (or your system's equivalent).")
     digest = _digest(LOCK)
-    if not _stamped("lock", digest):
+    if not _stamped(PYTHON, "lock", digest):
         session.log("making build/venv from requirements.lock (once)")
         shutil.rmtree(VENV, ignore_errors=True)
         # virtualenv comes with nox, so no system package for ensurepip is needed
         session.run(sys.executable, "-m", "virtualenv", "--quiet", str(VENV), external=True)
-        _install_lock(session)
-        _stamp("lock", digest)
+        _install_lock(session, PYTHON)
+        _stamp(PYTHON, "lock", digest)
 
 
 def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
@@ -165,16 +165,21 @@ def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
             session.log("making salt/ and build/stock from Salt's source distribution and patches/ (once)")
         # what the session itself prints may be for a machine
         _call("patches", "apply", *(quietly if asked is None else asked), stdout=sys.stderr if asked is None else None)
-        digest = _digest(LOCK, BASE)
-        if not _stamped("salt", digest):
-            # compat mode: the default makes `import salt` from here find our folder salt/ as an empty namespace
-            compat = ["--config-settings", "editable_mode=compat", "--editable", "salt"]
-            # setuptools says at length that compat mode may go one day
-            quiet = {"PYTHONWARNINGS": "ignore"}
-            install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", *compat]
-            session.run(str(PYTHON), *install, env=quiet, external=True)
-            _stamp("salt", digest)
-        _install_wheels(session)
+        _install_salt(session, PYTHON)
+
+
+def _install_salt(session: nox.Session, python: Path) -> None:
+    """Install the patched tree, editable, and the extensions."""
+    digest = _digest(LOCK, BASE)
+    if not _stamped(python, "salt", digest):
+        # compat mode: the default makes `import salt` from here find our folder salt/ as an empty namespace
+        compat = ["--config-settings", "editable_mode=compat", "--editable", "salt"]
+        # setuptools says at length that compat mode may go one day
+        quiet = {"PYTHONWARNINGS": "ignore"}
+        install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", *compat]
+        session.run(str(python), *install, env=quiet, external=True)
+        _stamp(python, "salt", digest)
+    _install_wheels(session, python)
 
 
 def _sources() -> list[Path]:
@@ -185,17 +190,42 @@ def _sources() -> list[Path]:
     return sorted([*found, *(path for name in names for path in EXTENSIONS.glob(f"*/{name}"))])
 
 
-def _install_wheels(session: nox.Session) -> None:
+def _install_wheels(session: nox.Session, python: Path) -> None:
     """Build the extensions and install them beside Salt, as whoever uses them does."""
     sources = _sources()
     listed = " ".join(str(path.relative_to(ROOT)) for path in sources)
     digest = hashlib.sha256(f"{listed} {_digest(LOCK, *sources)}".encode()).hexdigest()
-    if _stamped("wheels", digest):
+    if _stamped(python, "wheels", digest):
         return
     _call("patches", "wheels", stdout=subprocess.DEVNULL)
     wheels = sorted(map(str, (BUILD / "wheels").glob("*.whl")))
-    _python(session, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", *wheels)
-    _stamp("wheels", digest)
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", *wheels]
+    session.run(str(python), *install, external=True)
+    _stamp(python, "wheels", digest)
+
+
+def _linters(session: nox.Session) -> Path:
+    """Return the Python of the linters, which is the oldest one: what pylint reports depends on the interpreter.
+
+    Elsewhere it has an environment of its own, `build/linters`.
+    """
+    _setup(session)
+    if sys.version_info[:2] == OLDEST:
+        return PYTHON
+    oldest = ".".join(map(str, OLDEST))
+    python = BUILD / "linters" / "bin" / "python"
+    with _alone():
+        digest = _digest(LOCK)
+        if not _stamped(python, "lock", digest):
+            session.log(f"making build/linters: the linters run on Python {oldest} (once)")
+            venv = [str(VENV / "bin" / "uv"), "venv", "--quiet", "--clear", "--seed", "--python", oldest]
+            done = subprocess.run([*venv, str(BUILD / "linters")], env={**TRUST, **os.environ}, check=False)
+            if done.returncode:
+                session.error(f"The linters run on Python {oldest}, which uv did not find: install it, then try again.")
+            _install_lock(session, python)
+            _stamp(python, "lock", digest)
+        _install_salt(session, python)
+    return python
 
 
 def _module(session: nox.Session, *args: str) -> None:
@@ -216,7 +246,10 @@ def apply(session: nox.Session) -> None:
 @nox.session
 def save(session: nox.Session) -> None:
     """Save edits below salt/ to patches/."""
-    _only_environment(session, "save")
+    with _alone():
+        # no apply: edits that are not saved yet must stay as they are
+        _environment(session)
+    _call("patches", "save", *session.posargs)
 
 
 @nox.session
@@ -261,13 +294,6 @@ def drop(session: nox.Session) -> None:
     _module(session, "patches", "drop")
 
 
-def _only_environment(session: nox.Session, command: str) -> None:
-    """Run a patch command without applying first: edits that are not saved yet must stay as they are."""
-    with _alone():
-        _environment(session)
-    _call("patches", command, *session.posargs)
-
-
 # --- the bed -----------------------------------------------------------------------------------------------------
 
 
@@ -305,41 +331,37 @@ def architecture(session: nox.Session) -> None:
 
 
 def _pytest(session: nox.Session, *args: str) -> None:
-    _python(session, "-m", "pytest", *args)
+    session.run(str(PYTHON), "-m", "pytest", *args, external=True)
 
 
-def _lint() -> list[list[str]]:
-    """Give the commands that lint our code."""
-    # what the oldest Python lacks: newer minor releases' names are vermin's, those of 3.11.3 and later are ours to know
-    target = f"--target={'.'.join(map(str, OLDEST))}-"
-    vermin = [str(VENV / "bin" / "vermin"), target, "--violations", "--quiet", "--format", "parsable"]
-    return [
-        [str(PYTHON), "-m", "ruff", "check", *OURS],
-        [str(PYTHON), "-m", "ruff", "format", "--check", *OURS],
-        [*vermin, *OURS],
-        [str(PYTHON), "tests/backports.py", *OURS],
-    ]
+def _ruff() -> list[list[str]]:
+    """Return the commands of ruff."""
+    ruff = [str(PYTHON), "-m", "ruff"]
+    return [[*ruff, "check", *OURS], [*ruff, "format", "--check", *OURS]]
 
 
-def _types() -> list[str]:
-    """Give the command that checks types."""
-    return [str(PYTHON), "-m", "mypy", "--cache-dir", str(BUILD / "mypy"), *OURS]
+def _types(python: Path) -> list[str]:
+    """Return the command that checks types."""
+    return [str(python), "-m", "mypy", "--cache-dir", str(BUILD / "mypy"), *OURS]
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Lint our code with ruff, and what we add to Salt with Salt's own linters."""
-    _setup(session)
-    for command in _lint():
+    """Lint our code with ruff, what we add to Salt with Salt's own linters, and the subjects of commits."""
+    python = _linters(session)
+    # what the oldest Python lacks: newer minor releases' names are vermin's, those of 3.11.3 and later are ours to know
+    target = f"--target={'.'.join(map(str, OLDEST))}-"
+    vermin = [str(python.with_name("vermin")), target, "--violations", "--quiet", "--format", "parsable"]
+    ours = [[*vermin, *OURS], [str(python), "tests/backports.py", *OURS], [str(python), "tests/subjects.py"]]
+    style = [str(python), "-m", "patches", "style", *session.posargs]
+    for command in [*_ruff(), *ours, style]:
         session.run(*command, external=True)
-    _python(session, "-m", "patches", "style", *session.posargs)
 
 
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types with mypy, strictly."""
-    _setup(session)
-    session.run(*_types(), external=True)
+    session.run(*_types(_linters(session)), external=True)
 
 
 @nox.session
@@ -363,6 +385,48 @@ def _extensions(posargs: Sequence[str]) -> list[list[str]]:
         for one in folders
         if named[one] or not paths
     ]
+
+
+def _changed(session: nox.Session, branch: str) -> set[str]:
+    """Return the names of the files that changed since this branch left another one, new files included."""
+    changed: set[str] = set()
+    for words in (["diff", "--name-only", "--merge-base", branch], ["ls-files", "--others", "--exclude-standard"]):
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            session.error(
+                f"git knows no branch {branch}; name one that your changes start from: nox -s quick -- BRANCH."
+            )
+        changed.update(done.stdout.splitlines())
+    return changed
+
+
+def _quick(changed: set[str]) -> list[list[str]]:
+    """Return the commands that run the fast units of what changed, and of the packages that import it."""
+    paths = [Path(name) for name in changed]
+    tops = {path.parts[2] if path.parts[:2] == ("tests", "unit") else path.parts[0] for path in paths}
+    # benchmarks import harness, and harness imports evil_minions
+    chain = ["evil_minions", "harness", "benchmarks"]
+    first = min((chain.index(top) for top in tops if top in chain), default=len(chain))
+    packages = [*chain[first:], *(["patches"] if "patches" in tops else [])]
+    folders = [f"tests/unit/{name}" for name in [*packages, "docs"]]
+    # the tests beside the packages' folders: structure, sessions, commands
+    beside = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "unit").glob("test_*.py"))
+    command = [str(PYTHON), "-m", "pytest", "-q", "-n", "2", "-m", "not live and not slow", *folders, *beside]
+    extensions = {"/".join(path.parts[:3]) for path in paths if path.parts[:2] == ("salt", "extensions")}
+    return [command, *(_extensions([f"{one}/tests" for one in sorted(extensions)]) if extensions else [])]
+
+
+@nox.session
+def quick(session: nox.Session) -> None:
+    """Tell red or green in two minutes: ruff, mypy, and the fast units of what changed since: nox -s quick -- [BRANCH].
+
+    The branch is origin/HEAD unless another one is named. Left out are pylint, the patch check, the live tests, Salt's
+    own tests, tests marked `slow`, and the tests of packages that neither changed nor import one that did.
+    """
+    _setup(session)
+    units = _quick(_changed(session, *(session.posargs or ["origin/HEAD"])))
+    for command in [*_ruff(), _types(PYTHON), *units]:
+        session.run(*command, external=True)
 
 
 @nox.session
@@ -394,7 +458,7 @@ def upstream(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run all that a change must pass: lint, types, patches, units, live, Salt's own tests for what we touch.
+    """Run the tests: units, extensions, live, Salt's own tests for what we touch, and the patch check.
 
     What stands after `--` goes to pytest for the units and the live tests: `nox -s tests -- --shuffle=any`.
     """
@@ -405,12 +469,10 @@ def tests(session: nox.Session) -> None:
     # of the patch tool stands in one lane
     lanes = [
         [
-            ("lint", [*_lint(), [*python, "patches", "style", "--quick"]]),
-            ("types", [_types()]),
-            ("patches", [[*python, "patches", "check", "--tests"]]),
             ("units", [[*tests, "--durations=5", "-m", "not live"]]),
             ("extensions", _extensions(session.posargs)),
             ("Salt's own tests", [[*python, "patches", "suite", "--without-own", "touched"]]),
+            ("patches", [[*python, "patches", "check", "--tests"]]),
         ],
         # two beds at once; a bed belongs to the tests of one file
         [("live", [[*tests, "--dist", "loadfile", "--durations=12", "-m", "live and not long"]])],
@@ -426,21 +488,8 @@ def lock(session: nox.Session) -> None:
     """Resolve every package again and write requirements.lock (hashes, no addresses)."""
     _setup(session)
     groups = [word for name in ("build", "dev", "upstream", "session") for word in ("--group", name)]
-    salt = [f"build/stock/requirements/{name}.txt" for name in ("base", "zeromq")]
+    wanted = ["pyproject.toml", *(f"build/stock/requirements/{name}.txt" for name in ("base", "zeromq"))]
     options = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-index-url", "--no-annotate"]
     named = ["--custom-compile-command", "nox -s lock", "--output-file", str(LOCK)]
-    uv = str(VENV / "bin" / "uv")
-    session.run(
-        uv,
-        "pip",
-        "compile",
-        "--quiet",
-        *options,
-        *named,
-        *groups,
-        "pyproject.toml",
-        *salt,
-        *session.posargs,
-        env=TRUST,
-        external=True,
-    )
+    command = [str(VENV / "bin" / "uv"), "pip", "compile", "--quiet", *options, *named, *groups, *wanted]
+    session.run(*command, *session.posargs, env=TRUST, external=True)

@@ -82,7 +82,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has that name
+def __getattr__(name: str) -> Any:
     """Return a public name, imported now."""
     if name in __all__:
         for module, names in _MODULES.items():

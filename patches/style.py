@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,8 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
     names = files(repository)
     if not names:
         return ()
-    python = str(layout.python) if layout.python.exists() else sys.executable
+    # the linters may have an environment of their own
+    python = sys.executable if find_spec("pylint") else str(layout.python)
     config = layout.root / "tests" / "upstream" / "pylintrc"
     only = [] if fix else ["--check"]
     pylint = ["pylint", f"--rcfile={config}", "--score=n", "--jobs=0"]

@@ -142,7 +142,7 @@ class Exposed:
         standard.token_hex = noted
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 - xdist's type
+    def pytest_testnodedown(self, node: Any) -> None:
         """Take over what a worker has drawn; one that was killed has told nothing."""
         self._drawn.update(getattr(node, "workeroutput", {}).get(WORKER, ()))
 

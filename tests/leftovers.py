@@ -66,7 +66,7 @@ class Collected:
         finally:
             sys.unraisablehook = hook
 
-    def _note(self, unraisable: Any) -> None:  # noqa: ANN401 - the type exists for checkers only
+    def _note(self, unraisable: Any) -> None:
         self.complaints.append(f"{unraisable.exc_type.__name__}: {unraisable.exc_value}")
 
 

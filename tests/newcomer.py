@@ -1,7 +1,8 @@
 """What a newcomer types, on the Pythons, the PATH and with the rights of other machines.
 
 `pythons` sets up a fresh checkout with every Python that it finds, and runs the unit tests and a quick load there.
-`ci` types the README's test command as an ordinary user, then runs as root what only root may.
+`ci` types the README's test command as an ordinary user and says how long it took, runs as root what only root may,
+runs the units with the newest Python that is found, and lints.
 Either way the home is empty and the environment is that of a login: a developer's own settings hide what is missing.
 
 Only the standard library: there is no environment yet.
@@ -45,6 +46,10 @@ ASK = "import json, sys; print(json.dumps([sys.implementation.name, sys.version_
 ASK_S, STEP_S, CI_S, STOP_S = 20, 1800, 4500, 60
 TAIL = 25
 ROOTS_TESTS = "live and needs_root and not long"
+# how long the test command takes: `ci` prints this sentence, and the README has it from there
+WALL_TIME = re.compile(
+    r"The test command (took \d+ minutes with Python 3\.\d+\.\d+ on \d+ cores|has not been timed yet)\."
+)
 
 
 @dataclass(frozen=True)
@@ -244,7 +249,12 @@ def pythons(options: argparse.Namespace) -> int:
         return 0
     rows = [try_python(one, units_only=options.units_only) for one in wanted]
     print(table(rows))
-    return int(any(value.startswith("exit") for row in rows for value in row.ended.values()))
+    return int(any(map(failed, rows)))
+
+
+def failed(row: Row) -> bool:
+    """Say whether a step of a Python failed."""
+    return any(value.startswith("exit") for value in row.ended.values())
 
 
 # --- CI ----------------------------------------------------------------------------------------------------------
@@ -312,21 +322,47 @@ def say(text: str) -> None:
     print(f"\n=== {text}\n", flush=True)
 
 
-def ci(_options: argparse.Namespace) -> int:
-    """Run the README's test command as an ordinary user; where this is root, root's tests in a part of their own."""
+def wall_time(seconds: float, version: str) -> str:
+    """Return the sentence of the README about the time that the test command takes."""
+    return f"The test command took {seconds / 60:.0f} minutes with Python {version} on {os.cpu_count()} cores."
+
+
+def ci(options: argparse.Namespace) -> int:
+    """Run the test command as an ordinary user, root's tests if this is root, units of another Python, and the linters.
+
+    A part that fails does not keep the others from running, except that nothing follows a test command that failed.
+    """
     set_up, nox = typed()
+    root = os.geteuid() == 0
     tests = f"{set_up} && {nox} -s tests"
     with tempfile.TemporaryDirectory(prefix="home-") as home:
-        if os.geteuid():
-            env = login(Path(home), with_python(ORDINARY))
-            say(f"as {pwd.getpwuid(os.geteuid()).pw_name}, without what needs root: {tests}")
-            return run(["sh", "-c", tests], ROOT, env, CI_S)
-        passed = as_ordinary_user(tests)
-        command = f'{set_up} && {nox} -s live -- -m "{ROOTS_TESTS}" tests'
-        env = login(Path(home), with_python(PRIVILEGED))
-        say(f"as root, what only root may: {command}")
-        code = run(["sh", "-c", command], ROOT, env, CI_S)
-    return 0 if passed and code == 0 else 1
+        path = with_python(PRIVILEGED if root else ORDINARY)
+        env = login(Path(home), path)
+
+        def part(title: str, command: str) -> bool:
+            say(f"{title}: {command}")
+            return run(["sh", "-c", command], ROOT, env, CI_S) == 0
+
+        this = ask(Path(shutil.which("python3", path=path) or sys.executable))
+        began = time.monotonic()
+        passed = as_ordinary_user(tests) if root else part("without what needs root", tests)
+        if not passed or this is None:
+            return 1
+        sentence = wall_time(time.monotonic() - began, this.name)
+        say(sentence)
+        if options.write:
+            readme = ROOT / "README.md"
+            readme.write_text(WALL_TIME.sub(sentence, readme.read_text(encoding="utf-8")), encoding="utf-8")
+        if root:
+            passed = part("as root, what only root may", f'{set_up} && {nox} -s live -- -m "{ROOTS_TESTS}" tests')
+        newest = interpreters(os.environ.get("PATH", ORDINARY), Path.home())[-1:]
+        if newest and newest[0].version[:2] > this.version[:2]:
+            say(f"set-up and units with Python {newest[0].name}")
+            row = try_python(newest[0], units_only=True)
+            print(table([row]))
+            passed = passed and not failed(row)
+        passed = part("the linters", f"{set_up} && {nox} -s lint types") and passed
+    return int(not passed)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -338,7 +374,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one.add_argument("--units-only", action="store_true", help="no load: a third of the time")
     one.add_argument("--list", action="store_true", help="only say which Pythons are found")
     one.set_defaults(run=pythons)
-    commands.add_parser("ci", help="what CI runs").set_defaults(run=ci)
+    two = commands.add_parser("ci", help="what CI runs")
+    two.add_argument("--write", action="store_true", help="write the time of the test command to the README")
+    two.set_defaults(run=ci)
     options = parser.parse_args(arguments)
     # what was started, and the user that was made, go when this is stopped
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -24,7 +24,7 @@ class Shuffle:
         return f"order: --shuffle={self._seed}"
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:  # noqa: ANN401 - xdist's type
+    def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker."""
         node.workerinput[WORKER] = self._seed
 

@@ -36,7 +36,7 @@ def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
 
     known: dict[str, Callable[..., Any]] = {"everything": everything, "function": function, "calls": calls}
 
-    def act(action: str, *args: Any) -> tuple[float, Any]:  # noqa: ANN401 - whatever the action takes
+    def act(action: str, *args: Any) -> tuple[float, Any]:
         """Do one action; what else the machine does is not in the figure."""
         before = time.process_time()
         value = known[action](*args)

@@ -82,7 +82,7 @@ def _alone(manager: str) -> None:
         _run(command)
 
 
-def _apply(caller: Any, changed: int) -> None:  # noqa: ANN401 - Salt has no types
+def _apply(caller: Any, changed: int) -> None:
     """Apply the state and check that so many packages were changed."""
     found = caller.cmd("state.apply", "wanted")
     failed = [one["comment"] for one in found.values() if not one["result"]]

@@ -41,11 +41,11 @@ class ExampleFleet:
 class NoFiles:
     """What an example has in place of a master's files: none."""
 
-    async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:  # noqa: ANN401, ARG002 - a planner's signature
+    async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:  # noqa: ARG002 - a planner's signature
         """Run nothing: an example has made-up states."""
         return {}, 0
 
-    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401, ARG002 - a planner's signature
+    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ARG002 - a planner's signature
         """Find no modules of any kind."""
         return {kind: [] for kind in kinds}
 
@@ -79,7 +79,7 @@ class Offline:
         """Do nothing."""
         return asyncio.create_task(asyncio.sleep(0))
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
         """Give empty answers."""
         try:
             next(questions)

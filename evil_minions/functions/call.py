@@ -26,10 +26,10 @@ class Recorded(Protocol):
 class StateRunner(Protocol):
     """What runs the master's own states: see `evil_minions.states`."""
 
-    async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - value and exit code
+    async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:
         """Run a highstate (`mods` is None) or some state files; return what comes of it, and the exit code."""
 
-    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401 - a minion
+    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:
         """Fetch the master's own modules of some kinds; return the names of the new ones by kind."""
 
 

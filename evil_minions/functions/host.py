@@ -31,7 +31,7 @@ class Described(Protocol):
     def pillar(self) -> dict[str, Any]:
         """Return the pillar that is kept; don't change it."""
 
-    def pillar_item(self, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
+    def pillar_item(self, name: str) -> Any:
         """Return one value of the pillar's top level, or None; don't change it."""
 
 
@@ -57,7 +57,7 @@ class Asking(Protocol):
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
         """Start to fetch the pillar that is kept, in the background."""
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
         """Ask the master for things that depend on the answer before, and return what comes of that."""
 
     async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:

@@ -61,7 +61,7 @@ def start_delay(load: Load, rng: random.Random, answers: Recorded | None = None)
     return seconds * rng.lognormvariate(0.0, _SPREAD)
 
 
-def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> Any:  # noqa: ANN401 - a value or a coroutine
+def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> Any:
     """Call one function; return a Result, or a coroutine that returns one."""
     function = find(host.replay, name, args)
     if function is None:
@@ -92,7 +92,7 @@ def _missing(name: str) -> Result:
     return Result(text, _GENERIC_ERROR, "nested")
 
 
-async def _awaited(coroutine: Any, call: Call, name: str) -> Result:  # noqa: ANN401 - any function's coroutine
+async def _awaited(coroutine: Any, call: Call, name: str) -> Result:
     """Wait for a function."""
     CURRENT.set(call)
     try:
@@ -101,7 +101,7 @@ async def _awaited(coroutine: Any, call: Call, name: str) -> Result:  # noqa: AN
         return _failed(error, name)
 
 
-def _succeeded(value: Any, call: Call) -> Result:  # noqa: ANN401 - whatever a function returns
+def _succeeded(value: Any, call: Call) -> Result:
     """Return the outcome of a function that returned; a dictionary may say itself that it failed."""
     retcode = call.retcode
     if not retcode and isinstance(value, dict) and not all(value.get(name, True) for name in ("result", "success")):

@@ -43,7 +43,7 @@ class PillarStore:
         pillar: dict[str, Any] = _build(self._pillars[index], {} if unpacked is None else unpacked)
         return pillar
 
-    def item(self, index: int, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
+    def item(self, index: int, name: str) -> Any:
         """Return one value of the top level of a minion's pillar, or None: nothing else is unpacked for it."""
         part = self._pillars[index]
         if isinstance(part, bytes):
@@ -89,7 +89,7 @@ class PillarStore:
                 if child is not None:
                     self._keep(child)
 
-    def _intern(self, value: Any) -> Part:  # noqa: ANN401 - whatever a pillar holds
+    def _intern(self, value: Any) -> Part:
         """Return the one copy of `value`; equal parts of different types (1, True, 1.0) differ as bytes."""
         if isinstance(value, dict) and any(isinstance(child, dict | list) for child in value.values()):
             names = self._only(_pack(list(value)))
@@ -103,7 +103,7 @@ class PillarStore:
         return self._parts.setdefault(part, part)
 
 
-def _build(part: Part, unpacked: Unpacked) -> Any:  # noqa: ANN401 - whatever a pillar holds
+def _build(part: Part, unpacked: Unpacked) -> Any:
     """Return the value of a part."""
     if isinstance(part, tuple):
         names, *children = part
@@ -118,11 +118,11 @@ def _build(part: Part, unpacked: Unpacked) -> Any:  # noqa: ANN401 - whatever a 
     return value
 
 
-def _loads(part: bytes) -> Any:  # noqa: ANN401 - whatever a pillar holds
+def _loads(part: bytes) -> Any:
     """Return what `_pack` packed."""
     return salt.payload.loads(part, encoding="utf-8")
 
 
-def _pack(value: Any) -> bytes:  # noqa: ANN401 - whatever a pillar holds
+def _pack(value: Any) -> bytes:
     """Return a value as bytes, text and bytes told apart."""
     return bytes(salt.payload.dumps(value, use_bin_type=True))

@@ -67,7 +67,7 @@ class Member:
         """Return the pillar that is kept; don't change it."""
         return self.shared.inventory.pillars.get(self.index)
 
-    def pillar_item(self, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
+    def pillar_item(self, name: str) -> Any:
         """Return one value of the top level of the pillar that is kept, or None; don't change it."""
         return self.shared.inventory.pillars.item(self.index, name)
 

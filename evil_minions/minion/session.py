@@ -144,7 +144,7 @@ class Session(Member):
             channel.close(reset=True)
             self._extra = [other for other in self._extra or () if other is not channel] or None
 
-    async def _ask_extra(self, kind: type[Request], load: Load, timeout: float, tries: int) -> Any:  # noqa: ANN401, ASYNC109 - the protocol's timeout
+    async def _ask_extra(self, kind: type[Request], load: Load, timeout: float, tries: int) -> Any:  # noqa: ASYNC109 - the protocol's timeout
         """Ask over a connection of its own."""
         with self._extra_channel() as channel:
             return await channel.ask(kind, load, timeout, tries)
@@ -172,12 +172,12 @@ class Session(Member):
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
         with self._extra_channel() as channel:
 
-            async def ask(load: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the master's answer
+            async def ask(load: Mapping[str, Any]) -> Any:
                 return await channel.ask(EncryptedRequest, dict(load), timeout, tries)
 
             yield ask
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
         """Ask the master for things that depend on the answer before, over a connection of their own.
 
         Raises:

@@ -65,7 +65,7 @@ class RequestChannel(Link):
         else:
             self._queue.append(request)
 
-    async def ask(self, kind: type[Request], load: dict[str, Any], timeout: float, tries: int) -> Any:  # noqa: ANN401, ASYNC109 - the timeout is the protocol's
+    async def ask(self, kind: type[Request], load: dict[str, Any], timeout: float, tries: int) -> Any:  # noqa: ASYNC109 - the timeout is the protocol's
         """Send a request and return its answer.
 
         Raises:

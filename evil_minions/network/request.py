@@ -56,7 +56,7 @@ class Request:
         """Return the bytes of one try."""
         return envelope.clear(self.load)
 
-    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ANN401, ARG002 - the master's answer
+    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ARG002 - the master's answer
         """Return the answer to the latest try.
 
         Raises:
@@ -77,7 +77,7 @@ class EncryptedRequest(Request):
         self._session = sender.session
         return envelope.encrypted(self.load, sender.id, sender.key, self._session, self._nonce)
 
-    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ANN401, ARG002 - the master's answer
+    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ARG002 - the master's answer
         """Return what the master's function returned."""
         return envelope.decrypted(data, self._session, self._nonce)
 
@@ -91,7 +91,7 @@ class PillarRequest(EncryptedRequest):
         """Count every send."""
         counters.pillar_requests += 1
 
-    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ANN401 - a pillar
+    def unpack(self, sender: Sender, data: bytes) -> Any:
         """Return the pillar."""
         return envelope.decrypted_private(data, sender.key, sender.master, self._nonce)
 
@@ -101,7 +101,7 @@ class AuthRequest(Request):
 
     __slots__ = ()
 
-    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ANN401 - the master's answer
+    def unpack(self, sender: Sender, data: bytes) -> Any:
         """Return the reply, or None for one that makes no sense: an error would only lead to signing in again."""
         try:
             return super().unpack(sender, data)

@@ -64,7 +64,7 @@ def question(
     return SignIn({**load, "token": master.public.encrypt(token, envelope.ENCRYPTION), "pub": key.public}, token)
 
 
-def answer(attempt: SignIn, reply: Any, key: MinionKey, master: MasterKey) -> Credentials:  # noqa: ANN401 - from outside
+def answer(attempt: SignIn, reply: Any, key: MinionKey, master: MasterKey) -> Credentials:
     """Return the credentials in the master's reply.
 
     Raises:

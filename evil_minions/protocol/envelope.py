@@ -66,7 +66,7 @@ def introduction(minion_id: str, key: MinionKey, aes: str) -> bytes:
     return bytes(salt.payload.dumps({"enc": "aes", "load": secret, "version": VERSION}))
 
 
-def reply(data: bytes) -> Any:  # noqa: ANN401 - whatever the peer has sent
+def reply(data: bytes) -> Any:
     """Return the reply in `data`, not decrypted.
 
     Raises:
@@ -79,7 +79,7 @@ def reply(data: bytes) -> Any:  # noqa: ANN401 - whatever the peer has sent
         raise CryptoError("The master's reply isn't msgpack.") from error
 
 
-def decrypted(data: bytes, session: str, number: str) -> Any:  # noqa: ANN401 - whatever the master's function returned
+def decrypted(data: bytes, session: str, number: str) -> Any:
     """Return what the master answered to an encrypted request with the nonce `number`.
 
     Raises:
@@ -106,7 +106,7 @@ def decrypted(data: bytes, session: str, number: str) -> Any:  # noqa: ANN401 - 
     return value
 
 
-def decrypted_private(data: bytes, key: MinionKey, master: MasterKey, number: str) -> Any:  # noqa: ANN401 - a pillar
+def decrypted_private(data: bytes, key: MinionKey, master: MasterKey, number: str) -> Any:
     """Return the pillar that the master encrypted for this key and signed.
 
     Raises:

@@ -55,7 +55,7 @@ def value(body: bytes) -> object:
         raise WireError("A message isn't msgpack.") from error
 
 
-def _unpacker(limit: int) -> Any:  # noqa: ANN401 - Salt has no types
+def _unpacker(limit: int) -> Any:
     """Return an unpacker that holds at most `limit` bytes."""
     return salt.utils.msgpack.Unpacker(max_buffer_size=limit, read_size=_READ_SIZE)
 

@@ -37,7 +37,7 @@ def dumps(value: object) -> bytes:
         return bytes(salt.payload.dumps(value))
 
 
-def loads(data: bytes) -> Any:  # noqa: ANN401 - whatever the peer has packed
+def loads(data: bytes) -> Any:
     """Return the value that `salt.payload.loads` unpacks.
 
     Raises:

@@ -103,7 +103,7 @@ class Adapter:
         server = grains.get("server_id")
         self._server = server if isinstance(server, int) and server > 1 else None
 
-    def _marked(self, value: Any, jid: str) -> Any:  # noqa: ANN401 - any JSON
+    def _marked(self, value: Any, jid: str) -> Any:
         """Return a value with marks where identities are."""
         if isinstance(value, dict):
             return {self._marked(key, jid): self._marked(child, jid) for key, child in value.items()}
@@ -123,7 +123,7 @@ class Adapter:
             return text
         return f"{_LEFT}{self._slots.get(text, f'uuid|{text}')}{_RIGHT}"
 
-    def template(self, value: Any, jid: str = "") -> Template:  # noqa: ANN401 - any JSON
+    def template(self, value: Any, jid: str = "") -> Template:
         """Take a value apart; `jid` is that of the job that it belongs to."""
         text = json.dumps(self._marked(value, jid), ensure_ascii=False)
         pieces: list[str] = []
@@ -146,7 +146,7 @@ class Template:
         self._pieces = pieces
         self._slots = slots
 
-    def fill(self, identity_of: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON
+    def fill(self, identity_of: Callable[[str], str]) -> Any:
         """Return a new value for one minion."""
         known: dict[str, str] = {}
         text = [self._pieces[0]]

@@ -81,7 +81,7 @@ class Collector:
             return True
         return data.get("id") == self._minion and data.get("cmd") == _SENT
 
-    def _fired(self, tag: str, data: Any, at: float) -> None:  # noqa: ANN401 - whatever was sent
+    def _fired(self, tag: str, data: Any, at: float) -> None:
         """Keep an event with the job that it names, or else the one that began last and still runs."""
         named = next((jid for jid in self._jobs if jid in tag), None)
         running = [jid for jid, job in self._jobs.items() if self._kept(job)]

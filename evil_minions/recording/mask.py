@@ -38,7 +38,7 @@ _STATE_KEY: Final = "_|-"
 _STATE_PARTS: Final = 4
 
 
-def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401 - a pillar
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Return every scalar with the keys that lead to it."""
     if isinstance(value, dict):
         for name, child in value.items():
@@ -81,7 +81,7 @@ class Masker:
         self._forms: dict[str, str] = {}
         self._pattern: re.Pattern[str] | None = None
 
-    def learn_pillar(self, pillar: Any) -> None:  # noqa: ANN401 - a pillar
+    def learn_pillar(self, pillar: Any) -> None:
         """Take every value of a pillar that is long enough or has the name of a secret."""
         for path, leaf in _leaves(pillar):
             where = ":".join(path)
@@ -99,7 +99,7 @@ class Masker:
         shortest = _SHORTEST if isinstance(leaf, (str, bytes)) else _INSIDE_WORDS
         return len(text) >= shortest and bool(path) and bool(_NAMED.search(path[-1]))
 
-    def learn_names(self, value: Any) -> None:  # noqa: ANN401 - any return or arguments
+    def learn_names(self, value: Any) -> None:
         """Take what stands below the names of secrets in anything else."""
         for path, leaf in _leaves(value):
             if path and isinstance(leaf, str) and len(leaf) >= _INSIDE_WORDS and _NAMED.search(path[-1]):
@@ -147,7 +147,7 @@ class Masker:
             return _STATE_KEY.join([parts[0], self.text(parts[1]), self.text(parts[2]), parts[3]])
         return self.text(key)
 
-    def mask(self, value: Any) -> Any:  # noqa: ANN401 - whatever a function returns
+    def mask(self, value: Any) -> Any:
         """Return a value as JSON has it, without secrets."""
         if isinstance(value, dict):
             return {self._key(_text(key)): self._named(key, child) for key, child in value.items()}
@@ -159,13 +159,13 @@ class Masker:
             return self._forms[str(value)]
         return value if value is None or isinstance(value, (bool, int, float)) else self.text(str(value))
 
-    def _named(self, key: object, value: Any) -> Any:  # noqa: ANN401 - any JSON
+    def _named(self, key: object, value: Any) -> Any:
         """Return the value of an entry; a short text below the name of a secret goes entirely."""
         short = isinstance(value, str) and 0 < len(value) < _INSIDE_WORDS and _NAMED.search(_text(key))
         return "<secret>" if short else self.mask(value)
 
 
-def texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - whatever a function returns
+def texts(value: Any) -> Iterator[str]:
     """Return every text and number in a value, keys included."""
     if isinstance(value, dict):
         for key, child in value.items():

@@ -71,7 +71,7 @@ def _number(entry: dict[str, Any]) -> int:
     return int(entry.get("__run_num__", 0))
 
 
-def steps(value: Any) -> tuple[Step, ...]:  # noqa: ANN401 - what a function returned
+def steps(value: Any) -> tuple[Step, ...]:
     """Return the states of a recorded return, in the order in which they ran; nothing for other returns."""
     if not isinstance(value, dict) or not value:
         return ()
@@ -179,7 +179,7 @@ class Replay:
     def _function(self, recorded: list[_Recorded]) -> Function:
         """Return recorded answers to the same question as one function, which gives a random one of them."""
 
-        async def answer(*_args: object, **keywords: object) -> Any:  # noqa: ANN401 - what was recorded
+        async def answer(*_args: object, **keywords: object) -> Any:
             call = CURRENT.get()
             rng = self._rng(call.host.id)
             chosen = recorded[0] if len(recorded) == 1 else rng.choice(recorded)
@@ -225,7 +225,7 @@ async def _sleep_until(moment: float) -> None:
     await asyncio.sleep(max(0.0, moment - asyncio.get_running_loop().time()))
 
 
-async def _fire_all(host: Host, events: Any, own: Callable[[str], str], begun: float) -> None:  # noqa: ANN401 - pairs
+async def _fire_all(host: Host, events: Any, own: Callable[[str], str], begun: float) -> None:
     """Fire events at their times after `begun`."""
     for at, template in events:
         await _sleep_until(begun + at)
@@ -233,7 +233,7 @@ async def _fire_all(host: Host, events: Any, own: Callable[[str], str], begun: f
         host.fire(tag, data)
 
 
-def _timed(recorded: _Recorded, times: Timing, own: Callable[[str], str]) -> Any:  # noqa: ANN401 - what was recorded
+def _timed(recorded: _Recorded, times: Timing, own: Callable[[str], str]) -> Any:
     """Return a recorded value for one minion, with the times of this run in its states."""
     value = recorded.value.fill(own)
     if not recorded.run:

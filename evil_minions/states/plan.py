@@ -70,7 +70,7 @@ class StatePlan:
         )
 
 
-def shape(value: Any) -> Any:  # noqa: ANN401 - any value
+def shape(value: Any) -> Any:
     """Return what matters of a value that a template only prints: its keys, and whether it is there."""
     if isinstance(value, dict):
         return {name: shape(child) for name, child in value.items()}

@@ -36,7 +36,7 @@ class StateRequest:
     mods: tuple[str, ...] | None
     options: Mapping[str, Any]
 
-    def key(self, opts: Any) -> str:  # noqa: ANN401 - the master's answer
+    def key(self, opts: Any) -> str:
         """Return what plans of the same request under the same options of the master have in common."""
         return json.dumps([self.mods, self.options, opts], sort_keys=True, default=str)
 
@@ -99,7 +99,7 @@ class Planner:
             finally:
                 self._caches.add(host.index, files.got)
 
-    async def _complete(self, run: Run, key: str, request: StateRequest, opts: Any) -> StatePlan:  # noqa: ANN401 - the master's answer
+    async def _complete(self, run: Run, key: str, request: StateRequest, opts: Any) -> StatePlan:
         """Make a run to its end, and return its plan. Every turn brings it a step further, or ends it."""
         while True:
             plan = self._find(run, key)
@@ -138,7 +138,7 @@ class Planner:
                 return False
         return True
 
-    async def _compiled(self, run: Run, key: str, request: StateRequest, opts: Any) -> StatePlan:  # noqa: ANN401 - the master's answer
+    async def _compiled(self, run: Run, key: str, request: StateRequest, opts: Any) -> StatePlan:
         """Have a run compiled, making its requests on the way; keep its plan."""
         host = run.host
         leader = Leader(run)
@@ -170,7 +170,7 @@ class Planner:
         await self._compiler.close()
 
 
-def stamped(value: Any, rng: random.Random) -> Any:  # noqa: ANN401 - a return of states
+def stamped(value: Any, rng: random.Random) -> Any:
     """Return the results of states with times of a minion's own; lists of errors as they are."""
     if not isinstance(value, dict):
         return value

@@ -59,7 +59,7 @@ class Run:
         """Return what the time of some work is multiplied by."""
         return self.rng.lognormvariate(0.0, SPREAD)
 
-    async def question(self, load: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the master's answer
+    async def question(self, load: Mapping[str, Any]) -> Any:
         """Ask, with what is the minion's own in the load."""
         found = dict(load)
         if load["cmd"] == "_master_tops":
@@ -96,7 +96,7 @@ class Leader:
         self._calls: list[tuple[str, Sequence[Any], Mapping[str, Any], Any]] = []
         self._known: dict[bytes, Any] = {}
 
-    async def answer(self, message: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever was asked
+    async def answer(self, message: dict[str, Any]) -> Any:
         """Answer one message of the compiler."""
         if "ask" in message:
             return await self._ask(message["ask"], message["pause"])
@@ -112,7 +112,7 @@ class Leader:
         self._calls.append((name, args, keywords, value))
         return value
 
-    async def _ask(self, load: Mapping[str, Any], pause: float) -> Any:  # noqa: ANN401 - the master's answer
+    async def _ask(self, load: Mapping[str, Any], pause: float) -> Any:
         """Ask the master, unless this run has done so before it was compiled."""
         if self._ready and self._ready[0].held is None and self._ready[0].load == load:
             found = self._ready.pop(0).answer

@@ -145,7 +145,7 @@ class ContainerBackend:
         *,
         beside_master: bool = False,
         entries: Mapping[str, Path | bytes] | None = None,
-        **options: Any,  # noqa: ANN401 - those of the SDK
+        **options: Any,
     ) -> None:
         """Start a container on the run's network, or within the master's, and open the line to it."""
         client = client or self._client

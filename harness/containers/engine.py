@@ -114,7 +114,7 @@ def remove(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) ->
                 if error.status_code != 409 or "already in progress" not in str(error):  # noqa: PLR2004 - conflict
                     problems.append(str(error.explanation))
 
-    def remove_container(entry: Any) -> None:  # noqa: ANN401 - the SDK's objects have no types
+    def remove_container(entry: Any) -> None:
         entry.remove(force=True, v=True)
 
     chosen = {"label": RUN}

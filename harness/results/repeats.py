@@ -66,7 +66,7 @@ def fields(results: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*(figure.name for figure in figures.FIGURES if figure.name not in figures.BY_ROLE), *roles]
 
 
-def _middle(found: Sequence[Any]) -> Any:  # noqa: ANN401 - a result is made of all kinds
+def _middle(found: Sequence[Any]) -> Any:
     there = [value for value in found if value is not None]
     if not there:
         return None

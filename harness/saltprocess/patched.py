@@ -31,7 +31,7 @@ class Salt:
         found: list[dict[str, Any]] = self.act("compile", options(postgres, source), list(minions))
         return found
 
-    def run(self, postgres: Postgres, name: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+    def run(self, postgres: Postgres, name: str, **arguments: object) -> Any:
         """Return the result of a runner; raises SaltProcessError if it fails."""
         answer = self.answer(postgres, name, **arguments)
         if answer["retcode"]:
@@ -43,7 +43,7 @@ class Salt:
         answer: dict[str, Any] = self.act("run", options(postgres, []), name, arguments)
         return answer
 
-    def act(self, action: str, *args: object) -> Any:  # noqa: ANN401 - see harness.saltprocess.tasks.compiler
+    def act(self, action: str, *args: object) -> Any:
         """Do one action of `harness.saltprocess.tasks.compiler`."""
         return self.process.run(action, *args)[1]
 

@@ -95,7 +95,7 @@ class Store:
         found: tuple[Any, ...] = self._db.execute(query, values).fetchone()
         return found
 
-    def value(self, query: str, **values: object) -> Any:  # noqa: ANN401 - a number, a text, or None
+    def value(self, query: str, **values: object) -> Any:
         """Return the one value of a query."""
         return self.row(query, **values)[0]
 

@@ -152,7 +152,7 @@ class AptRoot:
         self,
         *command: str,
         env: Mapping[str, str] | None = None,
-        **options: Any,  # noqa: ANN401 - as Popen takes them
+        **options: Any,
     ) -> subprocess.Popen[str]:
         """Start a command in the root; it ends with the root at the latest."""
         return subprocess.Popen(self.argv(*command), env={**ENVIRONMENT, **(env or {})}, text=True, **options)
@@ -202,7 +202,7 @@ class AptRoot:
         place = self.path / path.lstrip("/")
         return place.read_text(encoding="utf-8") if place.exists() else ""
 
-    def caller(self, **options: Any) -> Caller:  # noqa: ANN401 - a minion's options
+    def caller(self, **options: Any) -> Caller:
         """Return Salt in the root, without a master: `with root.caller() as salt: salt.cmd("pkg.version", "sb-tool")`.
 
         State files are read from `/srv/salt`, pillars from `/srv/pillar`, see `write`.
@@ -216,7 +216,7 @@ class AptRoot:
         transport: str = "zeromq",
         *,
         python: str = sys.executable,
-        **options: Any,  # noqa: ANN401 - a minion's options
+        **options: Any,
     ) -> Minion:
         """Start a real salt-minion in the root, of the Salt that this Python has; see `Minion.wait_ready`."""
         settings = {"id": name, "master": "127.0.0.1", "master_port": master.request_port, "transport": transport}
@@ -248,7 +248,7 @@ class Caller:
             if self._process.stdin:
                 self._process.stdin.close()
 
-    def cmd(self, function: str, *arguments: object, **keywords: object) -> Any:  # noqa: ANN401 - JSON
+    def cmd(self, function: str, *arguments: object, **keywords: object) -> Any:
         """Return what an execution function does; what it raises is a RuntimeError."""
         self.send(function, *arguments, **keywords)
         return self.receive()
@@ -263,7 +263,7 @@ class Caller:
         assert self._process.stdin
         print(json.dumps([function, arguments, keywords]), file=self._process.stdin, flush=True)
 
-    def receive(self) -> Any:  # noqa: ANN401 - JSON
+    def receive(self) -> Any:
         """Return what comes out of the function; what it raises is a RuntimeError."""
         assert self._process.stdout
         line = self._process.stdout.readline()

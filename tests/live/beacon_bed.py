@@ -48,7 +48,7 @@ class PackageBed:
         """Install the hook of dpkg, as `pkgset.install_plugin` does."""
         self.root.run(sys.executable, "-c", INSTALL)
 
-    def start(self, **options: Any) -> None:  # noqa: ANN401 - a minion's options
+    def start(self, **options: Any) -> None:
         """Start the minion and wait until its beacons have looked once."""
         wanted = {"beacons": BEACONS, **options}
         self.minion = self.root.start_minion(NAME, self.bed.master, **wanted)
@@ -82,7 +82,7 @@ class PackageBed:
         """Return how many events of its beacons there were so far."""
         return len(self.events_after(0))
 
-    def do(self, function: str, *arguments: object) -> Any:  # noqa: ANN401 - what the function returns
+    def do(self, function: str, *arguments: object) -> Any:
         """Let the minion run a function as a job of the master, and return what it returns."""
         jid = self.bus.publish([NAME], function, *arguments)
         return self.bus.returned(jid, 1)[0][1]
@@ -92,7 +92,7 @@ class PackageBed:
 def package_bed(
     root: Path,
     factory: pytest.TempPathFactory,
-    **master: Any,  # noqa: ANN401 - a master's options
+    **master: Any,
 ) -> Iterator[PackageBed]:
     """Yield a bed on the patched tree with hooks installed, without a minion yet."""
     skip_unless_possible()

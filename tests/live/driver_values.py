@@ -13,7 +13,7 @@ import salt.utils.postgres
 from salt.utils.postgres import driver
 
 
-def made(query: str, values: Any) -> list[str]:  # noqa: ANN401 - whatever JSON has
+def made(query: str, values: Any) -> list[str]:
     """Return a value, its type, and what a minion has of it."""
     with salt.utils.postgres.get_cursor(**PARAMS) as cursor:
         cursor.execute(query, values and [tuple(one) if kind == "tuple" else one for kind, one in values])

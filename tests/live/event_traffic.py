@@ -34,7 +34,7 @@ def text(sender: int, number: int) -> str:
     return chr(97 + (sender + number) % 26) * size(number)
 
 
-def bus(config: str, *, listen: bool) -> Any:  # noqa: ANN401 - Salt has no types
+def bus(config: str, *, listen: bool) -> Any:
     """Return a connection to the bus of the master with this configuration."""
     opts = salt.config.client_config(config)
     return salt.utils.event.get_event("master", opts=opts, sock_dir=opts["sock_dir"], listen=listen)

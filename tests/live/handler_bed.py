@@ -65,7 +65,7 @@ class Client:
             if self._process.stdin:
                 self._process.stdin.close()
 
-    def do(self, what: str, **request: object) -> Any:  # noqa: ANN401 - JSON
+    def do(self, what: str, **request: object) -> Any:
         """Send a request and return the answer; raise RaisedError for what Salt raised."""
         assert self._process.stdin
         assert self._process.stdout
@@ -167,7 +167,7 @@ def handler_bed(
     folder: Path,
     minions: int,
     rate_limiting: dict[str, Any],
-    **settings: Any,  # noqa: ANN401 - as BedSettings takes them
+    **settings: Any,
 ) -> Iterator[HandlerBed]:
     """Yield a bed with the job handler and a fleet that is ready; `settings` are further ones of the bed."""
     options = {"rate_limiting": rate_limiting, "ipc_mode": IPC_MODE, **settings.pop("master_options", {})}

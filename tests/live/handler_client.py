@@ -15,7 +15,7 @@ import salt.client
 import salt.exceptions
 
 
-def answer(client: salt.client.LocalClient, do: str, **request: Any) -> Any:  # noqa: ANN401 - JSON
+def answer(client: salt.client.LocalClient, do: str, **request: Any) -> Any:
     """Return what comes of a request."""
     if do == "ask":
         # which stock Salt does not have

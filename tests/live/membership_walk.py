@@ -170,7 +170,7 @@ class Walk:
         asked = 0
         ask = store.ask
 
-        def counted(*args: Any) -> Any:  # noqa: ANN401 - as it is
+        def counted(*args: Any) -> Any:
             nonlocal asked
             asked += 1
             return ask(*args)

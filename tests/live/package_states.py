@@ -51,7 +51,7 @@ class States:
         found: dict[str, Any] = self.salt.act("run", changes, f"package_states.{function}", arguments, self.user)
         return found
 
-    def do(self, function: str, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+    def do(self, function: str, **arguments: object) -> Any:
         """Return the result of a function that works."""
         found = self.answer(function, **arguments)
         assert "error" not in found, found
@@ -61,7 +61,7 @@ class States:
         """Return the error of a function that does not."""
         return str(self.answer(function, **arguments)["error"])
 
-    def set(self, name: str, package: str, wanted: str, version: str | None = None) -> Any:  # noqa: ANN401 - JSON
+    def set(self, name: str, package: str, wanted: str, version: str | None = None) -> Any:
         """Set an entry."""
         return self.do("set", name=name, package=package, wanted=wanted, version=version)
 

@@ -77,7 +77,7 @@ def rpm_root(root: Path, factory: pytest.TempPathFactory) -> Iterator[RpmRoot]:
         yield made
 
 
-def rows(found: Any) -> dict[str, Any]:  # noqa: ANN401 - what Salt answers
+def rows(found: Any) -> dict[str, Any]:
     """Return the states of a run by the names of their packages."""
     assert isinstance(found, dict), found
     return {name.split("_|-")[1].removeprefix("package_states "): state for name, state in found.items()}

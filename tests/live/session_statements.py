@@ -103,7 +103,7 @@ class Statements:
         )
         return form.format(name, value)
 
-    def _value(self, name: str, kind: str, names: list[str] | None, least: str | None, most: str | None) -> Any:  # noqa: ANN401 - of any type
+    def _value(self, name: str, kind: str, names: list[str] | None, least: str | None, most: str | None) -> Any:
         if names:
             return self._random.choice(names)
         if kind == "bool":

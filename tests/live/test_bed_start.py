@@ -32,13 +32,13 @@ def bed(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         yield found
 
 
-def local(bed: Bed, *arguments: str) -> Any:  # noqa: ANN401 - whatever a function returns
+def local(bed: Bed, *arguments: str) -> Any:
     """Return what the real minion answers to a job that Salt's own command starts."""
     result = bed.salt([REAL, *arguments, "--out=json", "--static"])
     return json.loads(result.stdout)[REAL]
 
 
-def api(bed: Bed, **low: object) -> Any:  # noqa: ANN401 - likewise
+def api(bed: Bed, **low: object) -> Any:
     """Return what salt-api answers to one request."""
     connection = http.client.HTTPConnection("127.0.0.1", bed.api.port, timeout=30)
     credentials = {"username": bed.api.user, "password": bed.api.password, "eauth": bed.api.eauth}

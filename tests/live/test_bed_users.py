@@ -66,7 +66,7 @@ def bed(stock: Path, places: tuple[Path, Path]) -> Iterator[Bed]:
         os.umask(before)
 
 
-def as_other(work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns
+def as_other(work: Callable[[], Any]) -> Any:
     """Do something as another user, who is root only where the tests are; return what that returns."""
     reader, writer = os.pipe()
     child = os.fork()

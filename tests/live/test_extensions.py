@@ -126,7 +126,18 @@ def test_query_command(bed: Bed) -> None:
 @pytest.fixture(scope="module")
 def pillar_bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Yield an unpatched master with the extensions, and pillars of minions in PostgreSQL."""
-    settings = BedSettings(tree=environment, folder=tmp_path_factory.mktemp("pillar"), minions=COUNT, api=None)
+    columns = "SELECT category, pillar::text FROM suseSaltPillars WHERE category = %s"
+    sources = {
+        "one_field": [{"postgres": [{"query": "SELECT suse_minion_pillars(%s)", "as_json": True}]}],
+        "columns": [{"postgres": [columns]}],
+    }
+    settings = BedSettings(
+        tree=environment,
+        folder=tmp_path_factory.mktemp("pillar"),
+        minions=COUNT,
+        api=None,
+        master_options={"pillar_sql": {"sources": sources}},
+    )
     with Bed(settings) as found:
         forms.install(found.postgres.dsn, forms.FORMS["improved"])
         yield found
@@ -154,14 +165,13 @@ def test_pillar_runner(pillar_bed: Bed, tmp_path: Path) -> None:
     refused = bed.salt_run(["pillar_sql.verify", *folders])
     assert refused.returncode == 1
     assert "takes no pillar out of one field without as_json" in refused.stdout
-    asked = refused.stdout.partition(" query='")[2].strip().removesuffix("'")
-    done = bed.salt_run(["pillar_sql.verify", *folders, f"query={asked}", "minions=minion-00000", "--out=json"])
+    one = ["pillar_sql.verify", *folders, "database=one_field"]
+    done = bed.salt_run([*one, "minions=minion-00000", "--out=json"])
     assert json.loads(done.stdout)["different"] == {}, done.stdout
-    unknown = bed.salt_run(["pillar_sql.verify", *folders, f"query={asked}", "minions=minion-00000,wbe1"])
+    unknown = bed.salt_run([*one, "minions=minion-00000,wbe1"])
     assert unknown.returncode == 1
     assert "The database knows no minion wbe1" in unknown.stdout
-    columns = "SELECT category, pillar::text FROM suseSaltPillars WHERE category = %s"
-    told = bed.salt_run(["pillar_sql.verify", *folders, f"query={columns}", "--out=json"])
+    told = bed.salt_run(["pillar_sql.verify", *folders, "database=columns", "--out=json"])
     # these are other pillars, which it says of each minion
     assert told.returncode == 1
     assert sorted(json.loads(told.stdout)["different"]) == sorted(bed.settings.minion_ids())

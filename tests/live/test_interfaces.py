@@ -127,7 +127,7 @@ def failed(states: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def ask(bed: Bed, minion: str, *arguments: str) -> Any:  # noqa: ANN401 - JSON
+def ask(bed: Bed, minion: str, *arguments: str) -> Any:
     """Return what a function returns to the master."""
     done = bed.salt([minion, *arguments, "--out=json", "--timeout=60"])
     return json.loads(done.stdout)[minion]
@@ -242,7 +242,7 @@ def test_a_proxy_works(apt_root: AptRoot, root: Path) -> None:
         apt_root.write(f"/etc/salt/{name}", yaml.safe_dump(options))
     call = [str(root / "build/venv/bin/python"), str(root / "build/venv/bin/salt-call"), "--local", "--out=json"]
 
-    def ask_proxy(*arguments: str) -> Any:  # noqa: ANN401 - JSON
+    def ask_proxy(*arguments: str) -> Any:
         """Return what a function of the proxy returns."""
         return json.loads(apt_root.run(*call, "--proxyid=dummy", *arguments).stdout)["local"]
 

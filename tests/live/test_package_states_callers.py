@@ -43,14 +43,14 @@ class Team:
     files: Path
     tokens: dict[str, str] = field(default_factory=dict)
 
-    def root(self, function: str, *arguments: str, user: str = "") -> Any:  # noqa: ANN401 - of any runner
+    def root(self, function: str, *arguments: str, user: str = "") -> Any:
         """Call with `salt-run`, as root or as who became root with `sudo`."""
         argv = [*self.bed.command("salt-run"), f"package_states.{function}", *arguments, "--out=json"]
         environment = {**self.bed.environment, **({"SUDO_USER": user} if user else {})}
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else done.stdout
 
-    def api(self, user: str, function: str, /, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+    def api(self, user: str, function: str, /, **arguments: object) -> Any:
         """Call over salt-api as a user."""
         if user not in self.tokens:
             self.tokens[user] = token_of(self.bed, user)
@@ -65,7 +65,7 @@ class Team:
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
         return done.stdout + done.stderr
 
-    def orchestrate(self, user: str, function: str, /, **arguments: object) -> Any:  # noqa: ANN401 - of any runner
+    def orchestrate(self, user: str, function: str, /, **arguments: object) -> Any:
         """Call through an orchestration that a user starts."""
         rows = ({name: value} for name, value in arguments.items())
         state = {"salt.runner": [{"name": f"package_states.{function}"}, *rows]}

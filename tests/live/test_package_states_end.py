@@ -64,7 +64,7 @@ def apt_root(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     yield from roots(root, tmp_path_factory)
 
 
-def _answer(bed: Bed, command: str, *arguments: str) -> Any:  # noqa: ANN401 - of any function
+def _answer(bed: Bed, command: str, *arguments: str) -> Any:
     """Return what a command of Salt answers, and why it failed if it did."""
     done = bed.run(command, [*arguments, "--out=json", "--out-indent=-1"])
     assert done.returncode == 0, f"{arguments}: {done.stdout}\n{done.stderr}"
@@ -106,7 +106,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
 
 
 def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
-    def states(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
+    def states(function: str, *arguments: str) -> Any:
         return _answer(bed, "salt-run", f"package_states.{function}", *arguments)
 
     def highstate() -> dict[str, Any]:
@@ -211,10 +211,10 @@ def _team(bed: Bed, states: Callable[..., Any], file: Path) -> None:
 def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     """Call what the walk has not called, each once."""
 
-    def runner(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
+    def runner(function: str, *arguments: str) -> Any:
         return _answer(bed, "salt-run", function, *arguments)
 
-    def states(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any runner
+    def states(function: str, *arguments: str) -> Any:
         return runner(f"package_states.{function}", *arguments)
 
     assert {"front", NAME} <= set(states("list"))

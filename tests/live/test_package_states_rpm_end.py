@@ -34,17 +34,17 @@ class Commands:
         """Take the master."""
         self._bed = bed
 
-    def typed(self, command: str, *arguments: str) -> Any:  # noqa: ANN401 - of any function
+    def typed(self, command: str, *arguments: str) -> Any:
         """Return what a command of Salt answers, and why it failed if it did."""
         done = self._bed.run(command, [*arguments, "--out=json", "--out-indent=-1"])
         assert done.returncode == 0, f"{arguments}: {done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
 
-    def states(self, function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any function
+    def states(self, function: str, *arguments: str) -> Any:
         """Call a function of the runner."""
         return self.typed("salt-run", f"package_states.{function}", *arguments)
 
-    def minion(self, function: str, *arguments: str) -> Any:  # noqa: ANN401 - of any function
+    def minion(self, function: str, *arguments: str) -> Any:
         """Call a function of the minion."""
         return self.typed("salt", NAME, function, *arguments, "--static", "--timeout=180")[NAME]
 

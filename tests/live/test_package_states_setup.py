@@ -75,7 +75,7 @@ def answer(
     postgres: dict[str, Any],
     function: str,
     minions: str = "database",
-    **arguments: Any,  # noqa: ANN401 - of any runner
+    **arguments: Any,
 ) -> dict[str, Any]:
     """Return what the runner answers."""
     changes = {
@@ -96,7 +96,7 @@ def test_earlier_tables_are_taken_over(server: Postgres, salt: Salt, tmp_path: P
     before = made.run("SELECT * FROM susePackageStateRevision ORDER BY state_id, number")
     options = made.server.salt_options()
 
-    def do(function: str, **arguments: Any) -> Any:  # noqa: ANN401 - of any runner
+    def do(function: str, **arguments: Any) -> Any:
         found = answer(salt, tmp_path, options, function, **arguments)
         assert "error" not in found, found
         return found["result"]
@@ -139,7 +139,7 @@ def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     made = scratch.make(server, "refused")
     options = made.server.salt_options()
 
-    def refused(function: str, **arguments: Any) -> str:  # noqa: ANN401 - of any runner
+    def refused(function: str, **arguments: Any) -> str:
         error = str(answer(salt, tmp_path, options, function, **arguments)["error"])
         assert "\n" not in error
         return error
@@ -177,7 +177,7 @@ def test_older_tables_are_upgraded(server: Postgres, salt: Salt, tmp_path: Path,
     assert "of an older version" in str(answer(salt, tmp_path, options, "create", "keys", name="x")["error"])
     assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == STEPS[steps:]
 
-    def do(function: str, **arguments: Any) -> Any:  # noqa: ANN401 - of any runner
+    def do(function: str, **arguments: Any) -> Any:
         return answer(salt, tmp_path, options, function, "keys", **arguments)["result"]
 
     found = do("show", name="front")

@@ -37,7 +37,7 @@ def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         fleet.stop()
 
 
-def local(bed: Bed, *arguments: str) -> Any:  # noqa: ANN401 - whatever a function returns
+def local(bed: Bed, *arguments: str) -> Any:
     """Return what the real minion answers."""
     return json.loads(bed.salt([REAL, *arguments, "--out=json", "--static", "--timeout=60"], timeout=120).stdout)[REAL]
 

@@ -281,7 +281,7 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
         database.run(OTHERS)
         change = "UPDATE suseSaltPillars SET pillar = pillar || %s WHERE server_id > 0 AND category = 'custom-info'"
 
-        def known() -> Any:  # noqa: ANN401 - whatever the pillar has
+        def known() -> Any:
             done = bed.salt(["real", "pillar.get", "news", "unmask=True", "--out=json", "--static"], timeout=60)
             return json.loads(done.stdout).get("real")
 

@@ -134,7 +134,7 @@ def engine(found: Servers, folder: Path) -> Iterator[Master]:
 def heard(masters: list[Master], expected: list[str]) -> None:
     """Wait until each master has refreshed these minions, and see that they are all."""
 
-    def told() -> Any:  # noqa: ANN401 - for a message
+    def told() -> Any:
         return [sorted(master.refreshed) for master in masters]
 
     until(lambda: all(len(names) >= len(expected) for names in told()), Deadline(60), lambda: f"{told()}")

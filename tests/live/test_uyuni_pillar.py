@@ -81,7 +81,7 @@ class Asker:
         self._folder = folder
         self._server = server
 
-    def __call__(self, asked: dict[str, Any] | None = None, **server: object) -> Any:  # noqa: ANN401 - any pillar
+    def __call__(self, asked: dict[str, Any] | None = None, **server: object) -> Any:
         """Return what the pillar says, with a master's configuration."""
         settings: dict[str, Any] = {"postgres": {**self._server, **server}}
         settings |= {name: str(self._folder / name) for name in ("root_dir", "cachedir", "extension_modules")}

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("package", ["harness", "evil_minions"])
 def test_python_without_the_environment_is_told(root: Path, package: str) -> None:

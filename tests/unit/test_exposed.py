@@ -16,6 +16,8 @@ from tests import exposed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 CONFTEST = """
 from pathlib import Path
 from exposed import Exposed

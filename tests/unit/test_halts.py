@@ -8,9 +8,13 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
+import pytest
+
 from harness.processes import vitals
 from harness.processes.deadline import Deadline, until
 from tests.halts import HALT_S, halted, pending
+
+pytestmark = pytest.mark.slow
 
 TRIES = 20
 BUSY = "print(flush=True)\nwhile True: pass"

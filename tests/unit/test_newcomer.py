@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from harness.processes.deadline import Deadline, until
 from tests import newcomer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def fake(version: str, *, name: str = "cpython", level: str = "final") -> str:
@@ -162,3 +163,79 @@ def test_a_wrong_version_is_one_sentence(capsys: pytest.CaptureFixture[str], mon
     monkeypatch.setattr(newcomer, "interpreters", lambda *_: [newcomer.Interpreter((3, 12, 1), Path("/p"))])
     assert newcomer.pythons(SimpleNamespace(python=["3.9.1"], list=False, units_only=True)) == 2  # type: ignore[arg-type]  # each has the field's type
     assert capsys.readouterr().err == "There is no Python 3.9.1 here; found: 3.12.1.\n"
+
+
+def test_the_readme_says_how_long_the_test_command_takes(root: Path) -> None:
+    """The README has the sentence that `ci` prints and, with --write, puts there."""
+    assert newcomer.WALL_TIME.fullmatch(newcomer.wall_time(2470, "3.11.2"))
+    assert len([*newcomer.WALL_TIME.finditer((root / "README.md").read_text())]) == 1
+
+
+@dataclass
+class Machine:
+    """Parts that CI ran, and those that fail."""
+
+    ran: list[str]
+    failing: str = ""
+
+    def part(self, name: str) -> int:
+        """Return the exit code of a part."""
+        self.ran.append(name)
+        return int(name == self.failing)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Replace what `ci` starts, on a machine of root's with Python 3.11 and 3.13."""
+    machine = Machine([])
+    (tmp_path / "README.md").write_text("The test command has not been timed yet. More.\n")
+    old, new = (newcomer.Interpreter((3, minor, 2), tmp_path) for minor in (11, 13))
+
+    def run(command: Sequence[str], *_arguments: object) -> int:
+        return machine.part(" ".join(command).rpartition("nox -s ")[2].split(" -- ")[0])
+
+    def as_ordinary_user(command: str) -> bool:
+        return not machine.part(f"ordinary {command.rpartition('-s ')[2]}")
+
+    def try_python(python: newcomer.Interpreter, **_options: bool) -> newcomer.Row:
+        code = machine.part(f"units {python.name}")
+        return newcomer.Row(python, {"units": f"exit code {code}" if code else "passed"}, 1)
+
+    monkeypatch.setattr(newcomer, "typed", lambda: ("set-up", "nox"))
+    monkeypatch.setattr(newcomer, "ROOT", tmp_path)
+    monkeypatch.setattr(newcomer, "ask", lambda _path: old)
+    monkeypatch.setattr(newcomer, "interpreters", lambda *_: [old, new])
+    for function in (run, as_ordinary_user, try_python):
+        monkeypatch.setattr(newcomer, function.__name__, function)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return machine
+
+
+CI = ["ordinary tests", "live", "units 3.13.2", "lint types"]
+
+
+def test_ci_lints_after_the_tests(machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The test command comes first and its time is printed; linters come last, and the README stays as it is."""
+    before = (tmp_path / "README.md").read_text()
+    assert newcomer.main(["ci"]) == 0
+    assert machine.ran == CI
+    assert newcomer.WALL_TIME.search(capsys.readouterr().out)
+    assert (tmp_path / "README.md").read_text() == before
+
+
+@pytest.mark.parametrize("failing", CI)
+def test_ci_fails_with_any_part(machine: Machine, failing: str) -> None:
+    """Each part counts; after a test command that failed nothing else is run."""
+    machine.failing = failing
+    assert newcomer.main(["ci"]) == 1
+    assert machine.ran == (CI[:1] if failing == CI[0] else CI)
+
+
+def test_ci_writes_the_time_to_the_readme(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --write the measured sentence takes the place of the old one."""
+    sentence = "The test command took 41 minutes with Python 3.11.2 on 2 cores."
+    monkeypatch.setattr(newcomer, "wall_time", lambda *_: sentence)
+    assert newcomer.main(["ci", "--write"]) == 0
+    assert machine.ran == CI
+    text = (tmp_path / "README.md").read_text()
+    assert text == f"{sentence} More.\n"

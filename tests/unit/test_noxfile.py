@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import nox
@@ -16,7 +17,6 @@ import noxfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 # what a session does with a command, here one of the test's own; the folder of the test is on the command's path
 SESSION = """
@@ -79,6 +79,7 @@ def test_session_goes_on_after_success(session: subprocess.Popen[str], tmp_path:
     assert (session.returncode, out) == (0, "went on\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_waits_for_the_command(session: subprocess.Popen[str], tmp_path: Path) -> None:
     """SIGINT to the group: the command stops by itself, and its exit code is the session's."""
     (tmp_path / "command.py").write_text(STOPS)
@@ -124,10 +125,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
             (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
             (tmp_path / name).chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
-        monkeypatch.setattr(noxfile, "PYTHON", tmp_path / "python")
         session = FakeSession()
         try:
-            noxfile._install_lock(cast("nox.Session", session))
+            noxfile._install_lock(cast("nox.Session", session), tmp_path / "python")
         except nox.command.CommandFailed:
             session.said.append("failed")
         return session
@@ -170,6 +170,13 @@ def test_uv_trusts_whom_the_system_trusts(
     assert not (tmp_path / "pip").exists()
 
 
+def test_uv_installs_what_the_lock_pins(install: Callable[[str, str], FakeSession], tmp_path: Path) -> None:
+    """Uv reads no pyproject.toml of ours: its overrides loosen versions, and a newer one has no hash in the lock."""
+    install(f"pwd > {tmp_path}/folder", "exit 1")
+    folder = Path((tmp_path / "folder").read_text().strip())
+    assert not any((one / "pyproject.toml").exists() for one in (folder, *folder.parents))
+
+
 def test_an_older_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says which were run and gives the command that makes the environment with one of them."""
     monkeypatch.setattr(sys, "version_info", (3, 10, 13))
@@ -198,3 +205,108 @@ def test_a_test_file_of_one_extension() -> None:
     (command,) = noxfile._extensions(["-x", file])
     assert command[command.index("--rootdir") + 1 :] == [str(every[-1]), file]
     assert "-x" in command
+
+
+@pytest.mark.parametrize(
+    ("changed", "packages"),
+    [
+        ({"README.md"}, set()),
+        ({"patches/save.py"}, {"patches"}),
+        ({"tests/unit/patches/test_save.py"}, {"patches"}),
+        ({"benchmarks/figure.py"}, {"benchmarks"}),
+        ({"evil_minions/minion/job.py", "tests/live/test_bed.py"}, {"evil_minions", "harness", "benchmarks"}),
+        ({"harness/bed/master.py", "patches/series"}, {"harness", "benchmarks", "patches"}),
+    ],
+)
+def test_quick_runs_what_changed_and_what_imports_it(changed: set[str], packages: set[str]) -> None:
+    """The tests of a package run when it, its tests, or a package that it imports changed; those of the tree always."""
+    (command,) = noxfile._quick(changed)
+    folders = {word.removeprefix("tests/unit/") for word in command if word.startswith("tests/unit/")}
+    assert {name for name in folders if "." not in name} == {*packages, "docs"}
+    assert {"test_structure.py", "test_noxfile.py"} < folders
+    assert "not live and not slow" in command
+
+
+def test_quick_runs_the_tests_of_an_extension_that_changed() -> None:
+    """A change of one extension runs its tests with its own configuration."""
+    _, command = noxfile._quick({"salt/extensions/query/src/saltext/query/render.py", "salt/salt/master.py"})
+    query = noxfile.EXTENSIONS / "query"
+    assert command[command.index("--rootdir") + 1] == str(query)
+
+
+def test_quick_compares_with_the_branch_that_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits of this branch, edits and new files count; commits that only the other branch has do not."""
+    monkeypatch.setattr(noxfile, "ROOT", tmp_path)
+
+    def git(*words: str) -> None:
+        identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True)
+
+    def commit(name: str) -> None:
+        (tmp_path / name).write_text("1")
+        git("add", ".")
+        git("commit", "--quiet", "-m", name)
+
+    git("init", "--quiet", "--initial-branch=main")
+    commit("old")
+    git("switch", "--quiet", "-c", "mine")
+    commit("committed")
+    git("switch", "--quiet", "main")
+    commit("theirs")
+    git("switch", "--quiet", "mine")
+    (tmp_path / "old").write_text("2")
+    (tmp_path / "new").write_text("1")
+    session = cast("nox.Session", FakeSession())
+    assert noxfile._changed(session, "main") == {"committed", "old", "new"}
+    with pytest.raises(SystemExit, match=r"^git knows no branch origin/HEAD; name one .*nox -s quick -- BRANCH\.$"):
+        noxfile._changed(session, "origin/HEAD")
+
+
+@pytest.fixture
+def linters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[tuple[int, int, int], str], Path]:
+    """Give a function that asks for the Python of the linters, on a Python and with a uv that is a shell script."""
+    for name, folder in (("BUILD", tmp_path), ("VENV", tmp_path / "venv"), ("PYTHON", tmp_path / "venv/bin/python")):
+        monkeypatch.setattr(noxfile, name, folder)
+    monkeypatch.setattr(noxfile, "_setup", lambda _session: None)
+    for name in ("_install_lock", "_install_salt"):
+        monkeypatch.setattr(
+            noxfile, name, lambda _session, python, name=name: (tmp_path / name).write_text(str(python))
+        )
+
+    def run(version: tuple[int, int, int], uv: str) -> Path:
+        (tmp_path / "venv" / "bin").mkdir(parents=True)
+        (tmp_path / "venv" / "bin" / "uv").write_text(f"#!/bin/sh\n{uv}\n")
+        (tmp_path / "venv" / "bin" / "uv").chmod(0o755)
+        monkeypatch.setattr(sys, "version_info", version)
+        return noxfile._linters(cast("nox.Session", FakeSession()))
+
+    return run
+
+
+def test_linters_run_on_the_oldest_python(linters: Callable[[tuple[int, int, int], str], Path], tmp_path: Path) -> None:
+    """On a newer Python they have an environment of their own, with all that the other one has."""
+    python = linters((3, 13, 5), f'mkdir -p {tmp_path}/linters; echo "$@" > {tmp_path}/asked')
+    assert python == tmp_path / "linters" / "bin" / "python"
+    assert (tmp_path / "asked").read_text() == f"venv --quiet --clear --seed --python 3.11 {tmp_path}/linters\n"
+    assert {(tmp_path / name).read_text() for name in ("_install_lock", "_install_salt")} == {str(python)}
+
+
+def test_linters_share_the_environment_of_the_oldest_python(
+    linters: Callable[[tuple[int, int, int], str], Path], tmp_path: Path
+) -> None:
+    """No second environment is made where the first one has that Python."""
+    assert linters((3, 11, 2), "exit 1") == tmp_path / "venv" / "bin" / "python"
+    assert not (tmp_path / "linters").exists()
+
+
+def test_linters_need_the_oldest_python(linters: Callable[[tuple[int, int, int], str], Path]) -> None:
+    """Where it is missing and cannot be fetched, the message says so."""
+    with pytest.raises(SystemExit, match=r"^The linters run on Python 3\.11, which uv did not find: install it"):
+        linters((3, 13, 5), "exit 2")
+
+
+def test_the_test_command_runs_no_linter() -> None:
+    """A newcomer waits for tests; style and types have sessions of their own, which CI runs as well."""
+    text = Path(noxfile.__file__).read_text(encoding="utf-8")
+    tests = text[text.index("def tests(") : text.index("# --- maintenance")]
+    assert [word for word in ("ruff", "mypy", "_types", "style", "pylint") if word in tests] == []

@@ -8,8 +8,12 @@ import sys
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow
 
 CONFTEST = """
 import shuffle

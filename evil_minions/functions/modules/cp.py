@@ -53,7 +53,7 @@ async def _content(path: str, saltenv: str | None) -> bytes | None:
 async def cache_file(
     path: str,
     saltenv: str | None = None,
-    source_hash: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    source_hash: Any = None,  # noqa: ARG001 - Salt's signature
     verify_ssl: bool = True,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
     use_etag: bool = False,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
 ) -> str | bool:
@@ -64,7 +64,7 @@ async def cache_file(
     return posixpath.join(_CACHE, env, where)
 
 
-async def cache_files(paths: Any, saltenv: str | None = None) -> list[str | bool]:  # noqa: ANN401 - a list or a text
+async def cache_files(paths: Any, saltenv: str | None = None) -> list[str | bool]:
     """Fetch several files."""
     return [await cache_file(path, saltenv) for path in (paths.split(",") if isinstance(paths, str) else paths)]
 
@@ -80,9 +80,9 @@ async def get_file(
     dest: str,
     saltenv: str | None = None,
     makedirs: bool = False,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
-    template: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
-    gzip: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
-    **kwargs: Any,  # noqa: ANN401, ARG001 - Salt's signature
+    template: Any = None,  # noqa: ARG001 - Salt's signature
+    gzip: Any = None,  # noqa: ARG001 - Salt's signature
+    **kwargs: Any,  # noqa: ARG001 - Salt's signature
 ) -> str:
     """Fetch a file to a place of the minion, which doesn't get it: nothing of a master is written here."""
     where, env = _split(path, saltenv)
@@ -93,34 +93,34 @@ async def get_file(
     return posixpath.join(dest, posixpath.basename(where)) if dest.endswith("/") else dest
 
 
-async def hash_file(path: str, saltenv: str | None = None) -> Any:  # noqa: ANN401 - the master's answer
+async def hash_file(path: str, saltenv: str | None = None) -> Any:
     """Return the hash of a file."""
     where, env = _split(path, saltenv)
     return (await CURRENT.get().host.ask_all([{"path": where, "saltenv": env, "cmd": "_file_hash"}]))[0]
 
 
-async def _listed(command: str, saltenv: str | None, prefix: str) -> Any:  # noqa: ANN401 - the master's answer
+async def _listed(command: str, saltenv: str | None, prefix: str) -> Any:
     """Ask for a list of the file server."""
     load = {"saltenv": saltenv or "base", "prefix": prefix, "cmd": command}
     return (await CURRENT.get().host.ask_all([load]))[0]
 
 
-async def list_master(saltenv: str | None = None, prefix: str = "") -> Any:  # noqa: ANN401 - the master's answer
+async def list_master(saltenv: str | None = None, prefix: str = "") -> Any:
     """Return the files of the master."""
     return await _listed("_file_list", saltenv, prefix)
 
 
-async def list_master_dirs(saltenv: str | None = None, prefix: str = "") -> Any:  # noqa: ANN401 - the master's answer
+async def list_master_dirs(saltenv: str | None = None, prefix: str = "") -> Any:
     """Return the folders of the master's file server."""
     return await _listed("_dir_list", saltenv, prefix)
 
 
-async def list_master_symlinks(saltenv: str | None = None, prefix: str = "") -> Any:  # noqa: ANN401 - the master's answer
+async def list_master_symlinks(saltenv: str | None = None, prefix: str = "") -> Any:
     """Return the links of the master's file server."""
     return await _listed("_symlink_list", saltenv, prefix)
 
 
-async def envs() -> Any:  # noqa: ANN401 - the master's answer
+async def envs() -> Any:
     """Return the environments of the master's file server."""
     return (await CURRENT.get().host.ask_all([{"cmd": "_file_envs"}]))[0]
 

@@ -11,7 +11,7 @@ from evil_minions.functions.registry import Function
 _ORIGIN: Final = "salt.modules.event"
 
 
-def fire_master(data: Any, tag: str, preload: Any = None) -> bool:  # noqa: ANN401, ARG001 - Salt's signature
+def fire_master(data: Any, tag: str, preload: Any = None) -> bool:  # noqa: ARG001 - Salt's signature
     """Send an event to the master."""
     CURRENT.get().host.fire(tag, data or {})
     return True
@@ -24,13 +24,13 @@ def fire(data: Mapping[str, Any], tag: str) -> bool:
 
 def send(
     tag: str,
-    data: Any = None,  # noqa: ANN401 - Salt's signature
-    preload: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
-    with_env: Any = False,  # noqa: ANN401, FBT002 - Salt's signature
-    with_grains: Any = False,  # noqa: ANN401, FBT002 - Salt's signature
-    with_pillar: Any = False,  # noqa: ANN401, FBT002 - Salt's signature
-    with_env_opts: Any = False,  # noqa: ANN401, FBT002 - Salt's signature
-    **kwargs: Any,  # noqa: ANN401 - Salt's signature
+    data: Any = None,
+    preload: Any = None,  # noqa: ARG001 - Salt's signature
+    with_env: Any = False,  # noqa: FBT002 - Salt's signature
+    with_grains: Any = False,  # noqa: FBT002 - Salt's signature
+    with_pillar: Any = False,  # noqa: FBT002 - Salt's signature
+    with_env_opts: Any = False,  # noqa: FBT002 - Salt's signature
+    **kwargs: Any,
 ) -> bool:
     """Send an event to the master, with whatever of grains, pillar and keywords is asked for."""
     host = CURRENT.get().host

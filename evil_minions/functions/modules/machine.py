@@ -67,7 +67,7 @@ def time_(format: str = "%A, %d. %B %Y %I:%M%p") -> str:  # noqa: A002 - Salt's 
     return datetime.now(UTC).strftime(format)
 
 
-def usage(args: Any = None) -> dict[str, dict[str, str]]:  # noqa: ANN401, ARG001 - Salt's signature
+def usage(args: Any = None) -> dict[str, dict[str, str]]:  # noqa: ARG001 - Salt's signature
     """Return what `df` says."""
     return {path: dict(disk) for path, disk in _MACHINE["disks"].items()}
 
@@ -76,7 +76,7 @@ def list_pkgs(
     versions_as_list: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
     removed: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
     purge_desired: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-    **kwargs: Any,  # noqa: ANN401, ARG001 - Salt's signature
+    **kwargs: Any,  # noqa: ARG001 - Salt's signature
 ) -> dict[str, Any]:
     """Return the installed packages with their versions."""
     if removed or purge_desired:
@@ -85,7 +85,7 @@ def list_pkgs(
     return {name: version.split(",") for name, version in found.items()} if versions_as_list else found
 
 
-def version(*names: str, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001 - Salt's signature
+def version(*names: str, **kwargs: Any) -> Any:  # noqa: ARG001 - Salt's signature
     """Return the version of one package, or of several by name; an empty one for what isn't installed."""
     found = {name: _MACHINE["packages"].get(name, "") for name in names}
     return found[names[0]] if len(names) == 1 else found
@@ -101,7 +101,7 @@ def available(name: str) -> bool:
     return name in _MACHINE["services"]
 
 
-def status(name: str, sig: Any = None) -> bool:  # noqa: ANN401, ARG001 - Salt's signature
+def status(name: str, sig: Any = None) -> bool:  # noqa: ARG001 - Salt's signature
     """Return whether a service runs."""
     return name in _MACHINE["running"]
 

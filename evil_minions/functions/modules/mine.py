@@ -25,7 +25,7 @@ _ORIGIN: Final = "salt.modules.mine"
 _SETTLE_SECONDS: Final = 0.5
 
 
-async def _run(call: Call, name: str, args: Any, keywords: Any) -> Any:  # noqa: ANN401 - any function's
+async def _run(call: Call, name: str, args: Any, keywords: Any) -> Any:
     """Run a function for the mine.
 
     Raises:
@@ -43,7 +43,7 @@ async def _store(call: Call, load: dict[str, Any]) -> bool:
     return True
 
 
-async def update(clear: bool = False, mine_functions: Any = None) -> bool | None:  # noqa: ANN401, FBT001, FBT002 - Salt's signature
+async def update(clear: bool = False, mine_functions: Any = None) -> bool | None:  # noqa: FBT001, FBT002 - Salt's signature
     """Run the functions named, or those that the pillar names, and send what they return; nothing if there are none."""
     call = CURRENT.get()
     wanted = mine_functions or call.host.pillar_item("mine_functions")
@@ -77,7 +77,7 @@ async def send(name: str, *args: object, **kwargs: object) -> bool:
     return await _store(call, {"cmd": "_mine", "data": {name: value}, "clear": False})
 
 
-async def get(tgt: Any, fun: Any, tgt_type: str = "glob", exclude_minion: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - Salt's signature
+async def get(tgt: Any, fun: Any, tgt_type: str = "glob", exclude_minion: bool = False) -> Any:  # noqa: FBT001, FBT002 - Salt's signature
     """Ask the master for what minions gave to the mine."""
     host = CURRENT.get().host
     load = {"cmd": "_mine_get", "id": host.id, "tgt": tgt, "fun": fun, "tgt_type": tgt_type}

@@ -16,7 +16,7 @@ _ORIGIN: Final = "salt.modules.network"
 _PREFIX, _PREFIX6 = 24, 64
 
 
-def _of(interface: Any, version: int, *, loopback: bool) -> list[str]:  # noqa: ANN401 - a name, a glob, a list or None
+def _of(interface: Any, version: int, *, loopback: bool) -> list[str]:
     """Return the addresses of some interfaces, in order."""
     found = CURRENT.get().host.grains()[f"ip{version}_interfaces"]
     names = list(found) if interface is None else [interface] if isinstance(interface, str) else list(interface)
@@ -31,7 +31,7 @@ def _of(interface: Any, version: int, *, loopback: bool) -> list[str]:  # noqa: 
 
 
 def ip_addrs(
-    interface: Any = None,  # noqa: ANN401 - Salt's signature
+    interface: Any = None,
     include_loopback: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
     cidr: str | None = None,
     type: str | None = None,  # noqa: A002 - Salt's signature
@@ -46,7 +46,7 @@ def ip_addrs(
 
 
 def ip_addrs6(
-    interface: Any = None,  # noqa: ANN401 - Salt's signature
+    interface: Any = None,
     include_loopback: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
     cidr: str | None = None,
 ) -> list[str]:
@@ -83,7 +83,7 @@ def _inet6(text: str) -> dict[str, Any]:
     return {"address": text, "prefixlen": "128" if address.is_loopback else str(_PREFIX6), "scope": scope}
 
 
-def subnets(interfaces: Any = None) -> list[str]:  # noqa: ANN401 - Salt's signature
+def subnets(interfaces: Any = None) -> list[str]:
     """Return the IPv4 networks that the host belongs to."""
     nets = {ipaddress.ip_network((text, _PREFIX), strict=False) for text in _of(interfaces, 4, loopback=False)}
     return [str(net) for net in sorted(nets)]

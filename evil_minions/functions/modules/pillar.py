@@ -17,7 +17,7 @@ async def items(
     pillarenv: str | None = None,  # noqa: ARG001 - Salt's signature
     saltenv: str | None = None,  # noqa: ARG001 - Salt's signature
     unmask: bool | None = None,
-) -> Any:  # noqa: ANN401 - a pillar
+) -> Any:
     """Return a freshly compiled pillar, masked as Salt 3008 does unless `unmask`; with names only those parts of it."""
     fresh = await CURRENT.get().host.fetch_pillar(override=pillar)
     found = {name: fresh.get(name, "") for name in args} if args else fresh

@@ -67,10 +67,10 @@ def kill_all_jobs() -> list[str]:
 
 
 async def sync_all(
-    saltenv: Any = None,  # noqa: ANN401 - Salt's signature
+    saltenv: Any = None,
     refresh: bool = True,  # noqa: FBT001, FBT002 - Salt's signature
-    extmod_whitelist: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
-    extmod_blacklist: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+    extmod_whitelist: Any = None,  # noqa: ARG001 - Salt's signature
+    extmod_blacklist: Any = None,  # noqa: ARG001 - Salt's signature
     clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
 ) -> dict[str, list[str]]:
     """Fetch the master's own modules of every kind, and refresh the pillar."""
@@ -81,7 +81,7 @@ async def sync_all(
     return found
 
 
-def _saltenvs(saltenv: Any) -> list[str]:  # noqa: ANN401 - a text, a list or nothing
+def _saltenvs(saltenv: Any) -> list[str]:
     """Return the environments to synchronise from."""
     return saltenv.split(",") if isinstance(saltenv, str) else list(saltenv or ["base"])
 
@@ -90,10 +90,10 @@ def _sync(kind: str) -> Callable[..., Any]:
     """Return the function that fetches one kind of modules."""
 
     async def sync(
-        saltenv: Any = None,  # noqa: ANN401 - Salt's signature
+        saltenv: Any = None,
         refresh: bool = True,  # noqa: FBT001, FBT002 - Salt's signature
-        extmod_whitelist: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
-        extmod_blacklist: Any = None,  # noqa: ANN401, ARG001 - Salt's signature
+        extmod_whitelist: Any = None,  # noqa: ARG001 - Salt's signature
+        extmod_blacklist: Any = None,  # noqa: ARG001 - Salt's signature
         clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
     ) -> list[str]:
         host = CURRENT.get().host
@@ -110,13 +110,13 @@ def _sync(kind: str) -> Callable[..., Any]:
 def _masterless(words: str) -> Callable[..., Any]:
     """Return a function that only minions without a master have."""
 
-    def sync(saltenv: Any = None, extmod_whitelist: Any = None, extmod_blacklist: Any = None) -> None:  # noqa: ANN401, ARG001 - Salt's signature
+    def sync(saltenv: Any = None, extmod_whitelist: Any = None, extmod_blacklist: Any = None) -> None:  # noqa: ARG001 - Salt's signature
         raise CommandExecutionError(f"{words} modules can only be synced to masterless minions")
 
     return sync
 
 
-def refresh_grains(**kwargs: Any) -> bool:  # noqa: ANN401 - Salt's signature
+def refresh_grains(**kwargs: Any) -> bool:
     """Have the master compile the pillar with the grains as they are now."""
     kwargs = salt.utils.args.clean_kwargs(**kwargs)
     wanted, clean = kwargs.pop("refresh_pillar", True), kwargs.pop("clean_pillar_cache", False)
@@ -133,7 +133,7 @@ def refresh_resources() -> bool:
     return True
 
 
-def refresh_modules(**_kwargs: Any) -> bool:  # noqa: ANN401 - Salt's signature
+def refresh_modules(**_kwargs: Any) -> bool:
     """Load modules again, without any request to the master; likewise beacons, matchers and the cache."""
     return True
 

@@ -26,22 +26,22 @@ COMPILE_ERROR: Final = 1
 _ORIGIN: Final = "salt.modules.state"
 
 
-async def apply_(mods: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401 - Salt's signature
+async def apply_(mods: Any = None, **kwargs: Any) -> Any:
     """Return the results of the states named, or of all of them."""
     return await _run(mods, kwargs)
 
 
-async def highstate(test: Any = None, queue: Any = None, state_events: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001 - Salt's signature
+async def highstate(test: Any = None, queue: Any = None, state_events: Any = None, **kwargs: Any) -> Any:  # noqa: ARG001 - Salt's signature
     """Return the results of all states."""
     return await _run(None, {"test": test, **kwargs})
 
 
-async def sls(mods: Any, test: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401 - Salt's signature
+async def sls(mods: Any, test: Any = None, **kwargs: Any) -> Any:
     """Return the results of the states named."""
     return await _run(mods, {"test": test, **kwargs})
 
 
-async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:  # noqa: ANN401 - a list or a text
+async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:
     """Run the simulated states."""
     call = CURRENT.get()
     conflict = conflicts(call)

@@ -87,7 +87,7 @@ class Session:
             "pause": self._line.pause(),
         }
 
-    def _outcome(self, order: dict[str, Any], opts: dict[str, Any], run: Run, rendering: templates.Templates) -> Any:  # noqa: ANN401 - value and exit code
+    def _outcome(self, order: dict[str, Any], opts: dict[str, Any], run: Run, rendering: templates.Templates) -> Any:
         """Return what the run returns, and the exit code."""
         options = order["options"]
         errors = order["pillar"].get("_errors") if not options.get("force") else None

@@ -27,13 +27,13 @@ class FileClient(salt.fileclient.RemoteClient):  # type: ignore[misc] # Salt has
         self.taken: list[str] = []
         self._hashes: dict[tuple[str, str], str] = {}
 
-    def _channel_send(self, load: dict[str, Any], raw: bool = False) -> Any:  # noqa: ANN401, ARG002, FBT001, FBT002 - Salt's signature
+    def _channel_send(self, load: dict[str, Any], raw: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002 - Salt's signature
         """Have the minion ask."""
         if load["cmd"] == "_master_tops":
             load = {"cmd": "_master_tops"}
         return self._line.ask(ask=load)
 
-    def master_opts(self) -> Any:  # noqa: ANN401 - the master's options
+    def master_opts(self) -> Any:
         """Return what the minion has asked for before."""
         return self.opts["__master_opts__"]
 
@@ -68,13 +68,13 @@ class FileClient(salt.fileclient.RemoteClient):  # type: ignore[misc] # Salt has
         dest: str = "",
         makedirs: bool = False,  # noqa: ARG002, FBT001, FBT002 - Salt's signature
         saltenv: str = "base",
-        gzip: Any = None,  # noqa: ANN401, ARG002 - the signature of Salt's client
+        gzip: Any = None,  # noqa: ARG002 - the signature of Salt's client
         cachedir: str | None = None,  # noqa: ARG002 - the signature of Salt's client
-    ) -> Any:  # noqa: ANN401 - a path or False
+    ) -> Any:
         """Have the minion fetch a file, and return where this process has it."""
         return self.deliver(path, saltenv, dest or "", wanted=True) or False
 
-    def get_url(self, url: str, dest: Any, makedirs: bool = False, saltenv: str = "base", **more: Any) -> Any:  # noqa: ANN401, FBT001, FBT002 - Salt's signature
+    def get_url(self, url: str, dest: Any, makedirs: bool = False, saltenv: str = "base", **more: Any) -> Any:  # noqa: FBT001, FBT002 - Salt's signature
         """Fetch from the master; nothing else is fetched from here.
 
         Raises:

@@ -69,7 +69,7 @@ def _saltenv(low: Mapping[str, Any]) -> str:
     return str(low.get("saltenv") or low.get("__env__") or "base")
 
 
-def _first(world: World, sources: Any, saltenv: str) -> str:  # noqa: ANN401 - a text or a list
+def _first(world: World, sources: Any, saltenv: str) -> str:
     """Return the first of several sources that the master has, as file.source_list does.
 
     Raises:
@@ -207,7 +207,7 @@ def _general(world: World, low: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     return _print(_wishes(low), hashes), {}
 
 
-def _fetch_named(world: World, value: Any, saltenv: str) -> list[str]:  # noqa: ANN401 - any argument
+def _fetch_named(world: World, value: Any, saltenv: str) -> list[str]:
     """Fetch what is named within a value; return the hashes.
 
     Raises:

@@ -94,7 +94,7 @@ class Library(Mapping[str, Callable[..., Any]]):
         """Return their number."""
         return len({**self._own, **FUNCTIONS})
 
-    def _relayed(self, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:  # noqa: ANN401 - any function's
+    def _relayed(self, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
         """Have the simulated minion call a function.
 
         Raises:
@@ -106,26 +106,26 @@ class Library(Mapping[str, Callable[..., Any]]):
             raise SaltRenderError(str(answer["error"]))
         return answer["value"]
 
-    def _grain(self, key: str, default: Any = "", delimiter: str = _DELIMITER, **_more: Any) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
+    def _grain(self, key: str, default: Any = "", delimiter: str = _DELIMITER, **_more: Any) -> Any:
         """Return a grain."""
         return salt.utils.data.traverse_dict_and_list(self.grains.see(key, delimiter), key, default, delimiter)
 
     def _pillar(
         self,
         key: str,
-        default: Any = "",  # noqa: ANN401 - Salt's signature: a template gives and takes anything
+        default: Any = "",
         merge: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-        merge_nested_lists: Any = None,  # noqa: ANN401, ARG002 - Salt's signature: a template gives and takes anything
+        merge_nested_lists: Any = None,  # noqa: ARG002 - Salt's signature: a template gives and takes anything
         delimiter: str = _DELIMITER,
-        **_more: Any,  # noqa: ANN401 - Salt's signature: a template gives and takes anything
-    ) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
+        **_more: Any,
+    ) -> Any:
         """Return a part of the pillar."""
         found = salt.utils.data.traverse_dict_and_list(self.pillar.see(key, delimiter), key, default, delimiter)
         if merge and isinstance(default, Mapping) and isinstance(found, Mapping):
             return salt.utils.dictupdate.merge(dict(default), dict(found))
         return found
 
-    def _config(self, key: str, default: Any = "", **_more: Any) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
+    def _config(self, key: str, default: Any = "", **_more: Any) -> Any:
         """Return an option, a grain, or a part of the pillar or of the master's options, the first that there is."""
         if key == "id" or key in self._options:
             return self._options[key]
@@ -141,15 +141,15 @@ class Library(Mapping[str, Callable[..., Any]]):
         self,
         lookup_dict: dict[str, Any],
         grain: str = "os_family",
-        merge: Any = None,  # noqa: ANN401 - Salt's signature: a template gives and takes anything
+        merge: Any = None,
         default: str = "default",
         base: str | None = None,
-    ) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
+    ) -> Any:
         """Return the entry that fits a grain."""
         grains = self.grains.see(grain)
         return salt.utils.data.filter_by(lookup_dict, grain, grains, merge, default, base)
 
-    def _text(self, path: str, saltenv: str = "base") -> Any:  # noqa: ANN401 - a text or False
+    def _text(self, path: str, saltenv: str = "base") -> Any:
         """Return the text of a file of the master."""
         found = self._client.get_file(path, "", saltenv=saltenv)
         if not found:
@@ -157,7 +157,7 @@ class Library(Mapping[str, Callable[..., Any]]):
         with open(found, encoding="utf-8") as file:  # noqa: PTH123 - a path of Salt's
             return file.read()
 
-    def _mine(self, tgt: Any, fun: Any, tgt_type: str = "glob", **_more: Any) -> Any:  # noqa: ANN401 - Salt's signature: a template gives and takes anything
+    def _mine(self, tgt: Any, fun: Any, tgt_type: str = "glob", **_more: Any) -> Any:
         """Return what minions gave to the mine."""
         return self._line.ask(ask={"cmd": "_mine_get", "tgt": tgt, "fun": fun, "tgt_type": tgt_type})
 

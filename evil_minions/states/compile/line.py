@@ -36,7 +36,7 @@ class Line:
         self._file.write(_LENGTH.pack(len(data)) + data)
         self._file.flush()
 
-    def ask(self, **message: Any) -> Any:  # noqa: ANN401 - whatever is asked, and answered
+    def ask(self, **message: Any) -> Any:
         """Ask something, and return the answer.
 
         Raises:

@@ -63,7 +63,7 @@ class States(Mapping[str, Any]):
         self.opts: dict[str, Any] = {}
         self.inject_globals: dict[str, Any] = {}
 
-    def __getitem__(self, full: str) -> Any:  # noqa: ANN401 - a function of Salt's
+    def __getitem__(self, full: str) -> Any:
         """Return Salt's function, for its arguments alone."""
         name, _, function = full.partition(".")
         if name in self.custom:
@@ -109,7 +109,7 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
     world: World
     run: Run
 
-    def load_modules(self, data: Any = None, proxy: Any = None) -> None:  # noqa: ANN401, ARG002 - Salt's signature
+    def load_modules(self, data: Any = None, proxy: Any = None) -> None:  # noqa: ARG002 - Salt's signature
         """Take what the run has prepared; nothing is loaded that could be executed."""
         run: Run = self.opts["__run__"]
         self.run = run
@@ -122,7 +122,7 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
         self.states.opts = self.opts
         self.rend = run.renderers
 
-    def _gather_pillar(self) -> Any:  # noqa: ANN401 - a pillar
+    def _gather_pillar(self) -> Any:
         """Return the pillar that the minion has fetched."""
         return self.opts["pillar"]
 
@@ -143,14 +143,14 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
     def check_refresh(self, data: dict[str, Any], ret: dict[str, Any]) -> None:
         """Refresh nothing."""
 
-    def event(self, chunk_ret: Any, length: int, fire_event: Any = False) -> None:  # noqa: ANN401, FBT002 - Salt's signature
+    def event(self, chunk_ret: Any, length: int, fire_event: Any = False) -> None:  # noqa: FBT002 - Salt's signature
         """Fire nothing: the minion's own events come from elsewhere."""
 
     def call(
         self,
         low: dict[str, Any],
-        chunks: Any = None,  # noqa: ANN401, ARG002 - Salt's signature
-        running: Any = None,  # noqa: ANN401, ARG002 - the signature of Salt's compiler
+        chunks: Any = None,  # noqa: ARG002 - Salt's signature
+        running: Any = None,  # noqa: ARG002 - the signature of Salt's compiler
         retries: int = 1,  # noqa: ARG002 - the signature of Salt's compiler
     ) -> dict[str, Any]:
         """Return the result of one state."""
@@ -207,7 +207,7 @@ class Run:
         """Take the renderers that only read, and one for Jinja."""
         self.renderers.update(data)
 
-        def jinja(text: Any, saltenv: str = "base", sls: str = "", **more: Any) -> Any:  # noqa: ANN401 - Salt's signature
+        def jinja(text: Any, saltenv: str = "base", sls: str = "", **more: Any) -> Any:
             more.pop("renderers", None)
             from_string = more.pop("argline", "") == "-s"
             return io.StringIO(render(text, saltenv, sls, from_str=from_string, **more))
@@ -247,7 +247,7 @@ class HighState(salt.state.HighState):  # type: ignore[misc] # Salt has no types
         self._pydsl_all_decls: dict[str, Any] = {}
         self._pydsl_render_stack: list[Any] = []
 
-    def _is_meant(self, match: str, data: Any, _nodegroups: Any = None) -> bool:  # noqa: ANN401 - Salt's signature
+    def _is_meant(self, match: str, data: Any, _nodegroups: Any = None) -> bool:
         """Return whether a target of the top file means the minion; its type stands among the data."""
         kind = "compound"
         for item in data:

@@ -35,7 +35,7 @@ class Templates:
         self._options = options
         self._client = client
 
-    def content(self, path: str, saltenv: str, **more: Any) -> None:  # noqa: ANN401 - a state's context
+    def content(self, path: str, saltenv: str, **more: Any) -> None:
         """Render a file that only goes to the minion, for the sake of what it includes.
 
         The values that show in it don't matter then, such as the minion's id: nothing else follows from them, unless
@@ -54,7 +54,7 @@ class Templates:
                 each.shown |= each.seen - seen
                 each.seen = seen
 
-    def render(self, text: Any, saltenv: str = "base", sls: str = "", tmplpath: str | None = None, **more: Any) -> str:  # noqa: ANN401 - a file or a text
+    def render(self, text: Any, saltenv: str = "base", sls: str = "", tmplpath: str | None = None, **more: Any) -> str:
         """Return what Jinja makes of a template.
 
         Raises:
@@ -114,7 +114,7 @@ def watch() -> None:
 
     def seeing(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def call(*args: Any, **keywords: Any) -> Any:  # noqa: ANN401 - any filter's
+        def call(*args: Any, **keywords: Any) -> Any:
             return function(*map(_seen, args), **{name: _seen(value) for name, value in keywords.items()})
 
         return call
@@ -128,7 +128,7 @@ def watch() -> None:
     }
 
 
-def _seen(value: Any) -> Any:  # noqa: ANN401 - any argument
+def _seen(value: Any) -> Any:
     """Return a value, all of it if it is looked at by its parts."""
     return dict(value.see_all()) if isinstance(value, TrackedMapping) else value
 

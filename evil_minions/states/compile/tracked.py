@@ -21,7 +21,7 @@ class TrackedMapping(Mapping[str, Any]):
         # what only shows in files: whether it is there matters, its value doesn't
         self.shown: set[str] = set()
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - whatever it holds
+    def __getitem__(self, name: str) -> Any:
         """Return a value, and remember that."""
         self.seen.add(str(name))
         return self._values[name]
@@ -71,7 +71,7 @@ class Options(TrackedMapping):
         self._grains = grains
         self._pillar = pillar
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - whatever it holds
+    def __getitem__(self, name: str) -> Any:
         """Return an option."""
         if name == "grains":
             return self._grains

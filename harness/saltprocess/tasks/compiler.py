@@ -102,7 +102,7 @@ def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
     logs.setup_console_handler(log_level="error")
     side = Side(Path(settings["folder"]))
 
-    def act(action: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the action takes and gives
+    def act(action: str, *args: Any) -> Any:
         """Do one action."""
         return os.getpid() if action == "pid" else getattr(side, action)(*args)
 

@@ -18,7 +18,7 @@ import salt.crypt
 class FixedOs:
     """The module `os`, as `salt.crypt` sees it, without random numbers."""
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the module has
+    def __getattr__(self, name: str) -> Any:
         """Return what the module has."""
         return getattr(os, name)
 
@@ -28,10 +28,10 @@ class FixedOs:
         return bytes(range(size))
 
 
-def noted(name: str, function: Any) -> Any:  # noqa: ANN401 - any function
+def noted(name: str, function: Any) -> Any:
     """Return the function, with a note of each call."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - likewise
+    def call(*args: Any, **kwargs: Any) -> Any:
         with Path(os.environ["SALTBED_CALLS"]).open("a") as file:
             print(name, file=file)
         return function(*args, **kwargs)

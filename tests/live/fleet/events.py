@@ -33,7 +33,7 @@ def main() -> None:
     selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
     buffer = b""
 
-    def say(**line: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+    def say(**line: Any) -> None:
         print(json.dumps(line, default=str), flush=True)
 
     with salt.utils.event.get_event("master", opts=opts, listen=True) as bus:

@@ -53,7 +53,7 @@ class Plan:
     seconds: float = 1800.0
 
     @classmethod
-    def of_environment(cls, **default: Any) -> Plan:  # noqa: ANN401 - the fields
+    def of_environment(cls, **default: Any) -> Plan:
         """Return the plan that the environment asks for."""
         names = {"seed": int, "first": int, "packets": int, "seconds": float}
         asked = {name: os.environ.get(f"SALTBED_FUZZ_{name.upper()}") for name in names}
@@ -116,7 +116,7 @@ class Fuzzer:
         self.memory: dict[str, str] = {}
         self._workers = int(bed.settings.master_options.get("worker_threads", 5))
 
-    def _sign_in(self, name: str, key: Any) -> Any:  # noqa: ANN401 - of the simulated minions
+    def _sign_in(self, name: str, key: Any) -> Any:
         token = salt.crypt.Crypticle.generate_key_string().encode()
         for _ in range(3):
             attempt = auth.question(name, key, self._master, token, {GRAIN: self.bed.master.word})

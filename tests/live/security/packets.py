@@ -66,7 +66,7 @@ class Packets:
     is drawn.
     """
 
-    def __init__(self, seed: int, minion: Identity, public: str, wire: Any) -> None:  # noqa: ANN401 - a kind of line
+    def __init__(self, seed: int, minion: Identity, public: str, wire: Any) -> None:
         """Take the seed, a minion with a key, the public key of somebody without, and the transport."""
         self.seed = seed
         self.minion = minion

@@ -23,7 +23,7 @@ ERRORS: Final = {
 SIGN_INS: Final = (True, False, "full", "bad enc algo", "bad sig algo")
 
 
-def permitted(reply: Any) -> bool:  # noqa: ANN401 - whatever came
+def permitted(reply: Any) -> bool:
     """Return whether a reply tells somebody without a key nothing but that there is a master."""
     if reply is None or reply is False or reply == {}:
         return True

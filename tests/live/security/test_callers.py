@@ -52,7 +52,7 @@ class Caller:
         self._session = credentials.session if credentials else salt.crypt.Crypticle.generate_key_string()
         self._line = line
 
-    def ask(self, cmd: str, **load: object) -> Any:  # noqa: ANN401 - whatever the master's function returns
+    def ask(self, cmd: str, **load: object) -> Any:
         """Send an encrypted request, with another id within if the load has one; return the answer, None if refused."""
         number = envelope.nonce()
         inner = {"nonce": number, "ts": int(time.time()), "tok": self._key.token, "id": self.name, "cmd": cmd, **load}
@@ -90,7 +90,7 @@ class Scene:
         assert reply
         return auth.answer(attempt, envelope.reply(reply), key, master)
 
-    def clear(self, cmd: str, **load: object) -> Any:  # noqa: ANN401 - whatever the master's function returns
+    def clear(self, cmd: str, **load: object) -> Any:
         """Send a request in the clear."""
         reply = self.line.ask(envelope.clear({"cmd": cmd, **load}), REPLY_S)
         return salt.payload.loads(reply) if reply else None
@@ -135,7 +135,7 @@ def table(title: str) -> dict[tuple[str, str], str]:
     return {(row[0], column): cell for row in body for column, cell in zip(head[1:], row[1:], strict=True)}
 
 
-def names(answer: Any) -> list[Any] | None:  # noqa: ANN401 - of a runner
+def names(answer: Any) -> list[Any] | None:
     """Return the names of the nodes in an answer of a query."""
     rows = answer.get("data") if isinstance(answer, dict) else None
     return None if rows is None else [row[0][1] for row in rows]
@@ -148,7 +148,7 @@ def seen(found: list[Any] | None, own: str) -> str:
     return OWN if found == [own] else YES
 
 
-def run(caller: Caller, fun: str, *arg: object) -> Any:  # noqa: ANN401 - of a runner
+def run(caller: Caller, fun: str, *arg: object) -> Any:
     """Have a runner run for a minion, and return what it returns unless that is an error."""
     answer = caller.ask("minion_runner", fun=fun, arg=list(arg), kwarg={})
     if isinstance(answer, dict) and set(answer) == {"return"}:
@@ -200,7 +200,7 @@ def clear_commands(scene: Scene, credentials: dict[str, str]) -> dict[str, str]:
     """Try the commands that clients send in the clear, and salt-api with the same credentials."""
     port = scene.bed.api.port
 
-    def granted(answer: Any) -> str:  # noqa: ANN401 - whatever the master's function returns
+    def granted(answer: Any) -> str:
         return YES if answer and not (isinstance(answer, dict) and "error" in answer) else NO
 
     job = {"fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob", "ret": "", "jid": "", "user": "root"}

@@ -19,7 +19,7 @@ LONG: Final = 1 << 20
 IDS: Final = ("../{}", "../../{}", "../../../{}", ".", "..", "", "/etc/{}", "{}/x", "{}\n", "{}\0", "%2e%2e/{}", "{}*")
 
 
-def hostile_id(rng: random.Random) -> Any:  # noqa: ANN401 - an id may be of any type
+def hostile_id(rng: random.Random) -> Any:
     """Return an id of a minion that is none, or one of a few that nobody has accepted."""
     name = f"{MARK}{rng.randrange(9)}"
     kinds: list[Callable[[], Any]] = [
@@ -33,7 +33,7 @@ def hostile_id(rng: random.Random) -> Any:  # noqa: ANN401 - an id may be of any
     return rng.choice(kinds)()
 
 
-def nested(rng: random.Random, depth: int) -> Any:  # noqa: ANN401 - lists and dictionaries in each other
+def nested(rng: random.Random, depth: int) -> Any:
     """Return lists or dictionaries, each in the one before."""
     value: Any = None
     for _ in range(depth):
@@ -41,7 +41,7 @@ def nested(rng: random.Random, depth: int) -> Any:  # noqa: ANN401 - lists and d
     return value
 
 
-def hostile(rng: random.Random) -> Any:  # noqa: ANN401 - of any type
+def hostile(rng: random.Random) -> Any:
     """Return a value that nobody expects."""
     if rng.random() < 0.003:
         return rng.choice(("A", "\x1b", "\u20ac")) * LONG
@@ -63,7 +63,7 @@ def hostile(rng: random.Random) -> Any:  # noqa: ANN401 - of any type
     return rng.choice(kinds)()
 
 
-def places(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - a message of any form
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Yield each container in a value with each of its keys or indexes."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in keys:
@@ -71,7 +71,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - a message
         yield from places(value[key])
 
 
-def mutated(rng: random.Random, value: Any, changes: int) -> Any:  # noqa: ANN401 - a message of any form
+def mutated(rng: random.Random, value: Any, changes: int) -> Any:
     """Return a copy of a message in which something is replaced, removed, added or wrapped, so many times."""
     value = copy.deepcopy(value)
     for _ in range(changes):
@@ -91,7 +91,7 @@ def mutated(rng: random.Random, value: Any, changes: int) -> Any:  # noqa: ANN40
     return value
 
 
-def pack(value: Any) -> bytes:  # noqa: ANN401 - a message of any form
+def pack(value: Any) -> bytes:
     """Return a value as msgpack, with halves of characters as they are."""
     try:
         return bytes(msgpack.packb(value, use_bin_type=False, unicode_errors="surrogatepass"))

@@ -219,7 +219,7 @@ class Events:
         return found
 
 
-def framed(body: bytes, head: Any = None) -> bytes:  # noqa: ANN401 - a head may be anything
+def framed(body: bytes, head: Any = None) -> bytes:
     """Return an event as the bus takes it."""
     data = msgpack.packb({"head": head or {}, "body": body}, use_bin_type=True)
     return struct.pack(">I", len(data)) + bytes(data)

@@ -21,6 +21,7 @@ def page(root: Path) -> str:
     return (root / "docs" / "architecture.md").read_text()
 
 
+@pytest.mark.slow
 def test_picture_is_that_of_the_imports(root: Path) -> None:
     """The committed picture is what `nox -s architecture` draws today."""
     command = [sys.executable, "tests/architecture.py", "--check"]

@@ -95,7 +95,7 @@ class Clock:
 class FakeWire:
     """A wire whose bytes the test sees, and whose peer is the test."""
 
-    def __init__(self, owner: Any) -> None:  # noqa: ANN401 - a link
+    def __init__(self, owner: Any) -> None:
         """Begin with nothing noted."""
         self.owner = owner
         self.sent: list[bytes] = []
@@ -120,7 +120,7 @@ class FakeEndpoint:
         self.counters = Counters()
         self.wires: list[FakeWire] = []
 
-    def open(self, owner: Any) -> FakeWire:  # noqa: ANN401 - a link
+    def open(self, owner: Any) -> FakeWire:
         """Return a new wire."""
         self.wires.append(FakeWire(owner))
         return self.wires[-1]
@@ -171,12 +171,12 @@ class FakePlanner:
         self.ran: list[tuple[Any, dict[str, Any]]] = []
         self.synchronised: list[tuple[list[str], list[str]]] = []
 
-    async def run(self, call: Any, host: Any, mods: Any, options: Any) -> Any:  # noqa: ANN401, ARG002 - the planner's signature
+    async def run(self, call: Any, host: Any, mods: Any, options: Any) -> Any:  # noqa: ARG002 - the planner's signature
         """Note it."""
         self.ran.append((mods, dict(options)))
         return {"test_|-a_|-a_|-nop": {"result": True}}, 2
 
-    async def synchronise(self, host: Any, kinds: Any, saltenvs: Any) -> dict[str, list[str]]:  # noqa: ANN401, ARG002
+    async def synchronise(self, host: Any, kinds: Any, saltenvs: Any) -> dict[str, list[str]]:  # noqa: ARG002
         """Note it."""
         self.synchronised.append((list(kinds), list(saltenvs)))
         return {kind: [] for kind in kinds}
@@ -223,7 +223,7 @@ class FakeHost:
         """Return the pillar that is kept."""
         return self.kept
 
-    def pillar_item(self, name: str) -> Any:  # noqa: ANN401 - whatever a pillar holds
+    def pillar_item(self, name: str) -> Any:
         """Return one value of it."""
         return self.kept.get(name)
 
@@ -260,7 +260,7 @@ class FakeHost:
         self.loads += loads
         return [self.answers.pop(0) for _ in loads] if self.answers else []
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - the questions' end
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
         """Note what is asked, one by one."""
         answer: Any = None
         try:
@@ -281,8 +281,8 @@ def host() -> FakeHost:
 def call() -> Callable[..., Any]:
     """Return what runs one function on a minion to its end, and gives its outcome."""
 
-    def run(host: Any, name: str, *args: object) -> Any:  # noqa: ANN401 - a fake host
-        async def end() -> Any:  # noqa: ANN401 - an outcome
+    def run(host: Any, name: str, *args: object) -> Any:
+        async def end() -> Any:
             load = {"tgt": "*", "tgt_type": "glob", "ret": "", **host.jobs[0], "fun": name, "arg": list(args)}
             outcome = job.begin(host, load, 99, name, args)
             return await outcome if inspect.iscoroutine(outcome) else outcome

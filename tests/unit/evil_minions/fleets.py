@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def settings(folder: Path, minions: int, **values: Any) -> FleetSettings:  # noqa: ANN401 - fields of any group
+def settings(folder: Path, minions: int, **values: Any) -> FleetSettings:
     """Return the settings of so many minions; `values` are fields of the settings or of any of their groups."""
     given: dict[str, Any] = {"name": "m", "address": "127.0.0.1", "minions": minions, "folder": folder, **values}
 
-    def group(kind: Any) -> Any:  # noqa: ANN401 - a group of settings
+    def group(kind: Any) -> Any:
         return kind(**{field.name: given.pop(field.name) for field in fields(kind) if field.name in given})
 
     return FleetSettings(

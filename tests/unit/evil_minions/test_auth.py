@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from evil_minions.protocol.keys import MinionKey
 
 
-def ask(master: Any, attempt: auth.SignIn) -> Any:  # noqa: ANN401 - a fixture of conftest and whatever it answers
+def ask(master: Any, attempt: auth.SignIn) -> Any:
     """Return the master's reply to an attempt."""
     return envelope.reply(master.handle(envelope.clear(attempt.load)))
 
 
-def test_first_contact(master: Any, key: MinionKey, tmp_path: Path) -> None:  # noqa: ANN401 - a fixture
+def test_first_contact(master: Any, key: MinionKey, tmp_path: Path) -> None:
     """A minion that never met its master gets the keys, and the master's key is kept."""
     unmet = MasterKey(tmp_path)
     attempt = auth.question("minion-1", key, None, key.secret)
@@ -33,7 +33,7 @@ def test_first_contact(master: Any, key: MinionKey, tmp_path: Path) -> None:  # 
     assert MasterKey(tmp_path).pem == master.public
 
 
-def test_second_contact_proves_the_master(master: Any, key: MinionKey, master_key: MasterKey) -> None:  # noqa: ANN401
+def test_second_contact_proves_the_master(master: Any, key: MinionKey, master_key: MasterKey) -> None:
     """A minion that knows its master sends a token, and the master decrypts it."""
     attempt = auth.question("minion-1", key, master_key, key.secret)
     credentials = auth.answer(attempt, ask(master, attempt), key, master_key)
@@ -47,7 +47,7 @@ def test_grains_that_the_master_asks_for(key: MinionKey) -> None:
     assert "autosign_grains" not in auth.question("minion-1", key, None, key.secret).load
 
 
-def test_wrong_token(master: Any, key: MinionKey, master_key: MasterKey) -> None:  # noqa: ANN401 - a fixture
+def test_wrong_token(master: Any, key: MinionKey, master_key: MasterKey) -> None:
     """A master that returns another token isn't trusted."""
     attempt = auth.question("minion-1", key, master_key, key.secret)
     reply = ask(master, attempt)
@@ -55,7 +55,7 @@ def test_wrong_token(master: Any, key: MinionKey, master_key: MasterKey) -> None
         auth.answer(replace(attempt, token=b"other"), reply, key, master_key)
 
 
-def test_wrong_nonce(master: Any, key: MinionKey, master_key: MasterKey) -> None:  # noqa: ANN401 - a fixture
+def test_wrong_nonce(master: Any, key: MinionKey, master_key: MasterKey) -> None:
     """A reply to another attempt isn't taken."""
     attempt = auth.question("minion-1", key, master_key, key.secret)
     reply = ask(master, attempt)
@@ -64,7 +64,7 @@ def test_wrong_nonce(master: Any, key: MinionKey, master_key: MasterKey) -> None
         auth.answer(other, reply, key, master_key)
 
 
-def test_changed_reply(master: Any, key: MinionKey, master_key: MasterKey) -> None:  # noqa: ANN401 - a fixture
+def test_changed_reply(master: Any, key: MinionKey, master_key: MasterKey) -> None:
     """A reply that somebody changed on the way isn't taken."""
     attempt = auth.question("minion-1", key, master_key, key.secret)
     reply = ask(master, attempt)
@@ -73,7 +73,7 @@ def test_changed_reply(master: Any, key: MinionKey, master_key: MasterKey) -> No
         auth.answer(attempt, {**reply, "load": salt.payload.dumps(inner)}, key, master_key)
 
 
-def test_another_master(master: Any, key: MinionKey, tmp_path: Path) -> None:  # noqa: ANN401 - a fixture
+def test_another_master(master: Any, key: MinionKey, tmp_path: Path) -> None:
     """A master with another key than the one in the folder isn't trusted."""
     (tmp_path / "master.pub").write_text(key.public)
     attempt = auth.question("minion-1", key, None, key.secret)
@@ -94,7 +94,7 @@ def test_refusals(key: MinionKey, master_key: MasterKey, ret: object, kind: type
 
 
 @pytest.mark.parametrize("ret", [True, False])
-def test_signed_refusals(master: Any, key: MinionKey, master_key: MasterKey, ret: bool) -> None:  # noqa: ANN401, FBT001 - fixture and case
+def test_signed_refusals(master: Any, key: MinionKey, master_key: MasterKey, ret: bool) -> None:  # noqa: FBT001 - fixture and case
     """Refusals of today's masters are signed, and mean the same."""
     attempt = auth.question("minion-1", key, master_key, key.secret)
     load = salt.payload.dumps({"ret": ret, "nonce": attempt.load["nonce"]})

@@ -42,6 +42,7 @@ def write(tmp_path: Path) -> Path:
     return tmp_path / "mine.toml"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", library.names())
 def test_examples_of_presets(name: str) -> None:
     """Every example of every shipped behaviour holds, and each has at least one."""

@@ -34,7 +34,7 @@ class Refusable(Request):
 
     __slots__ = ()
 
-    def unpack(self, sender: Any, data: bytes) -> Any:  # noqa: ANN401 - as Request
+    def unpack(self, sender: Any, data: bytes) -> Any:
         """Raise for "bad load"."""
         answer = super().unpack(sender, data)
         if answer == "bad load":
@@ -49,7 +49,7 @@ def owner() -> Owner:
 
 
 @pytest.fixture
-def channel(endpoint: Any, rng: random.Random, owner: Owner) -> RequestChannel:  # noqa: ANN401 - a fixture of conftest
+def channel(endpoint: Any, rng: random.Random, owner: Owner) -> RequestChannel:
     """Return a channel whose connection is up."""
     channel = RequestChannel(endpoint, rng, owner)  # type: ignore[arg-type]
     channel.open()
@@ -62,7 +62,7 @@ def request(done: list[tuple[str, Any, bool]], name: str = "a", tries: int = 3) 
     return Refusable({"cmd": name}, 5.0, tries, lambda sent, answer: done.append((name, answer, sent.failed)))
 
 
-def sent(endpoint: Any) -> list[str]:  # noqa: ANN401 - a fixture of conftest
+def sent(endpoint: Any) -> list[str]:
     """Return the names of the requests on all wires, in order."""
     return [payload(data)["load"]["cmd"] for wire in endpoint.wires for data in wire.sent]
 
@@ -77,7 +77,7 @@ def answer(channel: RequestChannel, value: object) -> None:
     channel.wire_message(salt.payload.dumps(value))
 
 
-def test_one_request_in_flight(channel: RequestChannel, endpoint: Any) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_one_request_in_flight(channel: RequestChannel, endpoint: Any) -> None:
     """The second request is sent when the first one is answered, not before."""
     done: list[tuple[str, Any, bool]] = []
     channel.submit(request(done, "a"))
@@ -87,7 +87,7 @@ def test_one_request_in_flight(channel: RequestChannel, endpoint: Any) -> None: 
     assert (before, sent(endpoint), done) == (["a"], ["a", "b"], [("a", 1, False)])
 
 
-def test_request_waits_for_the_connection(endpoint: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_request_waits_for_the_connection(endpoint: Any, rng: random.Random, owner: Owner) -> None:
     """A request before the handshake is over is sent once it is."""
     channel = RequestChannel(endpoint, rng, owner)  # type: ignore[arg-type]
     channel.submit(request([]))
@@ -96,7 +96,7 @@ def test_request_waits_for_the_connection(endpoint: Any, rng: random.Random, own
     assert (before, sent(endpoint)) == ([], ["a"])
 
 
-def test_timeout_reconnects_and_sends_again(channel: RequestChannel, endpoint: Any, clock: Any) -> None:  # noqa: ANN401
+def test_timeout_reconnects_and_sends_again(channel: RequestChannel, endpoint: Any, clock: Any) -> None:
     """After a timeout the connection is thrown away and the request goes out on a new one."""
     channel.submit(request([]))
     clock.advance(5.0)
@@ -106,7 +106,7 @@ def test_timeout_reconnects_and_sends_again(channel: RequestChannel, endpoint: A
     assert (endpoint.counters.reconnects, endpoint.counters.requests_retried) == (1, 1)
 
 
-def test_gives_up_after_the_last_try(channel: RequestChannel, endpoint: Any, clock: Any) -> None:  # noqa: ANN401
+def test_gives_up_after_the_last_try(channel: RequestChannel, endpoint: Any, clock: Any) -> None:
     """Three timeouts end a request without an answer, and the next one begins."""
     done: list[tuple[str, Any, bool]] = []
     channel.submit(request(done, "a"))
@@ -118,7 +118,7 @@ def test_gives_up_after_the_last_try(channel: RequestChannel, endpoint: Any, clo
     assert endpoint.counters.requests_given_up == 1
 
 
-def test_late_reply_is_lost(channel: RequestChannel, endpoint: Any, clock: Any) -> None:  # noqa: ANN401
+def test_late_reply_is_lost(channel: RequestChannel, endpoint: Any, clock: Any) -> None:
     """What the old connection would still have brought isn't taken for an answer."""
     done: list[tuple[str, Any, bool]] = []
     channel.submit(request(done))
@@ -129,13 +129,13 @@ def test_late_reply_is_lost(channel: RequestChannel, endpoint: Any, clock: Any) 
     assert done == []
 
 
-def test_unasked_message(channel: RequestChannel, endpoint: Any) -> None:  # noqa: ANN401
+def test_unasked_message(channel: RequestChannel, endpoint: Any) -> None:
     """A message that nobody asked for is counted and dropped."""
     answer(channel, 1)
     assert endpoint.counters.bad_frames == 1
 
 
-def test_refusal_signs_in_anew(channel: RequestChannel, endpoint: Any, owner: Owner) -> None:  # noqa: ANN401
+def test_refusal_signs_in_anew(channel: RequestChannel, endpoint: Any, owner: Owner) -> None:
     """The reply "bad load" makes the minion sign in and send again, as the same try."""
     done: list[tuple[str, Any, bool]] = []
     channel.submit(request(done))
@@ -166,7 +166,7 @@ def test_failed_sign_in_costs_a_try(channel: RequestChannel, owner: Owner) -> No
     assert done == [("a", None, True)]
 
 
-def test_lost_connection_comes_back_later(channel: RequestChannel, endpoint: Any, clock: Any) -> None:  # noqa: ANN401
+def test_lost_connection_comes_back_later(channel: RequestChannel, endpoint: Any, clock: Any) -> None:
     """A connection that the master closed is opened anew after a wait that doubles up to five seconds."""
     waits = []
     for _ in range(10):
@@ -180,7 +180,7 @@ def test_lost_connection_comes_back_later(channel: RequestChannel, endpoint: Any
     assert waits[:6] == sorted(waits[:6])
 
 
-def test_close_fails_what_is_under_way(channel: RequestChannel, endpoint: Any, clock: Any) -> None:  # noqa: ANN401
+def test_close_fails_what_is_under_way(channel: RequestChannel, endpoint: Any, clock: Any) -> None:
     """Closing ends every request, and nothing happens afterwards."""
     done: list[tuple[str, Any, bool]] = []
     channel.submit(request(done, "a"))

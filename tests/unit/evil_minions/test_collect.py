@@ -23,7 +23,7 @@ def stamp(seconds: float) -> str:
     return f"2026-11-21T10:00:{seconds:09.6f}+00:00"
 
 
-def published(collector: Collector, jid: str, at: float, fun: Any, arg: list[Any]) -> None:  # noqa: ANN401 - a text or a list
+def published(collector: Collector, jid: str, at: float, fun: Any, arg: list[Any]) -> None:
     """Tell of a publication."""
     collector.feed(f"salt/job/{jid}/new", {"fun": fun, "arg": arg, "minions": ["web1"], "_stamp": stamp(at)})
 

@@ -44,7 +44,7 @@ def worker(**values: object) -> dict[str, Any]:
     return {**plain, "rss_kb": 300, "base_rss_kb": 100, "cpu_s": 0.5, "counters": Counters().as_dict(), **values}
 
 
-def settings(tmp_path: Path, **values: Any) -> FleetSettings:  # noqa: ANN401 - any setting
+def settings(tmp_path: Path, **values: Any) -> FleetSettings:
     """Return settings that can be used."""
     return fleets.settings(tmp_path, **{"minions": 10, **values})
 
@@ -203,6 +203,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
         yield running
 
 
+@pytest.mark.slow
 def test_control_socket(fleet: Fleet) -> None:
     """The socket is the owner's only, and answers status, match, flush and stop; then the fleet ends with 0."""
     with fleet.connect() as client:
@@ -227,6 +228,7 @@ def test_control_socket(fleet: Fleet) -> None:
     assert not (fleet.folder / "control.sock").exists()
 
 
+@pytest.mark.slow
 def test_files_are_their_owners_alone(tmp_path: Path) -> None:
     """A folder that a fleet makes is closed to others, and no file in it is readable to them."""
     with Fleet(tmp_path / "made") as fleet, fleet.connect() as client:
@@ -257,6 +259,7 @@ def test_folder_behind_a_link_of_another_user(tmp_path: Path) -> None:
     assert not list((tmp_path / "own").iterdir())
 
 
+@pytest.mark.slow
 def test_orders_over_several_workers(fleet: Fleet) -> None:
     """Shares, targets and sizes are divided over the workers, and each order answers how many it changed."""
     with fleet.connect() as client:
@@ -281,6 +284,7 @@ def test_orders_over_several_workers(fleet: Fleet) -> None:
         assert client.status().minions == 2
 
 
+@pytest.mark.slow
 def test_lines_that_are_no_requests(fleet: Fleet) -> None:
     """A line that isn't a JSON object is answered with an error, and the socket goes on."""
     with fleet.connect() as client:
@@ -291,6 +295,7 @@ def test_lines_that_are_no_requests(fleet: Fleet) -> None:
         assert client.status().minions == 6
 
 
+@pytest.mark.slow
 def test_sigterm_ends_with_0(fleet: Fleet) -> None:
     """SIGTERM ends the fleet and its workers, with exit code 0."""
     with fleet.connect() as client:
@@ -300,6 +305,7 @@ def test_sigterm_ends_with_0(fleet: Fleet) -> None:
     assert gone(workers)
 
 
+@pytest.mark.slow
 def test_kill_leaves_no_worker(fleet: Fleet) -> None:
     """A supervisor that is killed takes its workers with it, and its folder can be used again."""
     with fleet.connect() as client:
@@ -311,6 +317,7 @@ def test_kill_leaves_no_worker(fleet: Fleet) -> None:
         assert client.status().minions == 6
 
 
+@pytest.mark.slow
 def test_one_fleet_for_each_folder(fleet: Fleet) -> None:
     """A second fleet in the same folder is refused with 2, and the first one goes on."""
     with fleet.connect() as client, Fleet(fleet.folder) as second:
@@ -319,6 +326,7 @@ def test_one_fleet_for_each_folder(fleet: Fleet) -> None:
         assert client.status().minions == 6
 
 
+@pytest.mark.slow
 def test_dead_worker_ends_the_fleet(fleet: Fleet) -> None:
     """A fleet that has lost a worker ends with 1 and says so."""
     with fleet.connect() as client:
@@ -328,6 +336,7 @@ def test_dead_worker_ends_the_fleet(fleet: Fleet) -> None:
     assert re.search(r"The worker with the minions 0 to \d+ \(process \d+\) ended with exit code", output)
 
 
+@pytest.mark.slow
 def test_not_ready_in_time(tmp_path: Path) -> None:
     """A fleet that isn't ready in time ends with 3 and says so."""
     with Fleet(tmp_path, "--until-ready", "0.5", "--json") as fleet:

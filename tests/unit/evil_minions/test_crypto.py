@@ -25,9 +25,10 @@ VALUES = st.recursive(
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @PATIENT
 @given(VALUES)
-def test_packs_what_salt_packs(value: Any) -> None:  # noqa: ANN401 - any value
+def test_packs_what_salt_packs(value: Any) -> None:
     """Bytes and values are those of Salt, whatever is packed."""
     data = packing.dumps(value)
     assert data == salt.payload.dumps(value)

@@ -50,12 +50,12 @@ class Mouth:
 
     linked = True
 
-    def __init__(self, clock: Any, sent: list[tuple[float, str, dict[str, Any]]]) -> None:  # noqa: ANN401 - a fixture
+    def __init__(self, clock: Any, sent: list[tuple[float, str, dict[str, Any]]]) -> None:
         """Begin with nothing said."""
         self.clock = clock
         self.sent = sent
 
-    def submit(self, request: Any) -> None:  # noqa: ANN401 - any request
+    def submit(self, request: Any) -> None:
         """Keep a request, and acknowledge it."""
         self.sent.append((self.clock.now, request.load["id"], request.load))
         request.attempts = 1
@@ -77,7 +77,7 @@ class Ears:
 class SmallFleet:
     """A worker's minions without a network, all ready."""
 
-    def __init__(self, folder: Path, clock: Any, behaviour: str, minions: int, seed: int = 1) -> None:  # noqa: ANN401
+    def __init__(self, folder: Path, clock: Any, behaviour: str, minions: int, seed: int = 1) -> None:
         """Make them."""
         self.clock = clock
         folder.mkdir(exist_ok=True)
@@ -125,10 +125,10 @@ class SmallFleet:
 
 
 @pytest.fixture
-def make(tmp_path: Path, clock: Any, key_folder: Path) -> Callable[..., SmallFleet]:  # noqa: ANN401 - a fixture
+def make(tmp_path: Path, clock: Any, key_folder: Path) -> Callable[..., SmallFleet]:
     """Return what makes minions with a behaviour."""
 
-    def made(behaviour: str, minions: int = 1, seed: int = 1, name: str = "fleet", at: Any = clock) -> SmallFleet:  # noqa: ANN401
+    def made(behaviour: str, minions: int = 1, seed: int = 1, name: str = "fleet", at: Any = clock) -> SmallFleet:
         folder = tmp_path / name
         folder.mkdir()
         (folder / "keys").symlink_to(key_folder / "keys")
@@ -137,7 +137,8 @@ def make(tmp_path: Path, clock: Any, key_folder: Path) -> Callable[..., SmallFle
     return made
 
 
-def test_seeded_run_repeats_itself(make: Callable[..., SmallFleet], tmp_path: Path, clock: Any) -> None:  # noqa: ANN401
+@pytest.mark.slow
+def test_seeded_run_repeats_itself(make: Callable[..., SmallFleet], tmp_path: Path, clock: Any) -> None:
     """The same seed gives the same decisions and the same order of returns, whatever a slow master adds in between."""
     path = tmp_path / "mixed.toml"
     path.write_text(MIXED)
@@ -171,7 +172,7 @@ def test_seeded_run_repeats_itself(make: Callable[..., SmallFleet], tmp_path: Pa
     assert len({event[1] for event in first[1]}) == 40
 
 
-def test_duplicates(make: Callable[..., SmallFleet], clock: Any) -> None:  # noqa: ANN401
+def test_duplicates(make: Callable[..., SmallFleet], clock: Any) -> None:
     """A return is sent three times, and counted once."""
     fleet = make("duplicate-returns", 3)
     jid = fleet.publish("test.ping")
@@ -183,7 +184,7 @@ def test_duplicates(make: Callable[..., SmallFleet], clock: Any) -> None:  # noq
     assert (counters.returns, counters.returns_acked, counters.return_copies) == (3, 3, 6)
 
 
-def test_silent(make: Callable[..., SmallFleet], clock: Any) -> None:  # noqa: ANN401
+def test_silent(make: Callable[..., SmallFleet], clock: Any) -> None:
     """A silent minion answers nothing, polling included, and its jobs don't pile up."""
     fleet = make("silent", 2)
     jids = [fleet.publish("test.ping"), fleet.publish("saltutil.find_job", ["1"])]
@@ -192,7 +193,7 @@ def test_silent(make: Callable[..., SmallFleet], clock: Any) -> None:  # noqa: A
     assert [minion.busy() for minion in fleet.minions] == [0, 0]
 
 
-def test_dying(make: Callable[..., SmallFleet], clock: Any) -> None:  # noqa: ANN401
+def test_dying(make: Callable[..., SmallFleet], clock: Any) -> None:
     """A minion that dies in mid-job runs it until then, sends nothing, and is dead."""
     fleet = make("dying-in-mid-job", 2)
     jid = fleet.publish("test.ping")
@@ -206,7 +207,7 @@ def test_dying(make: Callable[..., SmallFleet], clock: Any) -> None:  # noqa: AN
     assert fleet.set.counts()["dead"] == 2
 
 
-def test_big(make: Callable[..., SmallFleet], clock: Any) -> None:  # noqa: ANN401
+def test_big(make: Callable[..., SmallFleet], clock: Any) -> None:
     """A big answer has the size asked for, for each of several functions as well."""
     fleet = make("big-returns")
     jid = fleet.publish("test.ping")
@@ -214,7 +215,7 @@ def test_big(make: Callable[..., SmallFleet], clock: Any) -> None:  # noqa: ANN4
     assert len(str(fleet.returns(jid)[0][2])) == 1_000_000
 
 
-def test_job_queue_of_the_minion(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_job_queue_of_the_minion(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:
     """Jobs above the bound wait in their order, are found as waiting, and start when a process is free."""
     path = tmp_path / "queue.toml"
     path.write_text(
@@ -245,7 +246,7 @@ def _tally(fleet: SmallFleet, folder: Path, jid: str) -> tuple[int, ...]:
     return row.targeted, row.reached, row.returns, row.acknowledged, row.given_up, row.ended
 
 
-def test_what_became_of_a_job(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_what_became_of_a_job(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:
     """While a job runs its minions are at work; it ends with a return each, and the last row says so."""
     path = tmp_path / "slow.toml"
     path.write_text("description = 'x'\n[[rules]]\nname = 'slow'\ndelay = 8\n")
@@ -260,7 +261,7 @@ def test_what_became_of_a_job(make: Callable[..., SmallFleet], clock: Any, tmp_p
     assert _tally(fleet, tmp_path, jid) == (3, 3, 2, 2, 0, 1)
 
 
-def test_jobs_without_a_return_are_counted(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_jobs_without_a_return_are_counted(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:
     """A silent minion, and one that was told to stop a job, have ended it; nobody waits for them any longer."""
     fleet = make("silent", 2)
     jid = fleet.publish("test.ping")
@@ -294,7 +295,7 @@ def test_minions_that_the_master_does_not_know(make: Callable[..., SmallFleet], 
     assert _tally(fleet, tmp_path, jid)[:2] == (2, 1)
 
 
-def test_error_and_switch(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_error_and_switch(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:
     """An error has its text and exit code; after it the minion behaves as the rule says."""
     path = tmp_path / "once.toml"
     path.write_text(
@@ -317,7 +318,7 @@ next = { behaviour = "plain" }
     assert loads[second]["return"] is True
 
 
-def test_exit_code_of_the_normal_answer(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_exit_code_of_the_normal_answer(make: Callable[..., SmallFleet], clock: Any, tmp_path: Path) -> None:
     """The normal answer may come with another exit code, and the minion may restart after it."""
     path = tmp_path / "code.toml"
     path.write_text(
@@ -331,7 +332,7 @@ def test_exit_code_of_the_normal_answer(make: Callable[..., SmallFleet], clock: 
     assert fleet.restarted == [(0, Phase.IDLE)]
 
 
-def test_timers_stop_with_their_behaviour(make: Callable[..., SmallFleet], clock: Any) -> None:  # noqa: ANN401
+def test_timers_stop_with_their_behaviour(make: Callable[..., SmallFleet], clock: Any) -> None:
     """A hyperactive minion sends ten events about every second, until it behaves otherwise or dies."""
     fleet = make("hyperactive", 2)
     clock.advance(7)
@@ -346,7 +347,7 @@ def test_timers_stop_with_their_behaviour(make: Callable[..., SmallFleet], clock
     assert len(fleet.sent) == before
 
 
-def test_no_behaviour_no_decisions(tmp_path: Path, clock: Any, key_folder: Path) -> None:  # noqa: ANN401
+def test_no_behaviour_no_decisions(tmp_path: Path, clock: Any, key_folder: Path) -> None:
     """A fleet without behaviours has no file of decisions, and every job has the plan of a healthy minion."""
     (tmp_path / "keys").symlink_to(key_folder / "keys")
     minion_set, _ = assembly.make(fleets.settings(tmp_path, 3), clock)
@@ -359,7 +360,7 @@ def test_no_behaviour_no_decisions(tmp_path: Path, clock: Any, key_folder: Path)
 
 def test_scaled_up_minions_behave_too(
     make: Callable[..., SmallFleet],
-    clock: Any,  # noqa: ANN401 - a fixture
+    clock: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Minions that are added later get the behaviour that the fleet started with."""
@@ -380,8 +381,8 @@ def test_scaled_up_minions_behave_too(
 @pytest.mark.parametrize("behaviour", ["plain", "slow-tail"])
 def test_a_publication_enters_no_room_twice(
     make: Callable[..., SmallFleet],
-    clock: Any,  # noqa: ANN401 - a fixture
-    master: Any,  # noqa: ANN401 - a fixture
+    clock: Any,
+    master: Any,
     root: Path,
     behaviour: str,
 ) -> None:

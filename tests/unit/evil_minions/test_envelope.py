@@ -18,14 +18,14 @@ MINION = "minion-1"
 
 
 @pytest.fixture
-def session(master: Any, key: MinionKey, master_key: MasterKey) -> str:  # noqa: ANN401 - a fixture
+def session(master: Any, key: MinionKey, master_key: MasterKey) -> str:
     """Sign in, and return the session key."""
     attempt = auth.question(MINION, key, master_key, key.secret)
     reply = envelope.reply(master.handle(envelope.clear(attempt.load)))
     return auth.answer(attempt, reply, key, master_key).session
 
 
-def test_sealed_request(master: Any, key: MinionKey, session: str) -> None:  # noqa: ANN401 - a fixture
+def test_sealed_request(master: Any, key: MinionKey, session: str) -> None:
     """Salt's server decrypts and verifies a request, and its answer opens."""
     number = envelope.nonce()
     answer = master.handle(envelope.encrypted({"cmd": "_return", "return": 1}, MINION, key, session, number))
@@ -37,7 +37,7 @@ def test_sealed_request(master: Any, key: MinionKey, session: str) -> None:  # n
     }
 
 
-def test_wrong_session_is_a_bad_load(master: Any, key: MinionKey, session: str) -> None:  # noqa: ANN401 - a fixture
+def test_wrong_session_is_a_bad_load(master: Any, key: MinionKey, session: str) -> None:
     """Salt's server refuses another session key, and that is told apart from an answer."""
     assert session
     other = salt.crypt.Crypticle.generate_key_string()
@@ -47,7 +47,7 @@ def test_wrong_session_is_a_bad_load(master: Any, key: MinionKey, session: str) 
         envelope.decrypted(answer, other, envelope.nonce())
 
 
-def test_another_minions_session_is_a_bad_load(master: Any, key: MinionKey, session: str) -> None:  # noqa: ANN401
+def test_another_minions_session_is_a_bad_load(master: Any, key: MinionKey, session: str) -> None:
     """Salt's server refuses a request in another minion's name."""
     assert session
     load = {"cmd": "_return"}
@@ -55,21 +55,21 @@ def test_another_minions_session_is_a_bad_load(master: Any, key: MinionKey, sess
     assert envelope.reply(answer) == "bad load"
 
 
-def test_answer_to_another_request(master: Any, key: MinionKey, session: str) -> None:  # noqa: ANN401 - a fixture
+def test_answer_to_another_request(master: Any, key: MinionKey, session: str) -> None:
     """An answer with another nonce doesn't open."""
     answer = master.handle(envelope.encrypted({"cmd": "_return"}, MINION, key, session, envelope.nonce()))
     with pytest.raises(CryptoError, match="authenticate"):
         envelope.decrypted(answer, session, envelope.nonce())
 
 
-def test_pillar(master: Any, key: MinionKey, master_key: MasterKey, session: str) -> None:  # noqa: ANN401
+def test_pillar(master: Any, key: MinionKey, master_key: MasterKey, session: str) -> None:
     """A pillar that Salt's server encrypted and signed opens."""
     number = envelope.nonce()
     answer = master.handle(envelope.encrypted({"cmd": "_pillar"}, MINION, key, session, number))
     assert envelope.decrypted_private(answer, key, master_key, number) == {"a": {"b": 1}}
 
 
-def test_pillar_for_another_request(master: Any, key: MinionKey, master_key: MasterKey, session: str) -> None:  # noqa: ANN401
+def test_pillar_for_another_request(master: Any, key: MinionKey, master_key: MasterKey, session: str) -> None:
     """A pillar with another nonce doesn't open."""
     answer = master.handle(envelope.encrypted({"cmd": "_pillar"}, MINION, key, session, envelope.nonce()))
     with pytest.raises(CryptoError, match="another request"):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # 10,000 malformed frames over all transports, half of them on each port
 FRAMES_EACH = 1667
 MINIONS = 40
@@ -120,7 +122,7 @@ def put(writer: asyncio.StreamWriter, data: bytes) -> bool:
 class Forge:
     """Makes malformed frames out of the honest ones of a master; all its chance comes from `rng`."""
 
-    def __init__(self, master: Any, rng: random.Random) -> None:  # noqa: ANN401 - a fixture of conftest
+    def __init__(self, master: Any, rng: random.Random) -> None:
         """Make honest publications and answers to spoil."""
         self.rng = rng
         wrong = salt.crypt.Crypticle.generate_key_string()
@@ -227,7 +229,7 @@ class Forge:
         refused = {"enc": "clear", "load": {"ret": self.rng.choice(("full", "bad enc algo", 3))}}
         return bytes(salt.payload.dumps(self.rng.choice((signed, pillar, {**signed, "load": inner}, refused, [1], {}))))
 
-    def frame(self, speaker: Any, honest: bytes) -> bytes:  # noqa: ANN401 - one of SPEAKERS
+    def frame(self, speaker: Any, honest: bytes) -> bytes:
         """Return bytes that are no sound frame of a transport."""
         kind = self.rng.randrange(4)
         if kind == 0:
@@ -270,7 +272,7 @@ class Master:
         self.subscribers.discard((writer, speaker))
         writer.close()
 
-    async def _answer(self, writer: asyncio.StreamWriter, speaker: Any, mid: bytes, message: bytes) -> bool:  # noqa: ANN401
+    async def _answer(self, writer: asyncio.StreamWriter, speaker: Any, mid: bytes, message: bytes) -> bool:
         """Answer a request, honestly or not; return whether the connection is still of use."""
         if self.hostile and self.sent["request"] < FRAMES_EACH and self.forge.rng.random() < 0.7:
             for _ in range(8):
@@ -316,7 +318,7 @@ def errors(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
 @pytest.mark.parametrize("transport", SPEAKERS)
 def test_hostile_master(
     transport: str,
-    master: Any,  # noqa: ANN401 - a fixture of conftest
+    master: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     errors: Callable[[], str],

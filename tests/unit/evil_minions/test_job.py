@@ -100,7 +100,7 @@ class Host:
         assert jid
         return None
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:  # noqa: ANN401 - any answer
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
         """Note the first question."""
         self.asked.append(questions.send(None)["cmd"])
 

@@ -18,7 +18,7 @@ from evil_minions.recording.record import assemble
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\nxyz=\n-----END RSA PRIVATE KEY-----"
 
 
-def masked(pillar: object, value: Any, *public: str, known: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - any JSON
+def masked(pillar: object, value: Any, *public: str, known: tuple[str, ...] = ()) -> Any:
     """Return a value without the secrets of a pillar."""
     masker = Masker(public, known)
     masker.learn_pillar(pillar)

@@ -28,7 +28,7 @@ LOAD = {"fun": "test.echo", "arg": ["hi"], "tgt": "*", "tgt_type": "glob", "jid"
 class Line:
     """A wire whose other end is the test's master."""
 
-    def __init__(self, town: Town, owner: Any) -> None:  # noqa: ANN401 - a link
+    def __init__(self, town: Town, owner: Any) -> None:
         """Begin open."""
         self.town = town
         self.owner = owner
@@ -52,7 +52,7 @@ class Line:
 class Town:
     """A worker's minions whose endpoints lead to the test's master instead of a network."""
 
-    def __init__(self, master: Any, folder: Path, minions: int) -> None:  # noqa: ANN401 - a fixture of conftest
+    def __init__(self, master: Any, folder: Path, minions: int) -> None:
         """Make the minions; none of them does anything yet."""
         self.master = master
         self.loop = asyncio.get_running_loop()
@@ -68,19 +68,19 @@ class Town:
         self._tasks: set[asyncio.Task[None]] = set()
         master.seen.clear()
 
-    def spawn(self, coroutine: Any) -> None:  # noqa: ANN401 - a coroutine
+    def spawn(self, coroutine: Any) -> None:
         """Run a coroutine and keep it."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def dial(self, owner: Any) -> Line:  # noqa: ANN401 - a link
+    def dial(self, owner: Any) -> Line:
         """Connect a request channel."""
         line = Line(self, owner)
         self.loop.call_soon(owner.wire_ready, line)
         return line
 
-    def subscribe(self, owner: Any) -> Line:  # noqa: ANN401 - a link
+    def subscribe(self, owner: Any) -> Line:
         """Connect a subscription."""
         line = self.dial(owner)
         self.subscribers.append(line)
@@ -110,7 +110,7 @@ class Town:
 
 
 @pytest.fixture
-def town(master: Any, key_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:  # noqa: ANN401 - a fixture
+def town(master: Any, key_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return what runs a scenario in a town of a number of minions whose jobs start at once."""
     monkeypatch.setattr(job, "start_delay", lambda *_: 0.0)
     (tmp_path / "keys").symlink_to(key_folder / "keys")
@@ -344,6 +344,7 @@ def test_refreshed_pillar(town: Callable[..., None], monkeypatch: pytest.MonkeyP
     town(scenario)
 
 
+@pytest.mark.slow
 def test_running_job_is_found(town: Callable[..., None]) -> None:
     """While a job runs, find_job finds it; once it has returned, it doesn't."""
 

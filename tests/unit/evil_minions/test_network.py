@@ -266,6 +266,7 @@ def test_round_trip_over_real_sockets() -> None:
     run(scenario)
 
 
+@pytest.mark.slow
 def test_end_by_the_peer_comes_after_its_bytes() -> None:
     """A peer that writes and hangs up is heard out, a port without listener refuses after a round trip."""
 

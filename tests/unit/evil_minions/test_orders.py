@@ -150,19 +150,19 @@ class Socket:
 class Road(Endpoint):
     """An endpoint whose wires connect at once to a socket of the test."""
 
-    def _connect(self, wire: Any) -> None:  # noqa: ANN401 - a wire
+    def _connect(self, wire: Any) -> None:
         """Connect to a socket of the test."""
         wire._connection = Socket()
 
 
 @pytest.fixture
-def road(clock: Any, endpoint: Any) -> Road:  # noqa: ANN401 - fixtures
+def road(clock: Any, endpoint: Any) -> Road:
     """Return an endpoint."""
     return Road(clock, ("127.0.0.1", 1), Plain, endpoint.counters)
 
 
 @pytest.fixture
-def link(road: Road, rng: Any) -> Telephone:  # noqa: ANN401 - a fixture
+def link(road: Road, rng: Any) -> Telephone:
     """Return a link that is connected."""
     link = Telephone(road, rng)
     link.open()
@@ -185,7 +185,7 @@ def test_partition_keeps_the_connection_silent(link: Telephone) -> None:
     assert link._wire is real
 
 
-def test_new_connections_hang_in_a_partition(link: Telephone, clock: Any) -> None:  # noqa: ANN401
+def test_new_connections_hang_in_a_partition(link: Telephone, clock: Any) -> None:
     """A connection begun in the dark hangs; after healing it comes up when its next packet would be sent."""
     network = Partition()
     old: Any = link._wire

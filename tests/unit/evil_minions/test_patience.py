@@ -51,7 +51,7 @@ def request(done: list[object], tries: int = 3) -> Request:
     return Request({"cmd": "a"}, 5.0, tries, lambda sent, answer: done.append("failed" if sent.failed else answer))
 
 
-def link(kind: Any, endpoint: Any, rng: random.Random, owner: Owner) -> Any:  # noqa: ANN401 - a kind of link
+def link(kind: Any, endpoint: Any, rng: random.Random, owner: Owner) -> Any:
     """Return a link whose connection is up."""
     made = kind(endpoint, rng, owner)
     made.open()
@@ -59,7 +59,7 @@ def link(kind: Any, endpoint: Any, rng: random.Random, owner: Owner) -> Any:  # 
     return made
 
 
-def test_tcp_timeout_keeps_the_connection(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_tcp_timeout_keeps_the_connection(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
     """After a timeout over tcp the request goes out again over the same connection."""
     link(tcp.RequestChannel, endpoint, rng, owner).submit(request([]))
     clock.advance(5.0)
@@ -67,7 +67,7 @@ def test_tcp_timeout_keeps_the_connection(endpoint: Any, clock: Any, rng: random
     assert (endpoint.counters.reconnects, endpoint.counters.requests_retried) == (0, 1)
 
 
-def test_tcp_gives_up_after_the_last_try(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_tcp_gives_up_after_the_last_try(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
     """Three timeouts end a request."""
     done: list[object] = []
     link(tcp.RequestChannel, endpoint, rng, owner).submit(request(done))
@@ -75,7 +75,7 @@ def test_tcp_gives_up_after_the_last_try(endpoint: Any, clock: Any, rng: random.
     assert done == ["failed"]
 
 
-def test_tcp_break_ends_the_try(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_tcp_break_ends_the_try(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
     """A connection that breaks is opened again at once, then each second; time runs from when the request is sent."""
     done: list[object] = []
     channel = link(tcp.RequestChannel, endpoint, rng, owner)
@@ -101,7 +101,7 @@ class Wire(tcp.RequestWire):
         self.written = data
 
 
-def test_tcp_late_answer_is_dropped(endpoint: Any) -> None:  # noqa: ANN401
+def test_tcp_late_answer_is_dropped(endpoint: Any) -> None:
     """An answer to anything but the latest request is dropped."""
 
     class Listener:
@@ -120,7 +120,7 @@ def test_tcp_late_answer_is_dropped(endpoint: Any) -> None:  # noqa: ANN401
     assert endpoint.counters.bad_frames == 2
 
 
-def test_tcp_subscriber_introduces_itself(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_tcp_subscriber_introduces_itself(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
     """The first connection begins with an introduction, a later one with signing in and all of a start."""
     subscription = link(tcp.Subscription, endpoint, rng, owner)
     assert (endpoint.wire.sent, owner.asked, owner.returned) == ([b"hello"], [], 0)
@@ -133,7 +133,7 @@ def test_tcp_subscriber_introduces_itself(endpoint: Any, clock: Any, rng: random
     assert (endpoint.wire.sent, owner.asked, owner.returned) == ([b"hello"], [], 1)
 
 
-def test_tcp_subscriber_gives_up_signing_in(endpoint: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_tcp_subscriber_gives_up_signing_in(endpoint: Any, rng: random.Random, owner: Owner) -> None:
     """After five more attempts the introduction goes out with the old keys, as a real minion's does."""
     subscription = link(tcp.Subscription, endpoint, rng, owner)
     subscription.wire_lost(endpoint.wire)
@@ -144,7 +144,7 @@ def test_tcp_subscriber_gives_up_signing_in(endpoint: Any, rng: random.Random, o
     assert (endpoint.wire.sent, owner.asked, owner.returned) == ([b"hello"], [], 0)
 
 
-def test_ws_connection_for_each_request(endpoint: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_ws_connection_for_each_request(endpoint: Any, rng: random.Random, owner: Owner) -> None:
     """Each request over ws opens a connection of its own, and the one before goes."""
     done: list[object] = []
     channel = link(ws.RequestChannel, endpoint, rng, owner)
@@ -156,7 +156,7 @@ def test_ws_connection_for_each_request(endpoint: Any, rng: random.Random, owner
     assert [wire.closed for wire in endpoint.wires] == [True, True, False]
 
 
-def test_ws_has_no_timeout(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_ws_has_no_timeout(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
     """A request over ws waits for its answer as long as its connection lasts."""
     done: list[object] = []
     channel = link(ws.RequestChannel, endpoint, rng, owner)
@@ -169,7 +169,7 @@ def test_ws_has_no_timeout(endpoint: Any, clock: Any, rng: random.Random, owner:
     assert done == ["failed"]
 
 
-def test_ws_subscription_comes_back(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:  # noqa: ANN401
+def test_ws_subscription_comes_back(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
     """A subscription over ws is opened again, and says nothing."""
     subscription = link(ws.Subscription, endpoint, rng, owner)
     subscription.wire_lost(endpoint.wire)

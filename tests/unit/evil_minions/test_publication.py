@@ -55,7 +55,7 @@ def reader(master_key: MasterKey) -> Reader:
     return Reader(master_key)
 
 
-def test_publication(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_publication(master: Any, reader: Reader) -> None:
     """A publication of Salt's own server opens, with what a minion adds to its load."""
     publication = reader.open(master.publish(LOAD, 5), master.aes)
     added = {"resource_targets": [], "pure_resource_target": False, "minion_is_target": True}
@@ -64,14 +64,14 @@ def test_publication(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a f
     assert publication.chosen == b"\x01\x00"
 
 
-def test_same_bytes_same_object(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_same_bytes_same_object(master: Any, reader: Reader) -> None:
     """The bytes that every minion gets are opened once, and the job is told once."""
     frame = master.publish(LOAD, 5)
     assert reader.open(frame, master.aes) is reader.open(bytes(bytearray(frame)), master.aes)
     assert (reader.told, reader.counters.publications) == ([LOAD["jid"]], 1)
 
 
-def test_same_job_again(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_same_job_again(master: Any, reader: Reader) -> None:
     """A job id that comes in other bytes shares who has run it, so that nobody runs it twice."""
     first = reader.open(master.publish(LOAD, 5), master.aes)
     second = reader.open(master.publish(LOAD, 6), master.aes)
@@ -80,7 +80,7 @@ def test_same_job_again(master: Any, reader: Reader) -> None:  # noqa: ANN401 - 
     assert reader.counters.publications == 1
 
 
-def test_jobs_of_a_small_fleet_are_remembered(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_jobs_of_a_small_fleet_are_remembered(master: Any, reader: Reader) -> None:
     """A job that comes again after hundreds of others is still known; after thousands it is not."""
     first = reader.open(master.publish(LOAD, 5), master.aes)
     for others, known in ((900, True), (1100, False)):
@@ -90,14 +90,14 @@ def test_jobs_of_a_small_fleet_are_remembered(master: Any, reader: Reader) -> No
         assert (again.seen is first.seen) is known
 
 
-def test_wrong_key(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_wrong_key(master: Any, reader: Reader) -> None:
     """With another key a publication doesn't open, and opens once the key is there."""
     frame = master.publish(LOAD, 5)
     assert reader.publications.open(frame, salt.crypt.Crypticle.generate_key_string()) is None
     assert reader.open(frame, master.aes).jid == LOAD["jid"]
 
 
-def test_wrong_signature(master: Any, master_key: MasterKey) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_wrong_signature(master: Any, master_key: MasterKey) -> None:
     """A publication that somebody else signed isn't taken, though its key is right."""
     payload = salt.payload.loads(master.publish(LOAD, 5))
     forged = salt.payload.dumps({**payload, "sig": payload["sig"][::-1]})
@@ -108,20 +108,20 @@ def test_wrong_signature(master: Any, master_key: MasterKey) -> None:  # noqa: A
 @pytest.mark.parametrize(
     "frame", [b"", b"\xc1", b"\x80", b"abc", salt.payload.dumps({"enc": "clear", "load": {}}), salt.payload.dumps([1])]
 )
-def test_nonsense(master: Any, reader: Reader, frame: bytes) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_nonsense(master: Any, reader: Reader, frame: bytes) -> None:
     """Whatever else comes is for nobody, and nothing breaks; no minion signs in anew because of it."""
     publication = reader.open(frame, master.aes)
     assert (publication.chosen, reader.told, reader.counters.bad_frames) == (b"", [], 1)
 
 
-def test_forgery_is_ignored(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_forgery_is_ignored(master: Any, reader: Reader) -> None:
     """A wrong signature leads to no new sign-in, as with a real minion that checks signatures."""
     payload = salt.payload.loads(master.publish(LOAD, 5))
     forged = salt.payload.dumps({**payload, "sig": payload["sig"][::-1]})
     assert reader.open(forged, master.aes).chosen == b""
 
 
-def test_large_frames_are_not_kept(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_large_frames_are_not_kept(master: Any, reader: Reader) -> None:
     """What a hostile master sends doesn't fill the memory: a few thousand usual frames are kept, and no large ones."""
     for number in range(6):
         reader.publications.open(bytes([number]) * 400_000, master.aes)
@@ -132,20 +132,20 @@ def test_large_frames_are_not_kept(master: Any, reader: Reader) -> None:  # noqa
     "change",
     [{"jid": 5}, {"fun": None}, {"fun": []}, {"fun": [1]}, {"arg": "x"}, {"tgt": None, "fun": 3}],
 )
-def test_a_load_that_is_no_job(master: Any, reader: Reader, change: dict[str, Any]) -> None:  # noqa: ANN401 - a fixture
+def test_a_load_that_is_no_job(master: Any, reader: Reader, change: dict[str, Any]) -> None:
     """A load without the types of a job is for nobody."""
     publication = reader.open(master.publish(LOAD | change, 5), master.aes)
     assert (publication.chosen, reader.told, reader.counters.bad_frames) == (b"", [], 1)
 
 
-def test_several_functions_have_one_name(master: Any, reader: Reader) -> None:  # noqa: ANN401 - a fixture of conftest
+def test_several_functions_have_one_name(master: Any, reader: Reader) -> None:
     """A job of several functions is sampled under all their names."""
     load = LOAD | {"fun": ["test.ping", "test.echo"], "arg": [[], ["a"]]}
     assert reader.open(master.publish(load, 5), master.aes).fun == "test.ping;test.echo"
 
 
 def test_parts_of_a_job_share_its_tally(
-    master: Any,  # noqa: ANN401 - a fixture of conftest
+    master: Any,
     reader: Reader,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

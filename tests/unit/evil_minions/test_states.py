@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # a compiling process imports all of Salt's compiler, on a machine that may be busy
 SECONDS = 500.0
 OPTS = {"renderer": "jinja|yaml", "state_top": "salt://top.sls", "file_roots": {"base": ["/srv"]}, "nodegroups": {}}
@@ -55,7 +57,7 @@ class Master:
         self.files = dict(FILES)
         self.asked: list[str] = []
 
-    async def answer(self, load: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a master's answer
+    async def answer(self, load: Mapping[str, Any]) -> Any:
         """Answer a request."""
         self.asked.append(f"{load['cmd']} {load.get('path', '')}".strip())
         text = self.files.get(load.get("path", ""), "")
@@ -85,7 +87,7 @@ class StateHost(FakeHost):
         """Return few grains."""
         return {"id": self.id, "host": self.id, "os": "Debian" if self.index < 10 else "SUSE", "shell": "/bin/sh"}
 
-    def is_meant(self, target: Any) -> bool:  # noqa: ANN401 - a target
+    def is_meant(self, target: Any) -> bool:
         """Return whether a glob means it."""
         return target.expression in ("*", self.id)
 
@@ -93,7 +95,7 @@ class StateHost(FakeHost):
         """Return the pillar."""
         return {**self.given, **(override or {})}
 
-    async def ask_all(self, loads: Any) -> list[Any]:  # noqa: ANN401 - loads
+    async def ask_all(self, loads: Any) -> list[Any]:
         """Ask several things."""
         return [await self.master.answer(load) for load in loads]
 
@@ -109,10 +111,10 @@ def master() -> Master:
     return Master()
 
 
-def run(folder: Path, scenario: Callable[[Planner], Any], *, keep: bool = True) -> Any:  # noqa: ANN401 - whatever it returns
+def run(folder: Path, scenario: Callable[[Planner], Any], *, keep: bool = True) -> Any:
     """Run a scenario with a planner and its compiling process."""
 
-    async def bounded() -> Any:  # noqa: ANN401
+    async def bounded() -> Any:
         planner = Planner(Compiler(folder), Caches(keep=keep))
         try:
             return await asyncio.wait_for(scenario(planner), SECONDS)
@@ -122,7 +124,7 @@ def run(folder: Path, scenario: Callable[[Planner], Any], *, keep: bool = True) 
     return asyncio.run(bounded())
 
 
-async def states(planner: Planner, host: StateHost, *mods: str, **options: Any) -> tuple[Any, int]:  # noqa: ANN401
+async def states(planner: Planner, host: StateHost, *mods: str, **options: Any) -> tuple[Any, int]:
     """Run states on a minion."""
     call = Call(host, {"jid": "1", "fun": "state.apply", "arg": []}, 99)
     return await planner.run(call, host, mods or None, options)

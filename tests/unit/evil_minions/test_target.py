@@ -205,7 +205,7 @@ TARGETS = [
 ]
 
 
-def salt_matches(matchers: Any, target: Target) -> bool:  # noqa: ANN401 - Salt's loader
+def salt_matches(matchers: Any, target: Target) -> bool:
     """Return whether a minion would run a publication; source: Minion._target_load in salt/minion.py."""
     function = matchers.get(f"{target.kind}_match.match", None)
     if function is None:

@@ -235,7 +235,7 @@ def test_arguments_of_a_batch() -> None:
     assert asking.arguments(clients) == ["--async", "--batch-size", "7", "-t", "5", "*", "test.ping"]
 
 
-def _runner(function: str, kind: str = "runner", tgt: str = "", **more: Any) -> Clients:  # noqa: ANN401 - of all fields
+def _runner(function: str, kind: str = "runner", tgt: str = "", **more: Any) -> Clients:
     return Clients("c", kind, function, tgt, NOW, **more)
 
 

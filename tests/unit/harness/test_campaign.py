@@ -36,6 +36,7 @@ def test_no_environment_in_a_container(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_facts_of_a_run_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tree and PostgreSQL are in `environment.json`, also of a run that fails later."""
     tree = tmp_path / "tree"
@@ -71,6 +72,7 @@ def test_turns_are_fair(trees: tuple[str, ...]) -> None:
     assert orders[:2] == [list(trees), list(trees[::-1])]
 
 
+@pytest.mark.slow
 def test_repeats_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tree twice, in two repeats, is four runs in counterbalanced order, one result and one latest run."""
     jobs: list[Job] = []

@@ -157,6 +157,7 @@ def test_no_tree_in_common(now: Path, before: Path, tmp_path: Path) -> None:
         comparison.compare(now, tmp_path)
 
 
+@pytest.mark.slow
 def test_command(now: Path, before: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command shows both runs and writes the page; the bound decides the exit code."""
     words = ["report", str(now), "--against", str(before)]
@@ -176,6 +177,7 @@ def test_command(now: Path, before: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (values["comparable"], values["worse"], values["format"]) == (True, [], 1)
 
 
+@pytest.mark.slow
 def test_command_refuses_a_bound_without_a_comparison(
     now: Path, before: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

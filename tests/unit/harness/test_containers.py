@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 def test_without_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A run in containers without an engine says in a sentence what is missing, and ends with 3."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")

@@ -45,6 +45,7 @@ def _sees_to_signals(pid: int) -> bool:
     return bool(int(caught, 16) & TERM_BIT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6, 1.0])
 def test_signals_while_a_command_is_loaded(root: Path, delay: float, number: signal.Signals) -> None:

@@ -47,6 +47,7 @@ def test_wrong_scenario_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_all_that_the_fleet_can_not_do_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Unknown functions, files and targets, of several scenarios: a line for each."""
     block = '[[clients]]\nkind = "cli"\nfunction = "{}"\ntgt = "{}"\nburst = 1\n'
@@ -77,6 +78,7 @@ def test_scenario_is_described_with_its_fleet(capsys: pytest.CaptureFixture[str]
     assert "  after 45 s: every fifth line gets worse" in lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

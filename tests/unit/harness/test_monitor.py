@@ -162,6 +162,7 @@ def test_counter_never_falls() -> None:
     assert sample.cpu_s == 1.0
 
 
+@pytest.mark.slow
 def test_samples_of_real_processes(tmp_path: Path) -> None:
     """The command writes rows that add up to what real processes used, short-lived ones included."""
     output = tmp_path / "processes.csv"
@@ -200,6 +201,7 @@ def test_monitor_ends_with_the_warden(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_monitor_goes_on_after_a_stop(tmp_path: Path) -> None:
     """A monitor that was stopped for longer than its interval takes samples again, until it is told to end."""
     path = tmp_path / "x.csv"

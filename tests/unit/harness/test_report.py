@@ -76,6 +76,7 @@ def found(source: str) -> Text:
     return Text(source)
 
 
+@pytest.mark.slow
 def test_page_is_well_formed(found: Text) -> None:
     """Every element is closed."""
     assert found.open == []
@@ -124,6 +125,7 @@ def repeated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Text]:
     return folder, Text(page.write(folder).read_text())
 
 
+@pytest.mark.slow
 def test_repeats_tell_trees_apart(repeated: tuple[Path, Text]) -> None:
     """Figures whose ranges are apart have cards, with their range and the number of repeats."""
     folder, found = repeated

@@ -58,7 +58,7 @@ def test_master_that_does_not_start(tmp_path: Path, options: dict[str, object], 
         run.run(job, Progress(io.StringIO()), lambda _: cast("Backend", Broken()))
 
 
-def _fleet(unknown: dict[str, str]) -> Any:  # noqa: ANN401 - a part of a fleet
+def _fleet(unknown: dict[str, str]) -> Any:
     return SimpleNamespace(unknown=lambda _: unknown)
 
 

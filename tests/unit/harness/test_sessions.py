@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from harness.samples.rows import LoginSample
 
+pytestmark = pytest.mark.slow
+
 NOW = Arrival("burst", burst=1)
 OURS = Clients("ours", "api", "test.ping", "*", NOW)
 OPS = Clients("ops", "api", "test.ping", "*", NOW, user="ops")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = """
 description = "Two API calls a second apart, and a CLI"
 minions = 2

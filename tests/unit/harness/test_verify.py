@@ -309,6 +309,7 @@ def test_a_run_without_a_result(run: Path) -> None:
         verification.verify(run)
 
 
+@pytest.mark.slow
 def test_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command's exit code says whether all agrees; result and report have what was found, above everything."""
     page.write(run)

@@ -14,7 +14,7 @@ def answer(clients: str, number: int, wait: float, error: str = "", answered: in
     return Answer(clients, "test.ping", number, 101.0, 101.0 + wait, 3, answered, error)
 
 
-def evidence(*answers: Answer) -> Any:  # noqa: ANN401 - a part of the samples
+def evidence(*answers: Answer) -> Any:
     """Return samples with these answers."""
     return SimpleNamespace(answers=list(answers), moments=[], timeline=SimpleNamespace(load_start=100.0))
 

@@ -248,6 +248,7 @@ def test_killed_harness_leaves_nothing(harness: tuple[subprocess.Popen[str], Pat
     gone(everything, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victims", [[0], [1], [0, 1]], ids=["reaper", "warden", "both"])
 def test_killed_warden_leaves_no_process(
     harness: tuple[subprocess.Popen[str], Path, list[psutil.Process]], victims: list[int]

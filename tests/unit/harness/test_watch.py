@@ -130,6 +130,7 @@ def test_a_process_that_may_end(sleeper: Process) -> None:
     watch.check()
 
 
+@pytest.mark.slow
 def test_a_warden_that_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A warden that does not answer is an error in the end, and what it had started is gone with it."""
     found = Processes(tmp_path)

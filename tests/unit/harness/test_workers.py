@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from harness.processes.process import Process
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = """
 description = "Two kinds of API clients and a CLI"
 minions = 2

@@ -50,7 +50,7 @@ class Ended:
     err: str
 
     @property
-    def data(self) -> Any:  # noqa: ANN401 - tests look at many shapes
+    def data(self) -> Any:
         """The output of a run with --json."""
         return json.loads(self.out)
 

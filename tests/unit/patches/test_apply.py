@@ -65,6 +65,7 @@ def test_fresh_clone_gives_the_same_ids(patched: Project, clone: Callable[[], Pr
     assert clone().ids() == patched.ids()
 
 
+@pytest.mark.slow
 def test_hostile_git_configuration_changes_no_id(
     patched: Project, clone: Callable[[], Project], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +195,7 @@ def pull(project: Project, clone: Callable[[], Project], line: int, text: str) -
     project.layout.patch("first").write_bytes(other.layout.patch("first").read_bytes())
 
 
+@pytest.mark.slow
 def test_pulled_patch_updates_the_tree(patched: Project, clone: Callable[[], Project]) -> None:
     """When a patch changed on disk apply brings the tree up to date."""
     pull(patched, clone, 20, "theirs")
@@ -211,6 +213,7 @@ def test_pulled_patch_with_edits_is_refused(patched: Project, clone: Callable[[]
     assert "theirs" not in patched.read("salt/one.py")
 
 
+@pytest.mark.slow
 def test_edits_are_carried_over_a_pulled_patch(patched: Project, clone: Callable[[], Project]) -> None:
     """--keep-edits merges the edits into the new tree, where they can be saved."""
     pull(patched, clone, 20, "theirs")
@@ -257,6 +260,7 @@ def test_interrupted_move_is_finished(patched: Project) -> None:
     assert patched.ids() == before
 
 
+@pytest.mark.slow
 def test_interrupt_at_any_git_command_is_recovered(
     patched: Project, clone: Callable[[], Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_conflict_that_only_follows_from_another_is_not_named(patched: Project) 
     assert "conflicts with first (salt/one.py); nothing was changed" in ended.err
 
 
+@pytest.mark.slow
 def test_conflicts_are_resolved_one_after_the_other(patched: Project) -> None:
     """Each is continued to the next; the result is what was written, there and back."""
     before, ids = snapshot(patched), patched.ids()
@@ -241,6 +242,7 @@ def test_killed_in_the_middle(patched: Project, monkeypatch: pytest.MonkeyPatch,
     assert patched.run("check").code == 0
 
 
+@pytest.mark.slow
 def test_killed_while_git_wrote(patched: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a killed git had written of a file that the release does not have is no obstacle; the user's files stay."""
     patched.release("1.1", {**CLASHING, "salt/two.py": None})
@@ -267,6 +269,7 @@ def test_killed_while_git_wrote(patched: Project, monkeypatch: pytest.MonkeyPatc
     assert not (patched.layout.salt / "salt/two.py").exists()
 
 
+@pytest.mark.slow
 def test_killed_between_two_topics(patched: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bump that was killed before it met any conflict is continued, or given up."""
     patched.release("1.1", NEWER)
@@ -283,6 +286,7 @@ def test_killed_between_two_topics(patched: Project, monkeypatch: pytest.MonkeyP
     assert patched.read("salt/one.py").splitlines()[6] == "changed by first"
 
 
+@pytest.mark.slow
 def test_patches_that_changed_meanwhile(patched: Project) -> None:
     """A bump that waits does not overwrite what somebody did to the patches since."""
     patched.release("1.1", CLASHING)
@@ -295,6 +299,7 @@ def test_patches_that_changed_meanwhile(patched: Project) -> None:
     assert path.read_bytes() == changed
 
 
+@pytest.mark.slow
 def test_saved_and_never_committed_is_kept(patched: Project) -> None:
     """A bump rewrites the patches; a saved edit that nobody committed is in build/discarded as it was."""
     patched.edit("salt/one.py", 20, "mine")

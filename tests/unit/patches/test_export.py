@@ -40,6 +40,7 @@ def test_git_quiltimport_makes_the_same_tree(patched: Project, tmp_path: Path) -
     )
 
 
+@pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not there: apt-get install patch")
 def test_patch_makes_the_same_tree(patched: Project, tmp_path: Path) -> None:
     """So it is with `patch -p1` in the order of the series, which is what quilt does."""
     made = patched.run("export", "--output", str(tmp_path / "patches"), "--json").data

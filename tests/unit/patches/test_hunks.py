@@ -45,6 +45,7 @@ def answer(project: Project, answers: str, *arguments: str) -> subprocess.Comple
         os.close(theirs)
 
 
+@pytest.mark.slow
 def test_hunks_are_asked_for(edited: Project) -> None:
     """One hunk goes to each topic, as answered; what is left is told and stays an edit."""
     ended = answer(edited, "y\nn\n", "--topic", "first")

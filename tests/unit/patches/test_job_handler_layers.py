@@ -42,6 +42,7 @@ def test_the_docstring_names_each_module_once() -> None:
     assert sorted(_order()) == sorted(modules)
 
 
+@pytest.mark.slow
 def test_a_module_imports_only_those_before_it() -> None:
     """Imports go one way, however deep in a function they stand."""
     order = _order()
@@ -64,7 +65,9 @@ def test_criteria_know_nothing_of_the_handler(path: Path) -> None:
 def test_each_criteria_module_is_on_the_page(root: Path, name: str) -> None:
     """A user finds every module that is shipped, with its settings, in the table of the page."""
     page = (root / "docs" / "job-handler-reference.md").read_text()
-    assert f"\n| `{name}` | " in page, f"docs/job-handler-reference.md: the table below `Criteria` has no row for {name}"
+    assert f"\n| `{name}` | " in page, (
+        f"docs/job-handler-reference.md: the table below `Criteria` has no row for {name}"
+    )
 
 
 def test_the_handler_knows_the_public_class_alone() -> None:

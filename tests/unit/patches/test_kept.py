@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.unit.patches.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 # `first` conflicts there, `second` does not
 OLDER = {"salt/one.py": LINES.replace("line 5\n", "older 5\n")}
 

@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.unit.patches.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 # in place of Salt's own configuration of pytest, whose plugins the made-up release has no use for
 INI = """\

@@ -385,6 +385,7 @@ def test_droppings_are_no_findings(patched: Project) -> None:
     assert rules(patched) == set()
 
 
+@pytest.mark.slow
 def test_file_of_two_topics_is_found(patched: Project) -> None:
     """A new file belongs to one topic."""
     name = read_series(patched.layout).get("first").files[0]
@@ -394,6 +395,7 @@ def test_file_of_two_topics_is_found(patched: Project) -> None:
     assert ("tracked", name) in rules(patched)
 
 
+@pytest.mark.slow
 def test_patch_that_needs_another_is_found(patched: Project) -> None:
     """A topic on top of another's lines applies only with a Requires trailer, which save proposes."""
     patched.topic("third", one="third again")
@@ -405,6 +407,7 @@ def test_patch_that_needs_another_is_found(patched: Project) -> None:
     assert rules(patched) == {("alone", "third")}
 
 
+@pytest.mark.slow
 def test_what_a_new_topic_needs_is_proposed(patched: Project) -> None:
     """Topics whose lines a new one changes are named and written into its trailers, and no others."""
     patched.edit("salt/one.py", 6, "beside first")
@@ -419,6 +422,7 @@ def test_what_a_new_topic_needs_is_proposed(patched: Project) -> None:
     assert {rule for rule, _ in rules(patched)} == {"message", "parts"}
 
 
+@pytest.mark.slow
 def test_topic_that_stands_alone_needs_nothing(patched: Project) -> None:
     """Far from all other topics' lines nothing is proposed."""
     patched.edit("salt/one.py", 30, "far away")
@@ -426,6 +430,7 @@ def test_topic_that_stands_alone_needs_nothing(patched: Project) -> None:
     assert read_series(patched.layout).get("third").requires == ()
 
 
+@pytest.mark.slow
 def test_required_topic_must_come_earlier(patched: Project) -> None:
     """A Requires that names a later or unknown topic is a finding."""
     path = patched.layout.patch("first")
@@ -434,6 +439,7 @@ def test_required_topic_must_come_earlier(patched: Project) -> None:
     assert rules(patched) == {("message", "first")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trailer", ["Upstream-PR: none yet", "Remove-When: merged"])
 def test_missing_trailer_is_found(patched: Project, trailer: str) -> None:
     """A patch without one of the trailers that all have is not complete."""
@@ -443,6 +449,7 @@ def test_missing_trailer_is_found(patched: Project, trailer: str) -> None:
     assert rules(patched) == {("message", "first")}
 
 
+@pytest.mark.slow
 def test_template_message_is_found(patched: Project) -> None:
     """A new topic whose message nobody wrote is a finding, and so are its missing parts."""
     patched.edit("salt/one.py", 20, "more")

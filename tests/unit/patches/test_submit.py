@@ -271,6 +271,7 @@ def upstream_clone(project: Project, folder: Path) -> Git:
     return git
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("onto", ["v1.0", "master"])
 def test_branch_in_a_clone(patched: Project, tmp_path: Path, onto: str) -> None:
     """Whoever has a clone of Salt gets the branch there, on the commit that he names, and his work stays."""

@@ -12,6 +12,8 @@ from patches import suite
 from patches.errors import UsageError
 from patches.layout import Layout
 
+pytestmark = pytest.mark.slow
+
 LAYOUT = Layout(Path(__file__).resolve().parents[3])
 # what Salt's conftest.py does with the temporary folder
 SHARED = """\

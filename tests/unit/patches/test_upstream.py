@@ -17,6 +17,8 @@ from patches.series import Series, read_series
 if TYPE_CHECKING:
     from tests.unit.patches.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 
 def test_closure_is_in_the_order_of_the_series() -> None:
     """A topic comes after all that it requires, directly or not, whatever order its trailer has."""
