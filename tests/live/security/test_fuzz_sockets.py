@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.live.handler_bed import HandlerBed
 
-PACKETS: Final = 600
+PACKETS: Final = 300
 LONG: Final = Plan.of_environment()
 MINIONS: Final = 3
 BLOCK: Final = 50
