@@ -71,6 +71,15 @@ def test_what_is_wrong_is_no_page(handler, extension, what):
     handler.disbatch.assert_not_called()
 
 
+def test_a_misspelt_parameter_is_refused(handler, extension):
+    handler.request.query_arguments = {"query": [b"name"], "fliter": [b"x"]}
+    handler.disbatch_query("node")
+    assert handler.get_status() == 404
+    assert "fliter" in handler.finish.call_args[0][0]
+    extension.given.assert_not_called()
+    handler.disbatch.assert_not_called()
+
+
 def test_without_the_extension(handler):
     with patch.dict(sys.modules, {"saltext.query": None, "saltext.query.http": None}):
         handler.disbatch_query("node", posted=True)
