@@ -79,7 +79,7 @@ REQUESTS: Final[list[tuple[str, str, Any]]] = [
     ("POST", "/logout", {}),
 ]
 # only the master's own user reaches its sockets: these messages say to him what was wrong
-OWN: Final = ("salt.job_handler.ipc: ", "salt.transport.tcp: Exception ", "salt.utils.minions: Failed ")
+OWN: Final = ("salt.job_handler.ipc: ", "salt.transport.tcp: ", "salt.utils.minions: Failed ")
 # what salt-api answers to somebody without a session; its own pages, and hooks that are off, say nothing
 REFUSALS: Final = frozenset({400, 401, 404, 405, 406, 411, 413, 415, 500})
 OPEN: Final = frozenset({"/", "/login", "/logout"})

@@ -2,7 +2,7 @@
 What is checked of a request before anything in it is used
 """
 
-# pylint: disable=protected-access
+# pylint: disable=protected-access,no-member
 
 import ctypes
 import multiprocessing
@@ -292,7 +292,7 @@ async def test_who_is_not_known_has_no_targets_resolved_and_no_event(opts):
 
 @pytest.mark.parametrize("command", [["a"], {"a": 1}, None, 1, b"\xff"])
 async def test_any_command_has_a_pool(router, opts, command):
-    made, send = router
+    made, _ = router
     payload = {"enc": "clear", "load": {"cmd": command}, "version": 3}
     assert await made.handle_message(payload) == "from the worker"
     pools = {"default": {"worker_count": 1, "commands": ["*"]}}
