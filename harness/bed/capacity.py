@@ -2,7 +2,7 @@
 
 Asked before the first process starts: a fleet that is too large shows in many ways, and late. The figures of each
 minion were measured on stock Salt over zeromq: memory with 3,500 idle connections and with 500 minions under load, the
-time to get ready with 10,000 (610 to 697 s on two cores); docs/bed.md has them. The other transports take less time, so
+time to get ready with 10,000; docs/load-reference.md has them. The other transports take less time, so
 an estimate is on the safe side.
 """
 

@@ -1,6 +1,6 @@
 """What disturbs a measurement without making a row wrong: a late load generator, a busy machine, a fleet at its limit.
 
-The limits are in this file and in docs/bed.md.
+The limits are in this file and in docs/load-figures.md.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ PUBLISHED = re.compile(r"Published command (\S+) with jid (\d{20})")
 
 @dataclass(frozen=True)
 class Oracle:
-    """The counts of all jobs of some functions together; see docs/bed.md for what each means."""
+    """The counts of all jobs of some functions together; see docs/load-figures.md for what each means."""
 
     jobs_accepted: int
     returns_expected: int

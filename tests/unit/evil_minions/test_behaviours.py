@@ -53,7 +53,7 @@ def test_examples_of_presets(name: str) -> None:
 
 def test_the_page_names_presets_that_there_are(root: Path) -> None:
     """Each row of the page is a preset; the command lists all of them, so a new one needs no edit of the page."""
-    page = (root / "docs" / "evil-minions.md").read_text()
+    page = (root / "docs" / "simulated-minions.md").read_text()
     table = page.partition("| preset |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
     assert rows
@@ -384,7 +384,7 @@ def test_population_that_can_not_be(write: Path, text: str, message: str) -> Non
 
 def test_files_in_the_documentation(write: Path, root: Path) -> None:
     """The behaviour and the population that the user's page shows can be used as they are."""
-    blocks = re.findall(r"```toml\n(.*?)```", (root / "docs" / "evil-minions.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```toml\n(.*?)```", (root / "docs" / "simulated-minions.md").read_text(), re.DOTALL)
     behaviours = [block for block in blocks if "[[rules]]" in block]
     populations = [block for block in blocks if "[systems]" in block]
     assert (len(behaviours), len(populations)) == (1, 1)

@@ -25,7 +25,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 def _rows(root: Path) -> dict[str, str]:
     """Return the documented default of each key."""
-    lines = (root / "docs" / "bed.md").read_text(encoding="utf-8").partition(START)[2].strip().splitlines()
+    lines = (root / "docs" / "load-reference.md").read_text(encoding="utf-8").partition(START)[2].strip().splitlines()
     table = lines[2 : lines.index("")]
     return {key.strip("`"): default for key, default in (map(str.strip, line.split("|")[1:3]) for line in table)}
 

@@ -201,7 +201,7 @@ def test_not_toml(tmp_path: Path) -> None:
 
 def test_scenarios_of_ours_are_as_documented(root: Path) -> None:
     """The scenarios that come with the harness can be loaded, and those of the page are there, with their sizes."""
-    text = (root / "docs" / "bed.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "load-testing.md").read_text(encoding="utf-8")
     table = text.partition("\n## Scenarios\n")[2].partition("|---|---|\n")[2].partition("\n\n")[0]
     rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", table, re.MULTILINE))
     assert rows

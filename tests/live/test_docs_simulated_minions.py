@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
-def test_evil_minions(root: Path, tmp_path: Path) -> None:
+def test_simulated_minions(root: Path, tmp_path: Path) -> None:
     """What a reader types does what the page says."""
-    follow(root / "docs" / "evil-minions.md", Checkout(root, tmp_path))
+    follow(root / "docs" / "simulated-minions.md", Checkout(root, tmp_path))

@@ -1,4 +1,4 @@
-"""The page of the bed, followed as it stands."""
+"""The pages about load testing, followed as they stand."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(2400)]
 
 
-def test_bed(root: Path, tmp_path: Path) -> None:
+def test_load_testing(root: Path, tmp_path: Path) -> None:
     """What a reader types does what the page says: the first scenario misses its limit, and the exit code tells."""
-    follow(root / "docs" / "bed.md", Checkout(root, tmp_path))
+    checkout = Checkout(root, tmp_path)
+    follow(root / "docs" / "load-testing.md", checkout)
+    follow(root / "docs" / "load-reference.md", checkout)
