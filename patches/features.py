@@ -94,7 +94,7 @@ FEATURES = (
     ),
     Feature(
         "Returns cost the job cache less, and none is lost there",
-        "docs/contributing.md",
+        "docs/topics.md",
         topics=("job-cache-return",),
         test="tests/live/test_pillar_releases.py::test_quick_on_a_patched_release[{release}]",
     ),
@@ -155,5 +155,5 @@ def _install(feature: Feature, hows: Sequence[str]) -> str:
         return f"`salt-pip install {feature.needs}build/wheels/saltext_{feature.extension.replace('-', '_')}-*.whl`"
     patched = "[the patched Salt](docs/install.md)"
     if hows.count(PATCH) > 1:
-        return f"{patched}; on 3006 and 3007 [its patches](docs/contributing.md#on-other-releases)"
+        return f"{patched}; on 3006 and 3007 [its patches](docs/topics.md#on-other-releases)"
     return patched
