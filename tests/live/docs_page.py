@@ -86,6 +86,11 @@ class Block:
         return None if self.file else "its first line is no comment with the path of a file"
 
 
+def heading(page: Path, title: str) -> int:
+    """Return the line of a chapter's heading; raise ValueError if the page has no such chapter."""
+    return page.read_text(encoding="utf-8").splitlines().index(f"## {title}") + 1
+
+
 def blocks(page: Path) -> list[Block]:
     """Return the fenced blocks of a page in their order."""
     found: list[Block] = []

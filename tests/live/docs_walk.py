@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from tests.live.docs_page import Block, Typed, blocks
+from tests.live.docs_page import Block, Typed, blocks, heading
 from tests.live.docs_shell import Answer, Shell, by_minion, is_shown
 
 if TYPE_CHECKING:
@@ -32,14 +32,16 @@ class WrongPageError(AssertionError):
     """What happened is not what the page says."""
 
 
-def follow(page: Path, place: Place) -> None:
-    """Follow a page from its first block to its last; raise WrongPageError with all that is different there."""
+def follow(page: Path, place: Place, *, since: str | None = None, until: str | None = None) -> None:
+    """Follow a page, or its chapters from `since` to before `until`; raise WrongPageError with all differences."""
     wrong: list[str] = []
+    first = heading(page, since) if since else 0
+    end = heading(page, until) if until else None
     with ExitStack() as stack:
         terminals: dict[str, Shell] = {}
         waiting: dict[str, Typed] = {}
         for block in blocks(page):
-            if block.is_left_out:
+            if block.is_left_out or block.line < first or (end is not None and block.line >= end):
                 continue
             if block.problem:
                 raise WrongPageError(f"{page}:{block.line}: {block.problem}")

@@ -1,4 +1,4 @@
-"""docs/package-states.md, followed word by word on a machine of its own."""
+"""The pages about package states, followed one after the other on one machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(900)]
 DEBIAN = (Package("nginx", "1.22.1-9+deb12u3", conffile=True), Package("telnet", "0.17+2.4-2"))
 
 
-def test_the_page_is_true(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whoever types what the page says sees what it shows."""
+def test_the_pages_are_true(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each command prints what the pages show."""
     with docs_machine(root, tmp_path_factory, DEBIAN) as machine:
-        follow(root / "docs" / "package-states.md", machine)
+        follow(root / "docs" / "package-states.md", machine, until="How to turn it off")
+        follow(root / "docs" / "package-approvals.md", machine)
+        follow(root / "docs" / "package-commands.md", machine)
+        follow(root / "docs" / "package-states.md", machine, since="How to turn it off")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 from typing import TYPE_CHECKING
@@ -21,23 +20,17 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(1200)]
 
-INSTALL = "## The patched Salt from nothing\n"
-
-
-def part(page: Path, folder: Path) -> Path:
-    """Return the chapter of the installation as a page of its own."""
-    _, title, rest = page.read_text(encoding="utf-8").partition(INSTALL)
-    assert title
-    found = folder / page.name
-    found.write_text(title + re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0], encoding="utf-8")
-    return found
-
 
 @pytest.mark.needs_root
-def test_first_minion(root: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_first_minion(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Units, a master and a minion whose key is accepted."""
     with docs_machine(root, tmp_path_factory, begun=False) as machine:
-        follow(part(root / "docs" / "install.md", tmp_path), machine)
+        follow(
+            root / "docs" / "install.md",
+            machine,
+            since="The patched Salt from nothing",
+            until="Patches for an installed Salt",
+        )
 
 
 def test_installation(root: Path, tmp_path: Path) -> None:

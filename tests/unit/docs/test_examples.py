@@ -26,7 +26,7 @@ def _problems(page: Path, tests: dict[Path, str]) -> list[str]:
         marker = block.markers.get("tested")
         if marker and not any(f"tested: {marker}" in text for text in tests.values()):
             found.append(f"{page.name}:{block.line}: no test looks for `tested: {marker}`")
-    if run and not any(re.search(rf"follow\(.*\b{re.escape(page.name)}\b", text) for text in tests.values()):
+    if run and not any(re.search(rf"follow\(\s*.*\b{re.escape(page.name)}\b", text) for text in tests.values()):
         found.append(f"{page.name}: no test follows it, see tests/live/docs_walk.py")
     return found
 
