@@ -68,7 +68,7 @@ FEATURES = (
     ),
     Feature(
         "Uyuni's pillar files into PostgreSQL and back",
-        "docs/pillar-storage.md",
+        "docs/uyuni.md",
         extension="uyuni-pillar",
         needs="psycopg2-binary ",
         test="tests/live/test_extensions.py::test_pillar_runner[{release}]",

@@ -26,7 +26,7 @@ CREATE INDEX suse_salt_pillar_server_id_idx ON suseSaltPillar (server_id);
 CREATE INDEX suse_salt_pillar_group_id_idx ON suseSaltPillar (group_id);
 CREATE INDEX suse_salt_pillar_org_id_idx ON suseSaltPillar (org_id);
 """
-# What docs/pillar-storage.md puts into the tables of Uyuni
+# What docs/pillar-table.md puts into the tables of Uyuni
 OWNERS = """
 INSERT INTO web_customer (id, name) VALUES (1, 'one'), (2, 'two');
 INSERT INTO rhnServerGroup (id, name, description, org_id) VALUES (1, 'web', '', 1), (2, 'db', '', 1);
