@@ -19,3 +19,4 @@ def test_query(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """What a reader types does what the page says, and nothing of it is left at the end."""
     with docs_machine(root, tmp_path_factory) as machine:
         follow(root / "docs" / "query.md", machine)
+        follow(root / "docs" / "query-programs.md", machine)
