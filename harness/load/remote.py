@@ -66,7 +66,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to a parser."""
     group = parser.add_argument_group("workers of other hosts (docs/load-reference.md)")
     group.add_argument(
-        "--remote-workers", type=int, metavar="N", help="this many workers of other hosts send a part of the requests too"
+        "--remote-workers", type=int, metavar="N", help="workers of other hosts that send a part of the requests too"
     )
     group.add_argument(
         "--workers-address", metavar="IP[:PORT]", help=f"where they reach this machine (default port: {PORT})"
