@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.bed import Bed, BedSettings
+from patches.features import RELEASES
 from tests.live import salt_release
 from tests.live.docs_machine import docs_machine
 from tests.live.docs_page import blocks
@@ -48,6 +52,40 @@ def test_installation(root: Path, tmp_path: Path) -> None:
         [tmp_path / "bin" / "salt", "--versions-report"], capture_output=True, text=True, check=True
     )
     assert "Salt: 3008.5" in versions.stdout
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Return the content of each file below a folder that is no compiled one, by its path."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_patches_for_an_installed_salt_and_back(root: Path, tmp_path: Path, version: str) -> None:
+    """A release takes its patches (tested: install-patches), and is the same without them (tested: remove-patches)."""
+    page = blocks(root / "docs" / "install.md")
+    install, remove = (
+        next(block.text for block in page if block.markers.get("tested") == name)
+        for name in ("install-patches", "remove-patches")
+    )
+    export = [sys.executable, "-m", "patches", "export", "--code", "--output", str(tmp_path / "export")]
+    subprocess.run([*export, "--base", version], cwd=root, check=True)
+    (packages,) = (salt_release.release(root, version) / "lib").glob("python3*/site-packages")
+    site = tmp_path / "site"
+    shutil.copytree(packages / "salt", site / "salt")
+    before = files(site)
+
+    def run(text: str) -> None:
+        """Type the commands for the copy, without those for the clone and the services."""
+        text = re.sub(r'cd "\$\(.*\)"', f"cd {site}", text).replace("/root/saltbed-export", str(tmp_path / "export"))
+        lines = [line for line in text.splitlines() if not line.startswith(("nox ", "cp ", "systemctl "))]
+        subprocess.run(["bash", "-e", "-c", "\n".join(lines)], check=True)
+
+    run(install)
+    assert (site / "salt" / "utils" / "postgres" / "connection.py").exists()
+    run(remove)
+    assert files(site) == before
+    assert not (tmp_path / "export").exists()
 
 
 def test_one_feature_on_a_packaged_salt(root: Path, tmp_path: Path) -> None:
