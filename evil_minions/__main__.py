@@ -32,7 +32,8 @@ example (python is build/venv/bin/python, which `nox -s apply` makes):
   python -m evil_minions record --minion web1 --output web1.json --jobs 5
   python -m evil_minions run --recording web1.json --master 127.0.0.1 --minions 1000 --folder /tmp/fleet
 
-exit codes: 0 as asked, 1 the fleet failed, 2 options that can't be used, 3 not ready in time, 141 nobody reads on
+exit codes: 0 as asked, 1 the fleet failed, 2 options that can't be used, 3 not ready in time,
+            141 the reader of the output has ended
 """
 
 # keys, samples and recordings are for no other user of the machine

@@ -31,12 +31,12 @@ example (python is build/venv/bin/python, which `nox -s apply` makes):
 exit codes: 0 as asked, 1 no fleet or it refused, 2 options that can't be used
 """
 _COMMANDS: Final = {
-    "scale": ("have so many minions in all", "{} minions came or went."),
+    "scale": ("change the number of minions", "{} minions came or went."),
     "kill": ("kill minions as processes", "{} minions are dead."),
     "revive": ("start killed minions again", "{} minions start again."),
     "partition": ("cut minions off from the master", "{} minions are cut off."),
     "heal": ("let all minions reach the master again", "{} minions can reach the master again."),
-    "network": ("put minions behind a network, or beside the master with rtt_ms=0", "{} minions are behind it."),
+    "network": ("simulate a network for minions; rtt_ms=0 ends it", "{} minions are behind it."),
     "behave": ("have minions behave as a preset or a file says", "{} minions behave so."),
 }
 

@@ -52,12 +52,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     run.add_argument("--folder", type=Path, required=True, help="for control socket, keys and samples")
     run.add_argument("--first", type=int, default=0, help="number of the first minion (default 0)")
     run.add_argument(
-        "--per-process", type=int, default=defaults.PER_PROCESS, help="most minions of a process (default %(default)s)"
+        "--per-process",
+        type=int,
+        default=defaults.PER_PROCESS,
+        help="maximum of minions in a process (default %(default)s)",
     )
     run.add_argument("--id-format", default=defaults.ID_FORMAT, help="ids, default %(default)s")
     run.add_argument("--seed", type=int, default=defaults.SEED, help="of all random numbers (default %(default)s)")
     run.add_argument(
-        "--auth-rate", type=float, default=defaults.AUTH_RATE, help="most sign-ins begun a second (default %(default)g)"
+        "--auth-rate",
+        type=float,
+        default=defaults.AUTH_RATE,
+        help="maximum of sign-ins that begin in a second (default %(default)g)",
     )
     run.add_argument("--grains", type=Path, help="another template for grains")
     run.add_argument("--population", type=Path, help="a TOML file of systems, roles and sites in shares")
@@ -101,7 +107,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--jitter", type=float, default=defaults.JITTER, help="random spread of recorded times (default %(default)g)"
     )
     run.add_argument(
-        "--states", type=int, help="make up so many states for a highstate (default: run the master's own state files)"
+        "--states",
+        type=int,
+        help="make up this many states for a highstate (default: run the master's own state files)",
     )
     run.add_argument(
         "--file-cache",

@@ -1,4 +1,4 @@
-"""The command `record`: learn from a real minion what it answers."""
+"""The command `record`: record the answers of a real minion."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the command to a parser."""
     record = commands.add_parser(
         "record",
-        help="learn from a real minion, on its master, what it answers",
-        description="Learn from a real minion, on its master, what it answers.",
+        help="record the answers of a real minion, on its master",
+        description="Record the answers of a real minion, on its master.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     record.add_argument("--minion", required=True, help="id of a real minion of the master that runs here")
     record.add_argument("--output", type=Path, required=True, help="the recording to write")
     record.add_argument("--config", type=Path, default=Path("/etc/salt/master"), help="the master's configuration")
-    record.add_argument("--jobs", type=int, help="end after so many returns (default: Ctrl-C ends)")
+    record.add_argument("--jobs", type=int, help="end after this many returns (default: Ctrl-C ends)")
     record.add_argument("--seconds", type=float, help="end after so long")
     record.add_argument(
         "--public", action="append", default=[], metavar="PATH", help="part of the pillar that is no secret: 'roles:*'"

@@ -23,7 +23,7 @@ RUN = "folder or name of a run, or latest (the default)"
 CODES = (
     "exit codes: 0 all is well, 1 a threshold of the scenario was missed, a figure got worse than --fail-if-worse "
     "allows, or a result does not agree with its samples, 2 wrong use or settings, 3 the bed or the run failed, 130 "
-    "interrupted, 141 nobody reads on"
+    "interrupted, 141 the reader of the output has ended"
 )
 
 
@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         )
         entry.set_defaults(do=do)
         entry.add_argument("--folder", type=Path, default=folder, help="where its folders are (default: %(default)s)")
-        entry.add_argument("--json", action="store_true", help="print a machine's answer")
+        entry.add_argument("--json", action="store_true", help="print JSON")
         entry.add_argument("--debug", action="store_true", help="print tracebacks")
         return entry
 
@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         "--tree",
         default="both",
         help="which Salt: stock, patched, both, or a folder with another tree or a virtual environment with Salt in "
-        "it; or several with commas between them, where stock,stock tells what the machine alone does "
+        "it; or several with commas between them, where stock,stock shows the noise of the machine "
         "(default: %(default)s)",
     )
     entry.add_argument(
@@ -99,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
     entry.add_argument("run", nargs="?", help=RUN)
     entry = command(
         actions.verify,
-        "verify a run: hold its samples, the job cache, the master's log and its result against each other",
+        "verify a run: compare its samples, the job cache, the master's log and its result",
         "python -m harness verify latest",
     )
     entry.add_argument("run", nargs="?", help=RUN)
@@ -136,7 +136,9 @@ def parser() -> argparse.ArgumentParser:
     entry.add_argument(
         "--key-file", type=Path, required=True, help="a copy of the file with the word that lets in, see the load run"
     )
-    entry.add_argument("--loads", type=_count, metavar="N", help="end after so many loads; a run has one for each tree")
+    entry.add_argument(
+        "--loads", type=_count, metavar="N", help="end after this many loads; a run has one for each tree"
+    )
     return top
 
 

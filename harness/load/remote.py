@@ -75,7 +75,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--workers-key-file",
         type=Path,
         metavar="FILE",
-        help=f"holds the word that lets them in (default: {KEY_FILE} of the run's folder, with a new one)",
+        help=f"file with their key (default: {KEY_FILE} in the run's folder, with a new key)",
     )
 
 
