@@ -317,8 +317,14 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def results(session: nox.Session) -> None:
-    """Write docs/results.md from what benchmarks and load runs left in build/."""
+    """Write docs/results.md, and figures in other pages, from docs/evidence: nox -s results -- --collect."""
     _module(session, "benchmarks.results")
+
+
+@nox.session
+def campaign(session: nox.Session) -> None:
+    """Measure all that docs/results.md tells of, one after the other: nox -s campaign -- --list."""
+    _module(session, "benchmarks.campaign")
 
 
 @nox.session

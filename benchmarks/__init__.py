@@ -1,7 +1,8 @@
 """Benchmarks of the features: stock Salt and ours interleaved in one run, so that ratios hold on a noisy machine.
 
-Example: `nox -s bench -- pillar` writes `build/bench/pillar.json`, and `nox -s results` makes docs/results.md of all
-files there. How to write one, in a module of its own below this package, say `idle.py`::
+Example: `nox -s bench -- pillar` writes `build/bench/pillar.json`, and `nox -s results -- --collect` copies its
+figures to docs/evidence and makes docs/results.md of all files there. How to write one, in a module of its own below
+this package, say `idle.py`::
 
     CPU = Figure("cpu", "CPU of an idle master, {minions} minions", "ms/s", aim=at_most(1.05, of="ratio"))
     LAG = Figure("lag", "event bus, p99", "ms", statistic="p99", aim=at_most(50))  # of ours alone: no stock

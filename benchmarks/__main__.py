@@ -82,8 +82,8 @@ def _run(arguments: argparse.Namespace) -> Measurement:
         raise NothingKept(f"{benchmark.name} keeps no rounds: run it without --resume.")
     minions, rounds = arguments.minions or benchmark.minions, arguments.rounds or benchmark.rounds
     options = Options(minions, rounds, _progress, arguments.output, arguments.profile, arguments.resume)
-    date, machine = datetime.now(UTC), here()
-    return Measurement(benchmark, options, benchmark.run(options), date, machine)
+    date, machine, own = datetime.now(UTC), here(), benchmark.own()
+    return Measurement(benchmark, options, benchmark.run(options), date, machine, own)
 
 
 def _kept(name: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,6 +33,16 @@ class Benchmark:
     minutes: float
     # whether it keeps its rounds, and goes on with them when it is run again with `Options.resume`
     resumes: bool = False
+
+    def own(self) -> str:
+        """Return the hash of the benchmark's own files: its module, and what that runs inside Salt."""
+        # a partial is what its function is
+        name = getattr(self.run, "func", self.run).__module__.rpartition(".")[2]
+        here = Path(__file__).parent
+        total = hashlib.sha256()
+        for path in sorted([here / f"{name}.py", *here.glob(f"tasks/{name}.*")]):
+            total.update(path.read_bytes())
+        return total.hexdigest()
 
     def command(self, minions: int, rounds: int, *, resume: bool = False) -> str:
         """Return what a person types to run it with so many minions and rounds, or to go on with such a run."""

@@ -4,7 +4,8 @@ BenchmarkError          exit 3: the benchmark could not be run to its end
 ├── DamagedFile         exit 3: a file of figures is broken or of another format
 ├── NothingKept         exit 2: the benchmark keeps no rounds that it could go on with
 ├── OtherRun            exit 3: rounds that were kept are another run's
-└── UnknownBenchmark    exit 2: no benchmark has that name
+├── UnknownBenchmark    exit 2: no benchmark has that name
+└── UnknownFigure       exit 3: a page names a figure that is none
 """
 
 from __future__ import annotations
@@ -34,3 +35,7 @@ class UnknownBenchmark(BenchmarkError):  # noqa: N818 - it names what is wrong
     """No benchmark has the name that was asked for."""
 
     exit_code = 2
+
+
+class UnknownFigure(BenchmarkError):  # noqa: N818 - it names what is wrong
+    """A page names a figure that no benchmark and no scenario has."""

@@ -50,7 +50,7 @@ class Figure:
 
     `key` names it in files and stays when the words change. `what` says what was measured, in at most 60 characters;
     `{minions}` in it is the size that was asked for. `unit` is "" for a count. `statistic` is what the samples are
-    condensed to.
+    condensed to. `missed` says why the aim is not met, for the page, as long as it is not.
     """
 
     key: str
@@ -58,6 +58,7 @@ class Figure:
     unit: str = ""
     statistic: Statistic = "median"
     aim: Aim | None = None
+    missed: str = ""
 
     def title(self, minions: int) -> str:
         """Return what was measured, with the size that it was measured with."""

@@ -1,8 +1,8 @@
 """What a run of a benchmark found, and its file `build/bench/NAME.json`.
 
-The results' page is made of these files, so the format has a version: 2 has `name`, `about`, `command`, `date` (UTC),
-`minions`, `rounds`, `machine`, `versions`, `git`, `trees`, and `figures`, each as `benchmarks.figure.document` writes
-it.
+The results' page is made of these files, so the format has a version: 3 has `name`, `about`, `command`, `date` (UTC),
+`minions`, `rounds`, `own` (the hash of the benchmark's own files), `machine`, `versions`, `git`, `trees`, and
+`figures`, each as `benchmarks.figure.document` writes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from benchmarks.figure import Figure, Samples
     from benchmarks.options import Options
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Measurement:
     samples: Mapping[Figure, Samples]
     date: datetime
     machine: Mapping[str, Any]
+    # the hash of the benchmark's own files when it began
+    own: str
 
     def document(self) -> dict[str, Any]:
         """Return it as it is written; raises BenchmarkError if the figures are not those of the benchmark."""
@@ -53,6 +55,7 @@ class Measurement:
             "date": self.date.astimezone(UTC).isoformat(timespec="seconds"),
             "minions": minions,
             "rounds": rounds,
+            "own": self.own,
             **self.machine,
             "figures": [document(figure, self.samples[figure], minions) for figure in self.benchmark.figures],
         }

@@ -1,19 +1,15 @@
-"""The page in Markdown: short cells, short numbers, the machine once on top, and a digest at the end.
-
-Where CI runs there are no files to make the page from, so the digest is what tells a page that somebody wrote into.
-"""
+"""The page in Markdown: ten questions, what it costs, what was missed, what is not measured, and all rows."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.results.row import MACHINE
+from benchmarks.results.row import BUSY, DOUBTED, MACHINE, OLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from benchmarks.figure import Aim
     from benchmarks.results.row import Row, Section, Source
@@ -21,73 +17,74 @@ if TYPE_CHECKING:
 HEAD = """\
 # Results
 
-Written by `nox -s results` from the files of benchmarks (`build/bench`) and of load runs (`build/runs`). Nothing here
-is typed by hand: run the command of a row to measure it again, then `nox -s results`.
+`nox -s results` writes this page from the files in [evidence](evidence), and nothing here is typed by hand. To measure
+a table again, run the command above it, then `nox -s results -- --collect`. `nox -s campaign` runs all of them.
 """
 NOTES = """\
-Stock is Salt as released, ours is Salt with all patches, and the number in brackets is ours divided by stock's. Both
-are measured in turn, in one run, so a ratio says more than a time. A number is the median of its samples unless its
-row says otherwise; all samples, with their spread, are in the files. A load run is the newest finished one of its
-scenario as it stands today. Behind a date, *busy* means that the machine had other work when the run began, *edited*
-that `salt/` had edits that are in no patch, *kept* that the page had the figure already and that its file is gone.
+*Stock* is Salt as released, *Saltbed* is the same Salt with all patches. Both run on the same machine, one after the
+other, so a ratio says more than a time. A number is the median of its samples unless its row says otherwise, and *n*
+is the number of samples.
+Behind a date, *busy* means that the machine had other work when the run began, *not trustworthy* that the check of a
+load run found a reason, which the evidence has as `doubts`, *edited* that `salt/` had edits that are in no patch, and
+*older code* that the code has changed since.
 """
-COLUMNS = ("what", "stock", "ours", "aim", "met", "command", "date")
-DIGEST = re.compile(r"<!-- sha256 of all above: (?P<digest>[0-9a-f]{64}) -->\n\Z")
+COLUMNS = ("what", "stock", "Saltbed", "ratio", "aim", "met", "n")
 HUNDRED = 100
-KEPT = "kept"
 MET = {True: "yes", False: "**no**", None: ""}
-# a bar between two cells: those within a cell are escaped
-SEPARATOR = re.compile(r"(?<!\\)\|")
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# ratios between these are no difference that one would tell of
+SAME = 0.95, 1.05
+# from here on a ratio reads better as "4 times" than as "-75 %"
+TWICE = 2.0
 
 
-def write(sections: Sequence[Section], before: str = "") -> str:
-    """Return the page.
+@dataclass(frozen=True)
+class Question:
+    """A line of the first two tables: a figure of the evidence; `total` names the figure that it is a part of."""
 
-    :param sections: what the files hold.
-    :param before: the page that is there: where there is no file any more, its figure stays, if `write` made the page.
-    """
-    sources = [row.source for section in sections for row in section.rows if row.source is not None]
+    text: str
+    name: str
+    key: str
+    total: str = ""
+
+
+QUESTIONS = (
+    Question("Ten people press return at once: answered", "load/default", "client_answered", "client_requests"),
+    Question("20 commands to 1,000 minions at once: answered", "load/burst", "client_answered", "client_requests"),
+    Question("One job to 10,000 minions: returns", "load/ten-thousand", "returns_kept", "returns_expected"),
+    Question("CPU of the master for one return, 1,000 minions", "returns", "total"),
+    Question("A pillar from PostgreSQL, 1,000 minions", "pillar", "fetch"),
+    Question(
+        "A broken pillar query: until there is an error, not half a pillar", "pillar-failures", "broken-second-query"
+    ),
+    Question("16 fields of 10,000 minions in one table", "query", "sixteen-time"),
+    Question("Which of 10,000 minions differ from their package state", "package-fleet", "status"),
+    Question("Memory of the job handler with 10,000 jobs in its queue", "handler", "queue"),
+    Question("CPU to load all modules, while module interfaces are off", "interfaces", "all-off"),
+)
+COSTS = (
+    Question("Job handler: CPU more for a return", "returns", "handler"),
+    Question("Job handler: its CPU, 5,000 events a second", "handler", "feed-cores"),
+    Question("Module interfaces, on: CPU to load all modules, beside off", "interfaces", "all-report"),
+    Question("Package states: one save of one minion", "package-states", "save"),
+    Question("Queries: memory of 16 fields of 10,000 minions", "query", "sixteen-memory"),
+)
+
+
+def write(sections: Sequence[Section]) -> str:
+    """Return the page."""
+    measured = [section for section in sections if section.source is not None]
+    rows = {(one.subject.name, row.figure.key): (row, one.source) for one in measured for row in one.rows if one.source}
+    sources = [one.source for one in measured if one.source]
     letters = _machines(sources)
-    had = _measured(before) if untouched(before) else {}
-    tables = []
-    for section in sections:
-        made = [_cells(row, letters) for row in section.rows]
-        tables.append([_kept(cells, had.get((section.name, cells[0]))) for cells in made])
-    parts = [HEAD, _told(letters), _verdict([cells for table in tables for cells in table]), NOTES]
-    for section, rows in zip(sections, tables, strict=True):
-        table = [_line(COLUMNS), _line(["---"] * len(COLUMNS)), *map(_line, rows)]
-        parts.append(f"## {section.name}\n\n{_sentence(section.about)}\n\n" + "\n".join(table) + "\n")
-    text = "\n".join(parts)
-    return f"{text}\n<!-- sha256 of all above: {_digest(text)} -->\n"
+    parts = [HEAD, _header(sources, letters), NOTES, _questions("In one minute", QUESTIONS, rows, letters)]
+    parts += [_questions("What it costs", COSTS, rows, letters), _missed(rows), _not_measured(sections)]
+    parts += ["## By feature\n", *(_table(one, one.source, letters) for one in measured if one.source)]
+    return "\n".join(parts)
 
 
-def _measured(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the rows of a page that have a figure, by section and by what they tell of."""
-    found, section = {}, ""
-    for line in text.splitlines():
-        if line.startswith("## "):
-            section = line.removeprefix("## ")
-        elif line.startswith("| "):
-            cells = tuple(cell.replace("\\|", "|").strip() for cell in SEPARATOR.split(line)[1:-1])
-            if len(cells) == len(COLUMNS) and cells[-1] and cells != COLUMNS and set(cells[0]) != {"-"}:
-                found[section, cells[0]] = cells
-    return found
-
-
-def _kept(cells: tuple[str, ...], had: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return a row, with the figure that the page had for it if it has none; an aim that has changed drops that."""
-    what, _, _, aim, _, command, date = cells
-    if date or had is None or had[3] != aim:
-        return cells
-    marks = [mark for mark in had[-1].split(", ") if mark not in LETTERS and mark != KEPT]
-    return what, had[1], had[2], aim, had[4], command, ", ".join([*marks, KEPT])
-
-
-def untouched(text: str) -> bool:
-    """Say whether a page is as `write` made it."""
-    found = DIGEST.search(text)
-    return found is not None and found["digest"] == _digest(text[: found.start() - 1])
+def without_older(text: str) -> str:
+    """Return the page without the marks of older code, which change with every patch."""
+    return text.replace(f", {OLDER}", "")
 
 
 def number(value: float, unit: str) -> str:
@@ -97,6 +94,21 @@ def number(value: float, unit: str) -> str:
     whole = value == int(value) or abs(value) >= HUNDRED
     text = f"{value:,.0f}" if whole else f"{value:.3g}"
     return f"{text} {unit}".strip() if unit != "x" else text
+
+
+def change(ratio: float) -> str:
+    """Return what a ratio of Saltbed to stock means, in words."""
+    if SAME[0] <= ratio <= SAME[1]:
+        return "the same"
+    if 0 < ratio <= 1 / TWICE:
+        return f"{_times(1 / ratio)} times less"
+    if ratio >= TWICE:
+        return f"{_times(ratio)} times as much"
+    return f"{number(abs(ratio - 1), '%')} {'less' if ratio < 1 else 'more'}"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2g}" if value < HUNDRED else f"{value:,.0f}"
 
 
 def aim_text(aim: Aim, unit: str) -> str:
@@ -110,57 +122,128 @@ def aim_text(aim: Aim, unit: str) -> str:
 
 
 def _limit(limit: float, aim: Aim, unit: str) -> str:
-    return f"{limit:g} of stock" if aim.of == "ratio" else number(limit, unit)
+    return f"{limit:.3g} of stock" if aim.of == "ratio" else number(limit, unit)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+Letters = dict[tuple[str, ...], str]
 
 
-def _machines(sources: Sequence[Source]) -> dict[tuple[str, ...], str]:
-    """Return a letter for each machine, the one with most figures first; no letter if there is one machine."""
-    found = Counter(source.where for source in sources)
-    ordered = sorted(found, key=lambda where: (-found[where], where))
-    return {where: LETTERS[number % len(LETTERS)] if len(ordered) > 1 else "" for number, where in enumerate(ordered)}
+def _machines(sources: Sequence[Source]) -> Letters:
+    """Return the name of each machine, the one with most files first; no name if there is one machine."""
+    found = [where for where, _ in Counter(source.where for source in sources).most_common()]
+    return {where: f"machine {number}" if len(found) > 1 else "" for number, where in enumerate(found, 1)}
 
 
-def _told(letters: dict[tuple[str, ...], str]) -> str:
-    """Return the machines in words."""
-    lines = []
-    for where, letter in letters.items():
+def _when(source: Source, letters: Letters) -> str:
+    """Return the date with its evidence, and why to read it with care."""
+    date = f"[{source.date[:10]}](evidence/{source.file})"
+    return ", ".join(filter(None, (date, letters[source.where], *source.marks)))
+
+
+def _header(sources: Sequence[Source], letters: Letters) -> str:
+    """Return what was measured, where and when; the table's own line has what differs."""
+    if not sources:
+        return "Nothing is measured.\n"
+    newest = max(sources, key=lambda source: source.date)
+    lines = [f"Salt {newest.salt} with the patches of commit `{newest.commit[:10]}`, {_days(sources)}."]
+    for where, name in letters.items():
         facts = dict(zip(MACHINE, where, strict=True))
-        words = f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']} GB, {facts['distribution']}, "
-        lines.append(f"Machine{f' {letter}' if letter else ''}: {words}Python {facts['python']}.")
-    if not lines:
-        return "Machine: nothing was measured.\n"
-    return "  \n".join([*lines, "Everything runs on it at once: master, salt-api, PostgreSQL, fleet, clients."]) + "\n"
+        words = f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']} GB, {facts['distribution']}"
+        lines.append(f"{name.capitalize() or 'Machine'}: {words}, Python {facts['python']}.")
+    lines.append("Everything runs on it at once: master, salt-api, PostgreSQL, simulated minions, clients.")
+    return "  \n".join(lines) + "\n"
 
 
-def _verdict(rows: Sequence[tuple[str, ...]]) -> str:
-    """Return how many aims are met."""
-    aims = Counter(cells[4] for cells in rows if cells[3])
-    measured = sum(bool(cells[-1]) for cells in rows)
+def _days(sources: Sequence[Source]) -> str:
+    days = sorted({source.date[:10] for source in sources})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+Measured = dict[tuple[str, str], tuple["Row", "Source"]]
+
+
+def _questions(title: str, questions: Sequence[Question], rows: Measured, letters: Letters) -> str:
+    lines = [_line(("question", "stock", "Saltbed", "change", "n", "evidence")), _line(["---"] * 6)]
+    for one in questions:
+        row, source = rows.get((one.name, one.key), (None, None))
+        if row is None or source is None:
+            lines.append(_line((one.text, "", "not measured", "", "", "")))
+            continue
+        whole, _ = rows.get((one.name, one.total), (None, None))
+        stock = _part(row.stock, None if whole is None else whole.stock, row)
+        ours = _part(row.ours, None if whole is None else whole.ours, row)
+        told = "" if row.ratio is None or whole is not None else change(row.ratio)
+        if whole is not None and None not in (row.stock, row.ours):
+            told = f"{number((row.ours or 0) - (row.stock or 0), '')} more"
+        lines.append(_line((one.text, stock, ours, told, str(row.n), _when(source, letters))))
+    return f"## {title}\n\n" + "\n".join(lines) + "\n"
+
+
+def _part(value: float | None, total: float | None, row: Row) -> str:
+    if value is None:
+        return ""
+    text = number(value, row.figure.unit)
+    return text if total is None else f"{text} of {number(total, '')}"
+
+
+def _missed(rows: Measured) -> str:
+    lines = []
+    for (name, _), (row, source) in rows.items():
+        if row.met is False and row.figure.aim is not None:
+            value = row.ratio if row.figure.aim.of == "ratio" else row.ours
+            found = number(value or 0, "x" if row.figure.aim.of == "ratio" else row.figure.unit)
+            known = (
+                "The machine had other work: measure it again."
+                if {BUSY, DOUBTED} & {*source.marks}
+                else "Not known yet."
+            )
+            why = row.figure.missed or known
+            marks = f" ({', '.join(source.marks)})" if source.marks else ""
+            aim = aim_text(row.figure.aim, row.figure.unit)
+            lines.append(f"- [{name}](#{_anchor(name)}): {row.what}: {found}{marks}, the aim is {aim}. {why}")
+    return "## Aims missed, and why\n\n" + ("\n".join(lines) or "None of those that are measured.") + "\n"
+
+
+def _not_measured(sections: Sequence[Section]) -> str:
+    """Return a line for each section that lacks something: everything, or figures that its evidence does not have."""
+    lines = []
+    for one in sections:
+        lacking = len(one.subject.figures) - len(one.rows)
+        if lacking:
+            what = "" if one.source is None else f"{lacking} of {len(one.subject.figures)} figures. "
+            lines.append(f"- `{one.subject.command}`: {what}{_sentence(one.subject.about)}")
+    return "## Not measured yet\n\n" + ("\n".join(lines) or "Nothing.") + "\n"
+
+
+def _table(section: Section, source: Source, letters: Letters) -> str:
+    lines = [_line(COLUMNS), _line(["---"] * len(COLUMNS)), *(_line(_cells(row)) for row in section.rows)]
+    about = _sentence(section.subject.about)
     return (
-        f"{measured} of {len(rows)} figures are measured. Of {sum(aims.values())} aims {aims[MET[True]]} are met, "
-        f"{aims[MET[False]]} are not, and {aims[MET[None]]} are not measured.\n"
+        f"### {section.subject.name}\n\n{about} `{source.command}`, {_when(source, letters)}.\n\n"
+        + "\n".join(lines)
+        + "\n"
     )
+
+
+def _cells(row: Row) -> Iterator[str]:
+    unit, aim = row.figure.unit, row.figure.aim
+    yield row.what
+    yield "" if row.stock is None else number(row.stock, unit)
+    yield "" if row.ours is None else number(row.ours, unit)
+    yield "" if row.ratio is None else number(row.ratio, "x")
+    yield "" if aim is None else aim_text(aim, unit)
+    yield MET[row.met]
+    yield str(row.n)
+
+
+def _anchor(name: str) -> str:
+    """Return the anchor that a Markdown renderer makes of a heading."""
+    return name.replace("/", "")
 
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
-def _line(cells: Sequence[str]) -> str:
+def _line(cells: Sequence[str] | Iterator[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _cells(row: Row, letters: dict[tuple[str, ...], str]) -> tuple[str, ...]:
-    aim = "" if row.aim is None else aim_text(row.aim, row.unit)
-    met = MET[row.met]
-    command = f"`{row.command}`"
-    if row.source is None or row.ours is None:
-        return row.what, "", "not measured", aim, met, command, ""
-    stock = "" if row.stock is None else number(row.stock, row.unit)
-    ours = number(row.ours, row.unit) + ("" if row.ratio is None else f" ({number(row.ratio, 'x')})")
-    marks = (letters[row.source.where], "busy" if row.source.busy else "", "edited" if row.source.edited else "")
-    return row.what, stock, ours, aim, met, command, ", ".join(filter(None, (row.source.date[:10], *marks)))

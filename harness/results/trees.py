@@ -28,8 +28,8 @@ STATUS = (sys.executable, "-m", "patches", "status", "--json")
 STATUS_S = 600.0
 # of its answer: files of upstream's that were edited, and those of ours that are new, gone or changed
 DIFFERENT = ("edits", "new_files", "missing_files", "changed_files")
-# of a tree: the package and its commands; of an environment: the package
-_PARTS = ("salt", "scripts", "lib/python*/site-packages/salt")
+# of a tree: the package, its commands and the extensions; of an environment: the package
+_PARTS = ("salt", "scripts", "extensions/*/src", "lib/python*/site-packages/salt")
 
 
 def facts(trees: Mapping[str, Path]) -> dict[str, dict[str, Any]]:

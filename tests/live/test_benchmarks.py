@@ -10,7 +10,9 @@ import pytest
 from benchmarks import fleet, fleet_large, growth, handler, pillar
 from benchmarks.__main__ import main
 from benchmarks.registry import ALL
-from benchmarks.results import files
+from benchmarks.results import evidence
+from benchmarks.results.collect import collect
+from benchmarks.results.subjects import subjects
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,5 +53,8 @@ def test_every_benchmark_gives_its_figures(
     said = capsys.readouterr()
     assert code == 0, said.err
     assert json.loads(said.out.splitlines()[-1])["name"] == benchmark.name
-    (section,) = files.sections(tmp_path, (benchmark,))
+    collect(tmp_path, tmp_path / "runs", tmp_path / "evidence")
+    subject = next(one for one in subjects() if one.name == benchmark.name)
+    (section,) = evidence.sections(tmp_path / "evidence", [subject], {})
+    assert [row.figure.key for row in section.rows] == [figure.key for figure in benchmark.figures]
     assert [row.what for row in section.rows if row.ours is None] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,8 +14,9 @@ from benchmarks.measurement import Measurement
 from benchmarks.options import Options
 from benchmarks.registry import ALL
 from benchmarks.results.__main__ import main
-from benchmarks.results.loads import CHOSEN
-from harness.results import result, runs
+from benchmarks.results.subjects import LOADS
+from harness.paths import TREES
+from harness.results import result, runs, trees
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
@@ -34,10 +34,12 @@ MACHINE: dict[str, Any] = {
         "load_average_at_start": 0.1,
         "python": "3.12.0",
     },
+    "versions": {"salt_stock": "3008.5"},
     "git": {"commit": "0" * 40, "uncommitted_changes": False},
-    "trees": {"stock": {"hash": "1", "edited": None}, "patched": {"hash": "2", "edited": []}},
+    "trees": {name: {"hash": f"hash of {name}", "edited": []} for name in ("stock", "patched")},
 }
 WHEN = datetime(2026, 11, 22, 10, tzinfo=UTC)
+NAMES = {folder: name for name, folder in TREES.items()}
 # of a tree: what a result holds that the page shows
 TREE = {
     "client_requests": 20,
@@ -68,14 +70,27 @@ class Measured:
         return self.folder / "runs"
 
     @property
+    def docs(self) -> Path:
+        """Folder of the pages."""
+        return self.folder / "docs"
+
+    @property
+    def evidence(self) -> Path:
+        """Folder of the copies."""
+        return self.docs / "evidence"
+
+    @property
     def page(self) -> Path:
         """The page."""
-        return self.folder / "results.md"
+        return self.docs / "results.md"
 
     def write(self, *arguments: str) -> int:
         """Run the command that writes the page."""
-        places = ["--bench", str(self.bench), "--runs", str(self.runs), "--output", str(self.page)]
-        return main([*places, *arguments])
+        return main(["--docs", str(self.docs), *arguments])
+
+    def collect(self) -> int:
+        """Run the command that copies what was measured, and writes the page."""
+        return self.write("--bench", str(self.bench), "--runs", str(self.runs), "--collect")
 
     def measurement(self, benchmark: Benchmark, minions: int | None = None, **machine: object) -> Path:
         """Write the file of a benchmark."""
@@ -94,21 +109,21 @@ class Measured:
         values = {
             "format": result.FORMAT,
             "disagrees": [],
-            "scenario": dataclasses.asdict(scenario),
-            "trees": {tree: found[tree] for tree in trees},
+            "scenario": scenarios.dump(scenario),
+            "repeats": [{tree: found[tree] for tree in trees}],
         }
-        facts = {**MACHINE, "versions": {"python": "3.12.0"}, "bed": {"made_of": "processes"}}
+        facts = {**MACHINE, "versions": {"python": "3.12.0", "salt_stock": "3008.5"}, "bed": {"made_of": "processes"}}
         (folder / "result.json").write_text(json.dumps(values))
         (folder / "environment.json").write_text(json.dumps(facts))
         return folder
 
     def rows(self) -> dict[tuple[str, str], list[str]]:
-        """Return the page's rows: by section and figure, the other cells."""
+        """Return the page's rows: by heading and first cell, the other cells."""
         found, section = {}, ""
         for line in self.page.read_text().splitlines():
-            if line.startswith("## "):
-                section = line.removeprefix("## ")
-            elif line.startswith("| ") and not line.startswith(("| what", "| ---")):
+            if line.startswith("#"):
+                section = line.lstrip("# ")
+            elif line.startswith("| ") and not line.startswith(("| what", "| question", "| ---")):
                 what, *cells = [cell.strip() for cell in line.strip("|").split(" | ")]
                 found[section, what] = cells
         return found
@@ -118,15 +133,22 @@ def measurement(benchmark: Benchmark, minions: int | None = None, machine: dict[
     """Return an measurement with made-up samples: three turns, ours 2 and stock 8 in the middle."""
     options = Options(minions or benchmark.minions, benchmark.rounds)
     samples = {figure: Samples([1.0, 2.0, 3.0], [8.0, 8.0, 8.0]) for figure in benchmark.figures}
-    return Measurement(benchmark, options, samples, WHEN, machine)
+    return Measurement(benchmark, options, samples, WHEN, machine, benchmark.own())
 
 
 @pytest.fixture
-def measured(tmp_path: Path) -> Measured:
-    """Return folders in which everything was measured."""
-    found = Measured(tmp_path)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
+    """Return folders in which nothing was measured; the trees have made-up hashes."""
+    monkeypatch.setattr(trees, "content_hash", lambda folder: f"hash of {NAMES[folder]}")
+    return Measured(tmp_path)
+
+
+@pytest.fixture
+def measured(empty: Measured) -> Measured:
+    """Return folders in which everything was measured and collected."""
     for benchmark in ALL:
-        found.measurement(benchmark)
-    for chosen in CHOSEN:
-        found.run(chosen.scenario)
-    return found
+        empty.measurement(benchmark)
+    for load in LOADS:
+        empty.run(load.name)
+    assert empty.collect() == 0
+    return empty

@@ -103,5 +103,5 @@ def test_a_figure_that_was_not_measured_is_an_error(tmp_path: Path) -> None:
     whole = measurement(BENCHMARKS["pillar"])
     some = dict(list(whole.samples.items())[1:])
     with pytest.raises(BenchmarkError, match="disagree about fetch-rfc"):
-        Measurement(whole.benchmark, whole.options, some, whole.date, whole.machine).write(tmp_path)
+        Measurement(whole.benchmark, whole.options, some, whole.date, whole.machine, whole.own).write(tmp_path)
     assert list(tmp_path.iterdir()) == []
