@@ -84,7 +84,7 @@ def write(sections: Sequence[Section]) -> str:
 
 def without_older(text: str) -> str:
     """Return the page without the marks of older code, which change with every patch."""
-    return text.replace(f", {OLDER}", "")
+    return text.replace(f" ({OLDER})", "").replace(f", {OLDER}", "")
 
 
 def number(value: float, unit: str) -> str:

@@ -231,6 +231,19 @@ def test_what_to_read_with_care_says_so(measured: Measured, edit: tuple[str, str
     assert "(evidence/density.json)." in text
 
 
+def test_a_page_differs_by_more_than_older_code(measured: Measured) -> None:
+    """After a change of a patch the pages still pass; with another number they do not."""
+    before = measured.page.read_text()
+    for path in measured.evidence.iterdir():
+        path.write_text(path.read_text().replace("hash of patched", "hash of yesterday"))
+    assert measured.write() == 0
+    after = measured.page.read_text()
+    assert before != after
+    # the words that explain the mark are in both
+    assert page.without_older(after) == page.without_older(before)
+    assert page.without_older(after.replace("8 ms", "9 ms", 1)) != page.without_older(before)
+
+
 def test_the_newest_run_counts(measured: Measured) -> None:
     """Of two runs of a scenario the newer one is collected; an older file does not replace newer evidence."""
     measured.run("burst", hour=11, longest_wait_s=20.0)
