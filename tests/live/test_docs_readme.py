@@ -78,7 +78,8 @@ def test_patches_for_an_installed_salt_and_back(root: Path, tmp_path: Path, vers
     def run(text: str) -> None:
         """Type the commands for the copy, without those for the clone and the services."""
         text = re.sub(r'cd "\$\(.*\)"', f"cd {site}", text).replace("/root/saltbed-export", str(tmp_path / "export"))
-        lines = [line for line in text.splitlines() if not line.startswith(("nox ", "cp ", "systemctl "))]
+        text = text.replace("systemctl restart salt-master", "true")
+        lines = [line for line in text.splitlines() if not line.startswith(("nox ", "cp "))]
         subprocess.run(["bash", "-e", "-c", "\n".join(lines)], check=True)
 
     run(install)
