@@ -226,7 +226,15 @@ class Fuzzer:
             for name in self.files.changed():
                 self.findings.add("file", name, packet)
         else:
-            self.files.forget()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Wait until what a minion has asked for is done: a worker goes on after its reply has timed out."""
+        for _ in range(40):
+            time.sleep(0.25)
+            tags = [tag for tag in self.events.since() if not tag.startswith(OWN_EVENTS)]
+            if not self.files.changed() and not tags:
+                return
 
     def _restore_keys(self, packet: Packet) -> None:
         """Sign in again if the minion has withdrawn its own key, as it may."""
