@@ -45,7 +45,7 @@ WARM: Final = 0.15
 
 @dataclass(frozen=True)
 class Plan:
-    """Which packets are sent: of a seed, from a number on, so many or for so many seconds."""
+    """Which packets are sent: the seed, the first number, and how many or for how many seconds."""
 
     seed: int = 17
     first: int = 0
