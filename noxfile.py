@@ -184,8 +184,8 @@ def _install_salt(session: nox.Session, python: Path) -> None:
 
 def _sources() -> list[Path]:
     """Give what the wheels of the extensions are made of."""
-    names = ("pyproject.toml", "README.md", "LICENSE")
-    every = (path for end in ("py", "sql") for path in EXTENSIONS.rglob(f"*.{end}"))
+    names = ("pyproject.toml", "README.md", "LICENSE", "vendor.toml")
+    every = (path for end in ("py", "sql", "html", "css", "js") for path in EXTENSIONS.rglob(f"*.{end}"))
     found = [path for path in every if "tests" not in path.relative_to(EXTENSIONS).parts]
     return sorted([*found, *(path for name in names for path in EXTENSIONS.glob(f"*/{name}"))])
 
@@ -197,7 +197,8 @@ def _install_wheels(session: nox.Session, python: Path) -> None:
     digest = hashlib.sha256(f"{listed} {_digest(LOCK, *sources)}".encode()).hexdigest()
     if _stamped(python, "wheels", digest):
         return
-    _call("patches", "wheels", stdout=subprocess.DEVNULL)
+    # set-up goes on where only the npm registry cannot be reached
+    _call("patches", "wheels", "--offline", stdout=subprocess.DEVNULL)
     wheels = sorted(map(str, (BUILD / "wheels").glob("*.whl")))
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", *wheels]
     session.run(str(python), *install, external=True)
@@ -299,8 +300,23 @@ def drop(session: nox.Session) -> None:
 
 @nox.session
 def load(session: nox.Session) -> None:
-    """Load a real master with simulated minions, ending in a report: nox -s load -- --help."""
-    _module(session, "harness", "load")
+    """Load a real master with simulated minions, ending in a report: nox -s load -- --help.
+
+    `--watch` opens the console's page on the running bed, see docs/load-testing.md.
+    """
+    _setup(session)
+    arguments = list(session.posargs)
+    if "--watch" in arguments:
+        place = arguments.index("--watch") + 1
+        if not arguments[place:] or arguments[place].startswith("-"):
+            asked = [str(PYTHON), "-m", "saltext.console", "--folder"]
+            done = subprocess.run(asked, capture_output=True, text=True, check=False, cwd=BUILD)
+            if done.returncode:
+                session.error(
+                    "The console is not installed: its libraries come from the npm registry, see docs/console.md."
+                )
+            arguments.insert(place, done.stdout.strip())
+    _call("harness", "load", *arguments)
 
 
 @nox.session

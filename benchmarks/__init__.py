@@ -25,7 +25,6 @@ Then add `idle.IDLE` to `benchmarks.registry`. `Figure` and the aims are in `ben
 - A figure's `key` stays when its words change. `what` has at most 60 characters. The aim stands there and nowhere else.
 - Raise BenchmarkError, one sentence, when what is measured is wrong: a pillar that is short, answers that differ.
 - Where there is nothing to compare, return one sample or a few: a count, a peak of memory.
-- What takes hours keeps its rounds, and goes on with them where `Options.resume` says so; see `pillar_experiment`.
 
 Nothing imports this package but its own tests. What a test needs as well lives in `harness`.
 """

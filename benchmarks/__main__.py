@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 try:
-    from benchmarks.errors import BenchmarkError, NothingKept, UnknownBenchmark
+    from benchmarks.errors import BenchmarkError, UnknownBenchmark
     from benchmarks.measurement import FORMAT, Measurement, here
     from benchmarks.options import Options
     from benchmarks.registry import ALL, BENCHMARKS
@@ -47,10 +47,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--profile", action="store_true", help="write profiles of the master's processes below profiles/ too (py-spy)"
     )
-    resuming = ", ".join(one.name for one in ALL if one.resumes)
-    parser.add_argument(
-        "--resume", action="store_true", help=f"go on with the rounds that a stopped run has kept ({resuming})"
-    )
     parser.add_argument("--json", action="store_true", help="print the measurement as JSON")
     return parser
 
@@ -78,17 +74,10 @@ def _run(arguments: argparse.Namespace) -> Measurement:
         known = ", ".join(BENCHMARKS)
         raise UnknownBenchmark(f"There is no benchmark {arguments.name!r}; choose one of {known}.")
     benchmark = BENCHMARKS[arguments.name]
-    if arguments.resume and not benchmark.resumes:
-        raise NothingKept(f"{benchmark.name} keeps no rounds: run it without --resume.")
     minions, rounds = arguments.minions or benchmark.minions, arguments.rounds or benchmark.rounds
-    options = Options(minions, rounds, _progress, arguments.output, arguments.profile, arguments.resume)
+    options = Options(minions, rounds, _progress, arguments.output, arguments.profile)
     date, machine, own = datetime.now(UTC), here(), benchmark.own()
     return Measurement(benchmark, options, benchmark.run(options), date, machine, own)
-
-
-def _kept(name: str) -> str:
-    """Say what is left of a benchmark that was stopped, "" if that is nothing."""
-    return " Rounds that were done are kept: go on with --resume." if BENCHMARKS[name].resumes else ""
 
 
 def _print(found: Mapping[str, Any]) -> None:
@@ -113,11 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         measurement = _run(arguments)
         path = measurement.write(arguments.output)
     except (BenchmarkError, HarnessError) as error:
-        stopped = isinstance(error, HarnessError) or type(error) is BenchmarkError
-        print(f"bench: {error}{_kept(arguments.name) if stopped else ''}", file=sys.stderr)
+        print(f"bench: {error}", file=sys.stderr)
         return error.exit_code if isinstance(error, BenchmarkError) else 3
     except KeyboardInterrupt:
-        print(f"bench: interrupted; no measurement was written.{_kept(arguments.name)}", file=sys.stderr)
+        print("bench: interrupted; no measurement was written.", file=sys.stderr)
         return 130
     if arguments.json:
         print(json.dumps(measurement.document()))

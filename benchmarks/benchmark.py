@@ -31,8 +31,6 @@ class Benchmark:
     rounds: int
     # what it takes with these on a quiet machine of two cores
     minutes: float
-    # whether it keeps its rounds, and goes on with them when it is run again with `Options.resume`
-    resumes: bool = False
 
     def own(self) -> str:
         """Return the hash of the benchmark's own files: its module, and what that runs inside Salt."""
@@ -44,8 +42,8 @@ class Benchmark:
             total.update(path.read_bytes())
         return total.hexdigest()
 
-    def command(self, minions: int, rounds: int, *, resume: bool = False) -> str:
-        """Return what a person types to run it with so many minions and rounds, or to go on with such a run."""
+    def command(self, minions: int, rounds: int) -> str:
+        """Return what a person types to run it with so many minions and rounds."""
         wanted = {"minions": (minions, self.minions), "rounds": (rounds, self.rounds)}
         asked = "".join(f" --{name} {value}" for name, (value, usual) in wanted.items() if value != usual)
-        return f"nox -s bench -- {self.name}{asked}{' --resume' if resume else ''}"
+        return f"nox -s bench -- {self.name}{asked}"

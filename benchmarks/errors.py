@@ -2,8 +2,6 @@
 
 BenchmarkError          exit 3: the benchmark could not be run to its end
 ├── DamagedFile         exit 3: a file of figures is broken or of another format
-├── NothingKept         exit 2: the benchmark keeps no rounds that it could go on with
-├── OtherRun            exit 3: rounds that were kept are another run's
 ├── UnknownBenchmark    exit 2: no benchmark has that name
 └── UnknownFigure       exit 3: a page names a figure that is none
 """
@@ -19,16 +17,6 @@ class BenchmarkError(Exception):
 
 class DamagedFile(BenchmarkError):  # noqa: N818 - it names what is wrong
     """A file of figures is broken, of another format, or of nothing that is known."""
-
-
-class OtherRun(BenchmarkError):  # noqa: N818 - it names what is wrong
-    """Rounds that were kept are another run's: of other minions or another Salt, or of one that is at work."""
-
-
-class NothingKept(BenchmarkError):  # noqa: N818 - it names what is wrong
-    """The benchmark keeps no rounds that it could go on with."""
-
-    exit_code = 2
 
 
 class UnknownBenchmark(BenchmarkError):  # noqa: N818 - it names what is wrong

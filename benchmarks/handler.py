@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from benchmarks.options import Options
 
 QUEUED = 10_000
+MANY = 300_000
+MANY_ROUNDS = 5
+RULES = 1000
 FEW = 10
 EVENTS_PER_S = 5000
 FEED_S = 60
@@ -32,10 +35,15 @@ LIMITS = {"rate_limiting": {"criteria": "capacity", "max_minion_jobs": 10**6}}
 
 
 # times are CPU time, but for `submit`, which waits for a socket
-DECIDE = Figure("decide", "decision and charge, {minions} targets, p99", "ms", "p99", at_most(5))
-RELEASE = Figure("release", "release of {minions} charges, p99", "ms", "p99", at_most(5))
+DECIDE = Figure("decide", "decision and leases, {minions} targets, p99", "ms", "p99", at_most(5))
+RULED = Figure("rules", f"decision with {RULES:,} rules by function, p99", "ms", "p99", at_most(10))
+TARGETED = Figure("rules-target", f"decision with {RULES:,} rules by target, p99", "ms", "p99", at_most(10))
+RELEASE = Figure("release", "end of {minions} leases, p99", "ms", "p99", at_most(5))
 SUBMIT = Figure("submit", "place and submission, {minions} targets, p99", "ms", "p99")
+SUBMIT_MANY = Figure("submit-many", f"place and submission, {MANY:,} targets, longest", "ms", "max")
+LATE = Figure("submit-many-late", f"of {MANY_ROUNDS} such, not answered in time", aim=exactly(0))
 QUEUE = Figure("queue", f"{QUEUED:,} queued jobs of {{minions}} targets", "MB", aim=at_most(20))
+START = Figure("start", f"start with {QUEUED:,} queued jobs of {{minions}} targets", "s", aim=at_most(10))
 HEAR = Figure("hear", "{minions} returns read and released, no bus", "ms")
 LOST = Figure("feed-lost", f"events lost of {EVENTS_PER_S:,} a second for {FEED_S} s", aim=exactly(0))
 LAG = Figure("feed-lag", f"lag, {EVENTS_PER_S:,} events a second, largest", "s", "max", at_most(1))
@@ -43,21 +51,34 @@ CORES = Figure("feed-cores", f"the handler's CPU, {EVENTS_PER_S:,} events a seco
 BUS = Figure("feed-bus", f"the event bus's CPU, {EVENTS_PER_S:,} events a second", "cores")
 PUBLISH_FEW = Figure("publish-few", f"publication on an idle master, {FEW} keys", "ms")
 PUBLISH = Figure("publish", "publication on an idle master, {minions} keys", "ms")
-PARTS = {"decide": DECIDE, "release": RELEASE, "submit": SUBMIT, "hear": HEAR}
+PARTS = {
+    "decide": DECIDE,
+    "rules": RULED,
+    "rules-target": TARGETED,
+    "release": RELEASE,
+    "submit": SUBMIT,
+    "submit-many": SUBMIT_MANY,
+    "hear": HEAR,
+}
 
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Measure the parts with `options.minions` targets, then `options.rounds` pairs of publications."""
     with SaltProcess("patched", "benchmarks.tasks.handler", {}) as parts:
         seconds = parts.run("decide", options.minions, 5 * options.rounds)[1]
-        seconds["submit"] = parts.run("submit", options.minions, 5 * options.rounds)[1]
-        queue_mb = parts.run("queue", options.minions, QUEUED)[1]
+        seconds |= parts.run("rules", options.minions, RULES, options.rounds)[1]
+        seconds["submit"] = parts.run("submit", options.minions, 5 * options.rounds)[1]["seconds"]
+        many = parts.run("submit", MANY, MANY_ROUNDS)[1]
+        seconds["submit-many"] = many["seconds"]
+        queued = parts.run("queue", options.minions, QUEUED)[1]
         seconds["hear"] = parts.run("hear", options.minions, options.rounds)[1]
     with SaltProcess("patched", "benchmarks.tasks.handler_bus", {}) as bus:
         heard = bus.run(EVENTS_PER_S, FEED_S)[1]
     return {
         **{figure: Samples([one * 1000 for one in seconds[name]]) for name, figure in PARTS.items()},
-        QUEUE: Samples([queue_mb]),
+        LATE: Samples([many["late"]]),
+        QUEUE: Samples([queued["grown"]]),
+        START: Samples([queued["start"]]),
         LOST: Samples([EVENTS_PER_S * FEED_S - heard["heard"]]),
         LAG: Samples(heard["lags"]),
         CORES: Samples([heard["cpu"] / FEED_S]),
@@ -106,7 +127,24 @@ HANDLER = Benchmark(
     name="handler",
     about="job handler: its parts, and publications on an idle master",
     run=run,
-    figures=(DECIDE, RELEASE, SUBMIT, QUEUE, HEAR, LOST, LAG, CORES, BUS, PUBLISH_FEW, PUBLISH),
+    figures=(
+        DECIDE,
+        RULED,
+        TARGETED,
+        RELEASE,
+        SUBMIT,
+        SUBMIT_MANY,
+        LATE,
+        QUEUE,
+        START,
+        HEAR,
+        LOST,
+        LAG,
+        CORES,
+        BUS,
+        PUBLISH_FEW,
+        PUBLISH,
+    ),
     minions=10_000,
     rounds=40,
     minutes=4,

@@ -51,7 +51,7 @@ class Measurement:
             "format": FORMAT,
             "name": self.benchmark.name,
             "about": self.benchmark.about,
-            "command": self.benchmark.command(minions, rounds, resume=self.options.resume),
+            "command": self.benchmark.command(minions, rounds),
             "date": self.date.astimezone(UTC).isoformat(timespec="seconds"),
             "minions": minions,
             "rounds": rounds,

@@ -28,5 +28,3 @@ class Options:
     output: Path = Path("build/bench")
     # whether profiles of the processes are wanted too, from those benchmarks that can write them
     profile: bool = False
-    # whether rounds that an earlier run has kept count, from those benchmarks that keep them
-    resume: bool = False

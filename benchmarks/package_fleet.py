@@ -51,7 +51,7 @@ AVAILABLE = Figure("available", f"a search in {OFFERED:,} packages for {{minions
 CALLS: dict[Figure, tuple[str, dict[str, Any], str, int]] = {
     STATUS: ("status", {"table": False, "size": 10_000}, "minions", 10_000),
     PAGE: ("status", {"table": False, "only": "drifting"}, "minions", 100),
-    WHO: ("who", {"package": "package-7"}, "minions", 100),
+    WHO: ("where", {"package": "package-7"}, "minions", 100),
     AVAILABLE: ("available", {"search": "*9*"}, "packages", 100),
 }
 

@@ -1,6 +1,6 @@
 """The README's picture: when each request of a load run got its answer, on Salt as released and with Saltbed.
 
-`python -m benchmarks.picture RUN` takes the requests of a finished run into docs/evidence/picture.json and draws
+`python -m benchmarks.picture RUN` takes the requests of a finished run into docs/first-run.json and draws
 docs/first-run.svg; without a run it draws what is there again.
 """
 
@@ -23,7 +23,7 @@ from harness.results import evidence, runs
 from harness.results import result as results
 from harness.results.answers import COMPLETE, INCOMPLETE, NONE
 
-REQUESTS: Final = Path("docs", "evidence", "picture.json")
+REQUESTS: Final = Path("docs", "first-run.json")
 PICTURE: Final = Path("docs", "first-run.svg")
 TREES: Final = {"stock": "Salt 3008.5", "patched": "with Saltbed"}
 COLOURS: Final = {COMPLETE: "#0f7b6c", INCOMPLETE: "#b06a00", NONE: "#b3261e"}

@@ -58,7 +58,7 @@ class Failures:
         yield "database_down", self._down
         yield "wrong_password", lambda: self._fails(**{"pass": "wrong"})
         yield "missing_table", lambda: self._fails("SELECT a FROM nosuch WHERE id = %s")
-        yield "broken_second_query", lambda: self._fails(*forms.FUNCTION, "SELEC 1")
+        yield "broken_second_query", lambda: self._fails(*forms.FUNCTION, "SELECT 1 +")
         yield "backend_killed", self._killed
         yield "statement_timeout", lambda: self._fails(SLEEP, statement_timeout=STATEMENT_S)
         yield "silent_server", self._silent

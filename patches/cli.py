@@ -96,7 +96,12 @@ def _add_tree(add: Add) -> None:
     one = add("drop", "take a topic out of the patch set, with its new files", "drop load-all")
     one.add_argument("topic", metavar="TOPIC", help="a topic of patches/series that no other one requires")
 
-    add("wheels", "build the Salt extensions into build/wheels/", "wheels --json")
+    wheels = add("wheels", "build the Salt extensions into build/wheels/", "wheels --json")
+    wheels.add_argument(
+        "--offline",
+        action="store_true",
+        help="leave out an extension whose libraries cannot be downloaded, instead of ending with an error",
+    )
 
     add("status", "show the base, the topics and the state of the tree", "status --json")
 

@@ -67,6 +67,12 @@ FEATURES = (
         test="tests/live/test_package_states_end.py::test_from_a_saved_state_to_a_repaired_minion[{release}]",
     ),
     Feature(
+        "The console, a page in the browser",
+        "docs/console.md",
+        extension="console",
+        test="tests/live/test_console_releases.py::test_release[{release}]",
+    ),
+    Feature(
         "Uyuni's pillar files into PostgreSQL and back",
         "docs/uyuni.md",
         extension="uyuni-pillar",
@@ -105,8 +111,8 @@ FEATURES = (
         test="tests/live/test_pillar_releases.py::test_all_modules_are_loaded[{release}]",
         mended=("3006.30", "3007.17"),
     ),
-    Feature("The job handler", "docs/job-handler.md", topics=("job-handler", "job-criteria")),
-    Feature("The module interface", "docs/module-interface.md", topics=("module-interface-report",)),
+    Feature("The job handler", "docs/job-handler.md", topics=("job-handler",)),
+    Feature("The module interface", "docs/module-interface.md", topics=("module-interfaces", "module-interface-check")),
 )
 
 

@@ -1,7 +1,7 @@
 """Build the Salt extensions below `salt/extensions/` as wheels, the same bytes each time.
 
-What goes into a wheel depends on the sources and on the locked setuptools alone: the sources are copied first, so that
-neither the modes nor the times of a checkout, nor what earlier builds left, get in.
+What goes into a wheel depends on the sources, the pinned libraries and the locked setuptools alone: the sources are
+copied first, so that neither the modes nor the times of a checkout, nor what earlier builds left, get in.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patches.errors import ToolError, UsageError
+from patches import vendored
+from patches.errors import FetchError, ToolError, UsageError
 
 if TYPE_CHECKING:
     from patches.layout import Layout
@@ -41,11 +43,13 @@ def names(layout: Layout) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in layout.extensions.glob("*/pyproject.toml")))
 
 
-def build(layout: Layout) -> tuple[Wheel, ...]:
+def build(layout: Layout, *, offline: bool = False) -> tuple[Wheel, ...]:
     """Build all extensions into `build/wheels/`, in place of what is there.
 
+    :param offline: warn of an extension whose libraries cannot be downloaded, and leave it out.
     :raises UsageError: when there is no environment to build with.
     :raises ToolError: when pip fails.
+    :raises FetchError: when a library of an extension cannot be downloaded.
     """
     if not layout.python.exists():
         raise UsageError("There is no environment to build with: run 'nox -s wheels'.")
@@ -53,7 +57,14 @@ def build(layout: Layout) -> tuple[Wheel, ...]:
     with tempfile.TemporaryDirectory(dir=layout.wheels.parent) as scratch:
         made = Path(scratch, "wheels")
         made.mkdir()
-        built = tuple(_build(layout, name, Path(scratch), made) for name in names(layout))
+        built = []
+        for name in names(layout):
+            try:
+                built.append(_build(layout, name, Path(scratch), made))
+            except FetchError as error:
+                if not offline:
+                    raise
+                print(f"patches: the extension {name} is left out: {error}", file=sys.stderr)
         shutil.rmtree(layout.wheels, ignore_errors=True)
         made.rename(layout.wheels)
     return tuple(Wheel(one.name, layout.wheels / one.path.name, one.sha256) for one in built)
@@ -68,6 +79,7 @@ def _build(layout: Layout, name: str, scratch: Path, made: Path) -> Wheel:
             shutil.copytree(origin, source / part, ignore=LEFT_OUT)
         elif origin.exists():
             shutil.copyfile(origin, source / part)
+    vendored.add(layout, layout.extensions / name, source)
     for path in (source, *source.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     before = set(made.iterdir())

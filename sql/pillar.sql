@@ -4,11 +4,9 @@
 -- Uyuni, or those of uyuni.sql:
 --     psql -f sql/uyuni.sql -f sql/pillar.sql
 -- What is different from the RFC: a row without a target is unique by category, a pillar is an object, the order of rows is complete
--- (scope, priority of the group, id, category), groups may have a priority, a minion that is not known gets no row at all.
+-- (scope, id of the group, category), a minion that is not known gets no row at all.
 --
--- Uyuni has a table of its own for pillars, suseSaltPillar. Where it is there, it stays as Uyuni made it: its name, its type, its sequence,
--- its rows. It gets an index, and suseSaltPillars is a view, by which everything that knows the name of the RFC reads and writes the same
--- rows.
+-- Where Uyuni's own table suseSaltPillar is, it stays as Uyuni made it. It gets an index, and suseSaltPillars is a view of it.
 
 \set ON_ERROR_STOP on
 
@@ -18,23 +16,23 @@ BEGIN
     RAISE EXCEPTION 'this database has no tables of Uyuni'
       USING HINT = 'Run sql/uyuni.sql first, or name the database of Uyuni.';
   END IF;
-  IF to_regclass('suseSaltPillar') IS NOT NULL
-      AND (SELECT relkind FROM pg_class WHERE oid = to_regclass('suseSaltPillars')) <> 'v' THEN
-    RAISE EXCEPTION 'this database has a table suseSaltPillars beside suseSaltPillar'
-      USING HINT = 'Move its rows to suseSaltPillar and drop it, then run pillar.sql again.';
-  END IF;
 END
 $$;
 
 -- What functions of the pillars find by its name, and what PostgreSQL may take in place of its own, must be of a role that is trusted anyway:
 -- a superuser, the owner of the database, of the schema or of Uyuni's tables. Whoever could create in the schema may have been here before.
-DO $$
+-- A function of another role would stay that role's if it was only replaced
+SET client_min_messages = warning;
+DROP FUNCTION IF EXISTS suse_salt_pillar_trusted();
+RESET client_min_messages;
+
+CREATE FUNCTION suse_salt_pillar_trusted() RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
   strange TEXT;
 BEGIN
   WITH found (name, owner, home) AS (
     SELECT c.oid::regclass::TEXT, c.relowner, c.relnamespace FROM pg_class AS c
-      WHERE c.relname::TEXT ~ '^(web_customer|rhnserver(group(members)?)?|suse(minioninfo|salt(pillar\w*|formulaorder)))$'::TEXT
+      WHERE c.relname::TEXT ~ '^(web_customer|rhnserver(group(members)?)?|suse(minioninfo|saltpillar\w*))$'::TEXT
     UNION ALL
     SELECT p.oid::regprocedure::TEXT, p.proowner, p.pronamespace FROM pg_proc AS p
       WHERE p.proname::TEXT ~ '^suse_(minion_pillars$|salt_pillar_)'::TEXT
@@ -55,13 +53,12 @@ BEGIN
 END
 $$;
 
+SELECT suse_salt_pillar_trusted();
+
 BEGIN;
 
 -- Whoever waits for a table keeps all others from it who come later
 SET LOCAL lock_timeout = '10s';
-
--- Of an earlier version of this file, and of no use
-DROP INDEX IF EXISTS suse_salt_pillar_everyone_idx;
 
 -- Over the table of Uyuni. The index is for the one scope for which Uyuni has none, whose rows the function finds by their level.
 DO $$
@@ -91,18 +88,9 @@ BEGIN
   CREATE TABLE IF NOT EXISTS suseSaltPillars
   (
       id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-      server_id NUMERIC
-                CONSTRAINT suse_salt_pillar_sid_fk
-                REFERENCES rhnServer (id)
-                ON DELETE CASCADE,
-      group_id NUMERIC
-               CONSTRAINT suse_salt_pillar_gid_fk
-               REFERENCES rhnServerGroup (id)
-               ON DELETE CASCADE,
-      org_id NUMERIC
-             CONSTRAINT suse_salt_pillar_oid_fk
-             REFERENCES web_customer (id)
-             ON DELETE CASCADE,
+      server_id NUMERIC REFERENCES rhnServer (id) ON DELETE CASCADE,
+      group_id NUMERIC REFERENCES rhnServerGroup (id) ON DELETE CASCADE,
+      org_id NUMERIC REFERENCES web_customer (id) ON DELETE CASCADE,
       category VARCHAR NOT NULL,
       pillar JSONB NOT NULL,
       UNIQUE (server_id, category),
@@ -111,11 +99,7 @@ BEGIN
       CONSTRAINT suse_salt_pillar_only_one_target CHECK (num_nonnulls(server_id, group_id, org_id) <= 1)
   );
 
-  -- The target form has a table of the same name. And rows that break the new rules are named before anything is changed, as PostgreSQL's
-  -- own message names the constraint only.
-  IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'suseSaltPillars'::regclass AND attname = 'server_id') THEN
-    RAISE EXCEPTION 'this database has the target form of suseSaltPillars: install pillar.sql into another database';
-  END IF;
+  -- Rows that break the new rules are named before anything is changed, as PostgreSQL's own message names the constraint only
   SELECT string_agg(id::TEXT, ', ' ORDER BY id) INTO bad FROM suseSaltPillars WHERE jsonb_typeof(pillar) <> 'object';
   IF bad IS NOT NULL THEN
     RAISE EXCEPTION 'the pillar is no JSON object in these rows of suseSaltPillars: %', bad
@@ -160,24 +144,6 @@ BEGIN
 END
 $$;
 
--- Among the groups of one minion the one of the highest priority wins. A group without a row here has priority 0, and of equal ones the
--- highest id wins, which is the RFC's order.
-CREATE TABLE IF NOT EXISTS suseSaltPillarPriority
-(
-    group_id NUMERIC PRIMARY KEY
-             CONSTRAINT suse_salt_pillar_priority_gid_fk
-             REFERENCES rhnServerGroup (id)
-             ON DELETE CASCADE,
-    priority INTEGER NOT NULL
-);
-
--- The order of Uyuni's formulas (formula_order.json), which no pillar holds.
-CREATE TABLE IF NOT EXISTS suseSaltFormulaOrder
-(
-    formula VARCHAR PRIMARY KEY,
-    position INTEGER NOT NULL
-);
-
 -- A query for each scope, and not one with four ORs, which reads the whole table. PL/pgSQL keeps their plans for the session, which is most
 -- of the time: a function in SQL is planned at each call. Each of them looks up one value in one index, so that a plan that is made for any
 -- minion is good for all; an array of groups, as IN over a subquery joins. pillar_role.sql lets it run as its owner: it casts
@@ -203,12 +169,11 @@ BEGIN
       WHERE p.level = 1 AND p.org_id = minion.org_id
       ORDER BY p.category COLLATE "C";
   RETURN QUERY
-    SELECT p.pillar
-      FROM suseSaltPillars AS p LEFT JOIN suseSaltPillarPriority AS o ON o.group_id = p.group_id
+    SELECT p.pillar FROM suseSaltPillars AS p
       WHERE p.level = 2 AND p.group_id = ANY (ARRAY(
         SELECT g.server_group_id FROM rhnServerGroupMembers AS g WHERE g.server_id = minion.id
       ))
-      ORDER BY COALESCE(o.priority, 0), p.group_id, p.category COLLATE "C";
+      ORDER BY p.group_id, p.category COLLATE "C";
   RETURN QUERY
     SELECT p.pillar FROM suseSaltPillars AS p
       WHERE p.level = 3 AND p.server_id = minion.id

@@ -1,70 +1,30 @@
 -- Changes of pillars: who hears of them, and what there was before.
 --
--- Run it after pillar.sql, and pillar_role.sql after it. Needs PostgreSQL 13. Safe to run twice:
---     psql -f sql/pillar_changes.sql
+-- Run it after pillar.sql, and pillar_role.sql after it. Needs PostgreSQL 13. Safe to run twice.
 -- Each change of a row is noted in suseSaltPillarHistory: when, by whom, from what, to what. A minion that gets another group, organisation
--- or id, a group that gets another priority, and a table that is emptied with TRUNCATE are noted in suseSaltPillarMoved. Either notifies
--- the channel suse_salt_pillar. The notification is nothing but a bell: what has changed is asked for with suse_salt_pillar_changes, so
--- that one that is lost loses nothing. Nothing old goes by itself: the engine pillar_changes calls suse_salt_pillar_prune now and then.
---
--- PUBLIC may create nothing in the schema of the pillars any more, as functions here run as their owner. The owner of the pillars may.
---     SELECT * FROM suseSaltPillarHistory WHERE server_id = 1 ORDER BY id;         -- see
---     SELECT suse_salt_pillar_restore(17);                                         -- go back to what was before the change 17
+-- or id, and a TRUNCATE are noted in suseSaltPillarMoved. Either notifies the channel suse_salt_pillar, and the engine pillar_changes asks for
+-- what has changed with suse_salt_pillar_changes, so that a notification that is lost loses nothing. PUBLIC may create nothing in the schema
+-- of the pillars any more, as functions here run as their owner. The owner of the pillars may.
 
 \set ON_ERROR_STOP on
 
-DO $$
-BEGIN
-  IF to_regclass('suseSaltPillars') IS NULL THEN
-    RAISE EXCEPTION 'this database has no suseSaltPillars'
-      USING HINT = 'Run sql/pillar.sql first.';
-  END IF;
-END
-$$;
-
--- What functions of the pillars find by its name, and what PostgreSQL may take in place of its own, must be of a role that is trusted anyway:
--- a superuser, the owner of the database, of the schema or of Uyuni's tables. Whoever could create in the schema may have been here before.
-DO $$
-DECLARE
-  strange TEXT;
-BEGIN
-  WITH found (name, owner, home) AS (
-    SELECT c.oid::regclass::TEXT, c.relowner, c.relnamespace FROM pg_class AS c
-      WHERE c.relname::TEXT ~ '^(web_customer|rhnserver(group(members)?)?|suse(minioninfo|salt(pillar\w*|formulaorder)))$'::TEXT
-    UNION ALL
-    SELECT p.oid::regprocedure::TEXT, p.proowner, p.pronamespace FROM pg_proc AS p
-      WHERE p.proname::TEXT ~ '^suse_(minion_pillars$|salt_pillar_)'::TEXT
-        OR EXISTS (SELECT FROM pg_proc AS b WHERE b.proname = p.proname AND b.pronamespace = 'pg_catalog'::regnamespace::OID)
-    UNION ALL
-    SELECT o.oid::regoperator::TEXT, o.oprowner, o.oprnamespace FROM pg_operator AS o
-  )
-  SELECT pg_catalog.string_agg(f.name || ' of '::TEXT || r.rolname::TEXT, ', '::TEXT ORDER BY f.name) INTO strange
-    FROM found AS f JOIN pg_roles AS r ON r.oid = f.owner JOIN pg_namespace AS n ON n.oid = f.home
-    WHERE n.nspname = ANY (current_schemas(false)) AND n.nspowner <> r.oid AND NOT r.rolsuper
-      AND r.rolname <> ALL (ARRAY[current_user, 'salt_pillar_owner']::NAME[])
-      AND r.oid <> (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
-      AND r.oid <> (SELECT c.relowner FROM pg_class AS c WHERE c.oid = to_regclass('rhnServer'::TEXT)::OID);
-  IF strange IS NOT NULL THEN
-    RAISE EXCEPTION 'functions of the pillars would call or read what belongs to roles that must not change them: %', strange
-      USING HINT = 'Drop these, or give them to the owner of the database, then run this file again.';
-  END IF;
-END
-$$;
+SELECT suse_salt_pillar_trusted();
 
 BEGIN;
 
--- What is there already is no news
 SET LOCAL client_min_messages = warning;
 
 -- Whoever waits for a table keeps all others from it who come later
 SET LOCAL lock_timeout = '10s';
 
--- How many bytes of JSON text a pillar may have, and for how long changes are kept. Replace them to have others.
+-- For how long changes are kept, and whether with their values, which may be secrets and outlive their owners. Replace them to have others.
 DO $$
 BEGIN
-  IF to_regprocedure('suse_salt_pillar_limit()') IS NULL THEN
-    CREATE FUNCTION suse_salt_pillar_limit() RETURNS INTEGER LANGUAGE sql IMMUTABLE AS 'SELECT 1048576';
+  IF to_regprocedure('suse_salt_pillar_keep()') IS NULL THEN
     CREATE FUNCTION suse_salt_pillar_keep() RETURNS INTERVAL LANGUAGE sql IMMUTABLE AS 'SELECT INTERVAL ''90 days''';
+  END IF;
+  IF to_regprocedure('suse_salt_pillar_history()') IS NULL THEN
+    CREATE FUNCTION suse_salt_pillar_history() RETURNS BOOLEAN LANGUAGE sql IMMUTABLE AS 'SELECT true';
   END IF;
 END
 $$;
@@ -91,7 +51,7 @@ CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_transaction_idx ON suseSaltP
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_owner_idx ON suseSaltPillarHistory (server_id, group_id, org_id, category);
 
--- Who may have another pillar though no row of a pillar has changed, by another group, organisation, id or priority: a minion, all of a group,
+-- Who may have another pillar though no row of a pillar has changed, by another group, organisation or id: a minion, all of a group,
 -- a minion by a group that it joins or leaves, everyone.
 CREATE TABLE IF NOT EXISTS suseSaltPillarMoved
 (
@@ -102,20 +62,9 @@ CREATE TABLE IF NOT EXISTS suseSaltPillarMoved
     group_id NUMERIC
 );
 
--- Of an earlier version of this file
-ALTER TABLE suseSaltPillarMoved DROP CONSTRAINT IF EXISTS susesaltpillarmoved_check;
-DROP FUNCTION IF EXISTS suse_salt_pillar_dissolved() CASCADE;
-
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_moved_time_idx ON suseSaltPillarMoved (changed);
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_moved_transaction_idx ON suseSaltPillarMoved (transaction);
-
--- The last transaction of which anything was pruned
-CREATE TABLE IF NOT EXISTS suseSaltPillarPruned
-(
-    id SMALLINT PRIMARY KEY CHECK (id = 1),
-    transaction xid8 NOT NULL
-);
 
 -- When who listens was told of changes, see suse_salt_pillar_changes
 CREATE TABLE IF NOT EXISTS suseSaltPillarAsked
@@ -137,38 +86,29 @@ BEGIN
 END
 $$;
 
--- Delete what is too old, at most so many rows of each table, and return how many. In a transaction of its own, and never waiting for another
--- one: whoever changes pillars must not be held up by it.
+-- Delete what is too old, at most so many rows of each table, and return how many. It waits for nobody: whoever changes pillars must not be held
+-- up by it. Changes stay a day longer than the answers that may have missed them.
 CREATE OR REPLACE FUNCTION suse_salt_pillar_prune(
   most INTEGER
 ) RETURNS INTEGER LANGUAGE plpgsql SECURITY DEFINER
 AS $$
 DECLARE
+  old TIMESTAMPTZ := now() - suse_salt_pillar_keep();
   pruned INTEGER;
 BEGIN
   WITH history AS (
     DELETE FROM suseSaltPillarHistory WHERE id IN (
-      SELECT id FROM suseSaltPillarHistory WHERE changed < now() - suse_salt_pillar_keep()
-        ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
-      RETURNING transaction
+      SELECT id FROM suseSaltPillarHistory WHERE changed < old - INTERVAL '1 day' ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
+      RETURNING id
   ), moved AS (
     DELETE FROM suseSaltPillarMoved WHERE id IN (
-      SELECT id FROM suseSaltPillarMoved WHERE changed < now() - suse_salt_pillar_keep()
-        ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
-      RETURNING transaction
+      SELECT id FROM suseSaltPillarMoved WHERE changed < old - INTERVAL '1 day' ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
+      RETURNING id
   ), asked AS (
     DELETE FROM suseSaltPillarAsked WHERE transaction IN (
-      SELECT transaction FROM suseSaltPillarAsked WHERE asked < now() - suse_salt_pillar_keep()
-        ORDER BY asked LIMIT most FOR UPDATE SKIP LOCKED)
-  ), gone AS (
-    SELECT transaction FROM history UNION ALL SELECT transaction FROM moved
-  ), noted AS (
-    -- not those of another server
-    INSERT INTO suseSaltPillarPruned AS p (id, transaction)
-      SELECT 1, transaction FROM gone WHERE transaction < pg_snapshot_xmax(pg_current_snapshot()) ORDER BY transaction DESC LIMIT 1
-      ON CONFLICT (id) DO UPDATE SET transaction = GREATEST(p.transaction, excluded.transaction)
+      SELECT transaction FROM suseSaltPillarAsked WHERE asked < old ORDER BY asked LIMIT most FOR UPDATE SKIP LOCKED)
   )
-  SELECT count(*) INTO pruned FROM gone;
+  SELECT count(*) INTO pruned FROM (TABLE history UNION ALL TABLE moved) AS gone;
   RETURN pruned;
 END
 $$;
@@ -182,27 +122,20 @@ DECLARE
 BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, after)
-      SELECT server_id, group_id, org_id, category, pillar FROM new_rows;
+      SELECT server_id, group_id, org_id, category, CASE WHEN suse_salt_pillar_history() THEN pillar END FROM new_rows;
   ELSIF TG_OP = 'DELETE' THEN
     INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, before)
-      SELECT server_id, group_id, org_id, category, pillar FROM old_rows;
+      SELECT server_id, group_id, org_id, category, CASE WHEN suse_salt_pillar_history() THEN pillar END FROM old_rows;
   ELSE
-    -- As text: 1 and 1.0 are equal in jsonb. A row that goes to another owner is gone from the first one, and one that gets another id is
-    -- another row.
+    -- As text: 1 and 1.0 are equal in jsonb. A row that goes to another owner is gone from the first one.
     INSERT INTO suseSaltPillarHistory (server_id, group_id, org_id, category, before, after)
-      SELECT o.server_id, o.group_id, o.org_id, o.category, o.pillar, n.pillar
-        FROM old_rows AS o JOIN new_rows AS n USING (id)
-        WHERE (o.server_id, o.group_id, o.org_id, o.category::TEXT)
-            IS NOT DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category::TEXT)
-          AND o.pillar::TEXT <> n.pillar::TEXT
-      UNION ALL
-      SELECT side.*
-        FROM old_rows AS o FULL JOIN new_rows AS n USING (id),
-          LATERAL (VALUES (o.server_id, o.group_id, o.org_id, o.category, o.pillar, NULL::JSONB),
-                          (n.server_id, n.group_id, n.org_id, n.category, NULL, n.pillar))
-            AS side (server_id, group_id, org_id, category, before, after)
-        WHERE (o.server_id, o.group_id, o.org_id, o.category::TEXT)
-            IS DISTINCT FROM (n.server_id, n.group_id, n.org_id, n.category::TEXT) AND side.category IS NOT NULL;
+      SELECT COALESCE(o.server_id, n.server_id), COALESCE(o.group_id, n.group_id), COALESCE(o.org_id, n.org_id),
+          COALESCE(o.category, n.category), CASE WHEN suse_salt_pillar_history() THEN o.pillar END,
+          CASE WHEN suse_salt_pillar_history() THEN n.pillar END
+        FROM old_rows AS o FULL JOIN new_rows AS n
+          ON ROW(o.id, o.server_id, o.group_id, o.org_id, o.category)::TEXT
+            = ROW(n.id, n.server_id, n.group_id, n.org_id, n.category)::TEXT
+        WHERE o.pillar::TEXT IS DISTINCT FROM n.pillar::TEXT;
   END IF;
   GET DIAGNOSTICS noted = ROW_COUNT;
   IF noted > 0 THEN
@@ -212,56 +145,22 @@ BEGIN
 END
 $$;
 
--- Of any group: whether one has a pillar is known to whoever asks, and not while other transactions are on their way
-CREATE OR REPLACE FUNCTION suse_salt_pillar_joined() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
-AS $$
-BEGIN
-  INSERT INTO suseSaltPillarMoved (server_id, group_id)
-    SELECT DISTINCT side.server_id, side.group_id
-      FROM (VALUES (OLD.server_id, OLD.server_group_id), (NEW.server_id, NEW.server_group_id)) AS side (server_id, group_id)
-      WHERE side.server_id IS NOT NULL;
-  PERFORM suse_salt_pillar_ring();
-  RETURN NULL;
-END
-$$;
-
--- No row is known of what TRUNCATE empties
-CREATE OR REPLACE FUNCTION suse_salt_pillar_emptied() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
-AS $$
-BEGIN
-  INSERT INTO suseSaltPillarMoved DEFAULT VALUES;
-  PERFORM suse_salt_pillar_ring();
-  RETURN NULL;
-END
-$$;
-
--- The columns with the minion and with the group are those that the trigger names
+-- The columns with the server and with the group are those that the trigger names. Of any group: whether one has a pillar is known to whoever
+-- asks, and not while other transactions are on their way. Of TRUNCATE no row is known, which is everyone.
 CREATE OR REPLACE FUNCTION suse_salt_pillar_moved() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
 AS $$
 BEGIN
   INSERT INTO suseSaltPillarMoved (server_id, group_id)
     SELECT DISTINCT (side.moved ->> TG_ARGV[0])::NUMERIC, (side.moved ->> TG_ARGV[1])::NUMERIC
-      FROM (VALUES (pg_catalog.to_jsonb(OLD)), (pg_catalog.to_jsonb(NEW))) AS side (moved) WHERE side.moved <> 'null';
+      FROM (VALUES (pg_catalog.to_jsonb(OLD)), (pg_catalog.to_jsonb(NEW))) AS side (moved)
+      WHERE side.moved <> 'null' OR TG_OP = 'TRUNCATE';
   PERFORM suse_salt_pillar_ring();
   RETURN NULL;
 END
 $$;
 
-CREATE OR REPLACE FUNCTION suse_salt_pillar_check() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
-AS $$
-DECLARE
-  size INTEGER := pg_catalog.octet_length(NEW.pillar::TEXT);
-BEGIN
-  IF size > suse_salt_pillar_limit() THEN
-    RAISE EXCEPTION 'the pillar of category % has % bytes, and the limit is %', NEW.category, size, suse_salt_pillar_limit()
-      USING ERRCODE = 'program_limit_exceeded', HINT = 'Make it smaller, or replace the function suse_salt_pillar_limit.';
-  END IF;
-  RETURN NEW;
-END
-$$;
-
 -- What has changed since a snapshot, which is what an earlier call returned; NULL is now. Changes that were not committed then are among
--- the answers, whenever they began. A snapshot that the server cannot know is everything, and so is one of which something was pruned. It
+-- the answers, whenever they began. A snapshot that the server cannot know is everything. It
 -- knows one by a row that was written with the answer: where that is, all is that was committed before, and no number of a transaction
 -- that the snapshot has seen is given out again. A standby that takes over may lack the last transactions, and a backup that is restored is
 -- older; one that goes through a dump has other transactions, which write its rows. No row is written for an answer that says nothing.
@@ -276,9 +175,7 @@ DECLARE
   witnessed TIMESTAMPTZ := (
     SELECT a.asked FROM suseSaltPillarAsked AS a
       WHERE a.transaction = substring(since FROM '^(\d+)/')::xid8 AND a.xmin = a.transaction::xid);
-  is_known BOOLEAN := witnessed IS NOT NULL AND NOT EXISTS (
-    SELECT FROM suseSaltPillarPruned AS p
-      WHERE p.transaction >= pg_snapshot_xmin(seen) AND p.transaction < pg_snapshot_xmax(pg_current_snapshot()));
+  is_known BOOLEAN := witnessed IS NOT NULL;
 BEGIN
   -- one statement, which sees what the snapshot has that it returns
   WITH changed AS (
@@ -320,23 +217,18 @@ CREATE OR REPLACE FUNCTION suse_salt_pillar_restore(
 ) RETURNS VOID LANGUAGE plpgsql
 AS $$
 DECLARE
-  old suseSaltPillarHistory;
+  old suseSaltPillarHistory := (SELECT h FROM suseSaltPillarHistory AS h WHERE h.id = change);
+  kept NUMERIC := (SELECT p.id FROM suseSaltPillars AS p WHERE p.category::TEXT = old.category::TEXT
+    AND (p.server_id, p.group_id, p.org_id) IS NOT DISTINCT FROM (old.server_id, old.group_id, old.org_id));
 BEGIN
-  SELECT * INTO old FROM suseSaltPillarHistory WHERE id = change;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'there is no change % in suseSaltPillarHistory', change
-      USING HINT = 'Changes are kept for as long as suse_salt_pillar_keep() says.';
+  IF old.before IS NULL AND old.after IS NULL THEN
+    RAISE EXCEPTION 'suseSaltPillarHistory has no change %, or none with its values', change;
   END IF;
-  DELETE FROM suseSaltPillars AS p
-    WHERE old.before IS NULL AND p.category::TEXT = old.category::TEXT
-      AND (p.server_id, p.group_id, p.org_id) IS NOT DISTINCT FROM (old.server_id, old.group_id, old.org_id);
   IF old.before IS NULL THEN
-    RETURN;
-  END IF;
-  UPDATE suseSaltPillars AS p SET pillar = old.before
-    WHERE p.category::TEXT = old.category::TEXT
-      AND (p.server_id, p.group_id, p.org_id) IS NOT DISTINCT FROM (old.server_id, old.group_id, old.org_id);
-  IF NOT FOUND THEN
+    DELETE FROM suseSaltPillars WHERE id = kept;
+  ELSIF kept IS NOT NULL THEN
+    UPDATE suseSaltPillars SET pillar = old.before WHERE id = kept;
+  ELSE
     INSERT INTO suseSaltPillars (server_id, group_id, org_id, category, pillar)
       VALUES (old.server_id, old.group_id, old.org_id, old.category, old.before);
   END IF;
@@ -351,6 +243,7 @@ DECLARE
   target REGCLASS;
   owner TEXT;
   name TEXT;
+  found RECORD;
 BEGIN
   SELECT CASE relkind WHEN 'v' THEN to_regclass('suseSaltPillar') ELSE oid::regclass END, relnamespace::regnamespace::TEXT
     INTO target, home FROM pg_class WHERE oid = 'suseSaltPillars'::regclass;
@@ -363,69 +256,44 @@ BEGIN
         USING HINT = 'Run sql/pillar_changes.sql as the owner of the schema, or as a superuser.';
     END IF;
   END IF;
-  FOREACH name IN ARRAY ARRAY['suse_salt_pillar_changed()', 'suse_salt_pillar_check()', 'suse_salt_pillar_joined()',
-                              'suse_salt_pillar_emptied()', 'suse_salt_pillar_moved()', 'suse_salt_pillar_ring()',
-                              'suse_salt_pillar_prune(integer)', 'suse_salt_pillar_changes(text)',
-                              'suse_salt_pillar_restore(bigint)'] LOOP
-    EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', name, home);
-    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name);
+  FOR found IN SELECT tgname, tgrelid::regclass AS place FROM pg_trigger WHERE tgname::TEXT ~ '^suse_salt_pillar_'::TEXT
+      AND tgrelid = ANY (ARRAY[target, 'rhnServer', 'rhnServerGroupMembers', 'suseMinionInfo', 'suseSaltPillarHistory']::REGCLASS[]) LOOP
+    EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.place);
   END LOOP;
-  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_inserted ON %s', target);
-  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON %s', target);
-  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_deleted ON %s', target);
-  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_checked ON %s', target);
+  DROP FUNCTION IF EXISTS suse_salt_pillar_joined(), suse_salt_pillar_check(), suse_salt_pillar_limit(), suse_salt_pillar_forget(),
+    suse_salt_pillar_emptied();
+  DROP TABLE IF EXISTS suseSaltPillarPruned;
+  FOREACH name IN ARRAY ARRAY['changed()', 'moved()', 'ring()', 'prune(integer)', 'changes(text)', 'restore(bigint)'] LOOP
+    EXECUTE format('ALTER FUNCTION suse_salt_pillar_%s SET search_path = pg_catalog, %s, pg_temp', name, home);
+    EXECUTE format('REVOKE ALL ON FUNCTION suse_salt_pillar_%s FROM PUBLIC', name);
+  END LOOP;
   EXECUTE format('CREATE TRIGGER suse_salt_pillar_inserted AFTER INSERT ON %s REFERENCING NEW TABLE AS new_rows'
     ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_changed()', target);
   EXECUTE format('CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE ON %s REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows'
     ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_changed()', target);
   EXECUTE format('CREATE TRIGGER suse_salt_pillar_deleted AFTER DELETE ON %s REFERENCING OLD TABLE AS old_rows'
     ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_changed()', target);
-  EXECUTE format('DROP TRIGGER IF EXISTS suse_salt_pillar_emptied ON %s', target);
   EXECUTE format('CREATE TRIGGER suse_salt_pillar_emptied AFTER TRUNCATE ON %s'
-    ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_emptied()', target);
-  EXECUTE format('CREATE TRIGGER suse_salt_pillar_checked BEFORE INSERT OR UPDATE OF pillar ON %s'
-    ' FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_check()', target);
+    ' FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_moved()', target);
 END
 $$;
 
 -- Hibernate writes all columns of a row, those too that have not changed
-DROP TRIGGER IF EXISTS suse_salt_pillar_joined ON rhnServerGroupMembers;
 CREATE TRIGGER suse_salt_pillar_joined AFTER INSERT OR DELETE ON rhnServerGroupMembers
-  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_joined();
-
-DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON rhnServerGroupMembers;
+  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_moved('server_id', 'server_group_id');
 CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE ON rhnServerGroupMembers
   FOR EACH ROW WHEN ((OLD.server_id, OLD.server_group_id) IS DISTINCT FROM (NEW.server_id, NEW.server_group_id))
-  EXECUTE FUNCTION suse_salt_pillar_joined();
-
-DROP TRIGGER IF EXISTS suse_salt_pillar_emptied ON rhnServerGroupMembers;
+  EXECUTE FUNCTION suse_salt_pillar_moved('server_id', 'server_group_id');
 CREATE TRIGGER suse_salt_pillar_emptied AFTER TRUNCATE ON rhnServerGroupMembers
-  FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_emptied();
+  FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_moved();
 
-DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON rhnServer;
 CREATE TRIGGER suse_salt_pillar_moved AFTER UPDATE OF org_id ON rhnServer
-  FOR EACH ROW WHEN (OLD.org_id IS DISTINCT FROM NEW.org_id) EXECUTE FUNCTION suse_salt_pillar_moved('id', '');
+  FOR EACH ROW WHEN (OLD.org_id IS DISTINCT FROM NEW.org_id) EXECUTE FUNCTION suse_salt_pillar_moved('id');
 
-DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON suseMinionInfo;
 CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT ON suseMinionInfo
-  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_moved('server_id', '');
-
-DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON suseMinionInfo;
+  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_moved('server_id');
 CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE OF server_id, minion_id ON suseMinionInfo
   FOR EACH ROW WHEN ((OLD.server_id, OLD.minion_id::TEXT) IS DISTINCT FROM (NEW.server_id, NEW.minion_id::TEXT))
-  EXECUTE FUNCTION suse_salt_pillar_moved('server_id', '');
-
-DROP TRIGGER IF EXISTS suse_salt_pillar_moved ON suseSaltPillarPriority;
-CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT OR DELETE ON suseSaltPillarPriority
-  FOR EACH ROW EXECUTE FUNCTION suse_salt_pillar_moved('', 'group_id');
-
-DROP TRIGGER IF EXISTS suse_salt_pillar_updated ON suseSaltPillarPriority;
-CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE ON suseSaltPillarPriority
-  FOR EACH ROW WHEN ((OLD.group_id, OLD.priority) IS DISTINCT FROM (NEW.group_id, NEW.priority))
-  EXECUTE FUNCTION suse_salt_pillar_moved('', 'group_id');
-
-DROP TRIGGER IF EXISTS suse_salt_pillar_emptied ON suseSaltPillarPriority;
-CREATE TRIGGER suse_salt_pillar_emptied AFTER TRUNCATE ON suseSaltPillarPriority
-  FOR EACH STATEMENT EXECUTE FUNCTION suse_salt_pillar_emptied();
+  EXECUTE FUNCTION suse_salt_pillar_moved('server_id');
 
 COMMIT;

@@ -4,15 +4,6 @@
 
 \set ON_ERROR_STOP on
 
-DO $$
-BEGIN
-  IF to_regclass('rhnServer') IS NULL THEN
-    RAISE EXCEPTION 'this database has no tables of Uyuni'
-      USING HINT = 'Run sql/uyuni.sql first, or name the database of Uyuni.';
-  END IF;
-END
-$$;
-
 CREATE TABLE IF NOT EXISTS suseSaltPillars
 (
     id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY,

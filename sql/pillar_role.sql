@@ -14,43 +14,8 @@
 \set role salt
 \endif
 
-DO $$
-BEGIN
-  IF to_regprocedure('suse_minion_pillars(varchar)') IS NULL THEN
-    RAISE EXCEPTION 'this database has no function suse_minion_pillars'
-      USING HINT = 'Run sql/pillar.sql first.';
-  END IF;
-END
-$$;
-
--- What functions of the pillars find by its name, and what PostgreSQL may take in place of its own, must be of a role that is trusted anyway:
--- a superuser, the owner of the database, of the schema or of Uyuni's tables. Whoever could create in the schema may have been here before.
-DO $$
-DECLARE
-  strange TEXT;
-BEGIN
-  WITH found (name, owner, home) AS (
-    SELECT c.oid::regclass::TEXT, c.relowner, c.relnamespace FROM pg_class AS c
-      WHERE c.relname::TEXT ~ '^(web_customer|rhnserver(group(members)?)?|suse(minioninfo|salt(pillar\w*|formulaorder)))$'::TEXT
-    UNION ALL
-    SELECT p.oid::regprocedure::TEXT, p.proowner, p.pronamespace FROM pg_proc AS p
-      WHERE p.proname::TEXT ~ '^suse_(minion_pillars$|salt_pillar_)'::TEXT
-        OR EXISTS (SELECT FROM pg_proc AS b WHERE b.proname = p.proname AND b.pronamespace = 'pg_catalog'::regnamespace::OID)
-    UNION ALL
-    SELECT o.oid::regoperator::TEXT, o.oprowner, o.oprnamespace FROM pg_operator AS o
-  )
-  SELECT pg_catalog.string_agg(f.name || ' of '::TEXT || r.rolname::TEXT, ', '::TEXT ORDER BY f.name) INTO strange
-    FROM found AS f JOIN pg_roles AS r ON r.oid = f.owner JOIN pg_namespace AS n ON n.oid = f.home
-    WHERE n.nspname = ANY (current_schemas(false)) AND n.nspowner <> r.oid AND NOT r.rolsuper
-      AND r.rolname <> ALL (ARRAY[current_user, 'salt_pillar_owner']::NAME[])
-      AND r.oid <> (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
-      AND r.oid <> (SELECT c.relowner FROM pg_class AS c WHERE c.oid = to_regclass('rhnServer'::TEXT)::OID);
-  IF strange IS NOT NULL THEN
-    RAISE EXCEPTION 'functions of the pillars would call or read what belongs to roles that must not change them: %', strange
-      USING HINT = 'Drop these, or give them to the owner of the database, then run this file again.';
-  END IF;
-END
-$$;
+SELECT $$DO 'BEGIN RAISE EXCEPTION ''Run sql/pillar.sql first.''; END'$$ WHERE to_regprocedure('suse_minion_pillars(varchar)') IS NULL \gexec
+SELECT suse_salt_pillar_trusted();
 
 SELECT format('CREATE ROLE %I NOLOGIN', 'salt_pillar_owner')
   WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'salt_pillar_owner') \gexec
@@ -77,9 +42,8 @@ SELECT format('REVOKE ALL ON ALL TABLES IN SCHEMA %I FROM %I', nspname, :'role')
   WHERE p.oid = to_regprocedure('suse_minion_pillars(varchar)') \gexec
 
 SELECT format('GRANT SELECT ON %s TO salt_pillar_owner', found)
-  FROM unnest(ARRAY['suseSaltPillars', 'suseSaltPillar', 'suseSaltPillarPriority', 'suseMinionInfo', 'rhnServer',
-                    'rhnServerGroupMembers', 'suseSaltPillarHistory', 'suseSaltPillarMoved', 'suseSaltPillarPruned',
-                    'suseSaltPillarAsked']) AS name, to_regclass(name) AS found
+  FROM unnest(ARRAY['suseSaltPillars', 'suseSaltPillar', 'suseMinionInfo', 'rhnServer',
+                    'rhnServerGroupMembers', 'suseSaltPillarHistory', 'suseSaltPillarMoved', 'suseSaltPillarAsked']) AS name, to_regclass(name) AS found
   WHERE found IS NOT NULL \gexec
 
 SELECT format('GRANT INSERT, UPDATE ON %s TO salt_pillar_owner', found)

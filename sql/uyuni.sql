@@ -31,10 +31,7 @@ CREATE TABLE IF NOT EXISTS web_customer
 CREATE TABLE IF NOT EXISTS rhnServer
 (
     id NUMERIC PRIMARY KEY,
-    org_id NUMERIC NOT NULL
-           CONSTRAINT rhn_server_oid_fk
-           REFERENCES web_customer (id)
-           ON DELETE CASCADE,
+    org_id NUMERIC NOT NULL REFERENCES web_customer (id) ON DELETE CASCADE,
     name VARCHAR(128)
 );
 
@@ -45,23 +42,14 @@ CREATE TABLE IF NOT EXISTS rhnServerGroup
     id NUMERIC PRIMARY KEY,
     name VARCHAR(64) NOT NULL,
     description VARCHAR(1024) NOT NULL,
-    org_id NUMERIC NOT NULL
-           CONSTRAINT rhn_servergroup_oid_fk
-           REFERENCES web_customer (id)
-           ON DELETE CASCADE,
+    org_id NUMERIC NOT NULL REFERENCES web_customer (id) ON DELETE CASCADE,
     UNIQUE (org_id, name)
 );
 
 CREATE TABLE IF NOT EXISTS rhnServerGroupMembers
 (
-    server_id NUMERIC NOT NULL
-              CONSTRAINT rhn_sg_members_sid_fk
-              REFERENCES rhnServer (id)
-              ON DELETE CASCADE,
-    server_group_id NUMERIC NOT NULL
-                    CONSTRAINT rhn_sg_members_gid_fk
-                    REFERENCES rhnServerGroup (id)
-                    ON DELETE CASCADE,
+    server_id NUMERIC NOT NULL REFERENCES rhnServer (id) ON DELETE CASCADE,
+    server_group_id NUMERIC NOT NULL REFERENCES rhnServerGroup (id) ON DELETE CASCADE,
     UNIQUE (server_id, server_group_id)
 );
 
@@ -69,9 +57,6 @@ CREATE INDEX IF NOT EXISTS rhn_sgmembers_gid_idx ON rhnServerGroupMembers (serve
 
 CREATE TABLE IF NOT EXISTS suseMinionInfo
 (
-    server_id NUMERIC NOT NULL UNIQUE
-              CONSTRAINT suse_minion_info_sid_fk
-              REFERENCES rhnServer (id)
-              ON DELETE CASCADE,
+    server_id NUMERIC NOT NULL UNIQUE REFERENCES rhnServer (id) ON DELETE CASCADE,
     minion_id VARCHAR(256) NOT NULL UNIQUE
 );

@@ -8,10 +8,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import shuffle
 from tests.exposed import Exposed
 from tests.leftovers import Leftovers
+
+# how fast examples come says something about the machine alone
+settings.register_profile("saltbed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("saltbed")
 
 ROOT = Path(__file__).parent.parent
 ROOTS = "needs_root"

@@ -64,7 +64,7 @@ QUESTIONS = (
 COSTS = (
     Question("Job handler: CPU more for a return", "returns", "handler"),
     Question("Job handler: its CPU, 5,000 events a second", "handler", "feed-cores"),
-    Question("Module interfaces, on: CPU to load all modules, beside off", "interfaces", "all-report"),
+    Question("Module interfaces, on: CPU to load all modules, beside off", "interfaces", "all-on"),
     Question("Package states: one save of one minion", "package-states", "save"),
     Question("Queries: memory of 16 fields of 10,000 minions", "query", "sixteen-memory"),
 )

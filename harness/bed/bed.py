@@ -29,7 +29,7 @@ from harness.database.postgres import Place, first_line
 from harness.errors import DiskError, StartError, disk_error, is_full
 from harness.processes import monitor
 from harness.processes.command import Command, own_environment
-from harness.processes.ports import Ports
+from harness.processes.ports import HOST, Ports
 from harness.processes.processes import Processes
 from harness.processes.watch import Watch
 
@@ -149,8 +149,9 @@ class Bed:
             options |= {name: ports.take(name) for name in master.IPC_PORTS}
         filtering = bool(wanted.master_options.get("zmq_filtering"))
         event_port = options.get(master.EVENT_PORT)
+        host = wanted.master_options.get("interface", HOST)
         self.master = master.Master(
-            home, log, request_port, publish_port, wanted.transport, event_port, zmq_filtering=filtering
+            home, log, request_port, publish_port, wanted.transport, event_port, zmq_filtering=filtering, host=host
         )
         if wanted.postgres != "none":
             place = Place(self._processes, ports, self.logs, os.environ, wanted.ports.postgres)
@@ -265,7 +266,7 @@ class Bed:
         settings.check_files(count)
         keys = [f"--keys={wanted.keys}"] if wanted.keys and name == FLEET else []
         extra = (*fleet.shared_options(wanted.transport, wanted.master_options, self.master.word_file), *keys, *extra)
-        spec = fleet.FleetSpec(count, seed=wanted.seed, extra=extra, name=name)
+        spec = fleet.FleetSpec(count, seed=wanted.seed, extra=extra, name=name, master=self.master.host)
         started = fleet.start(
             spec, self.master.request_port, self.samples, self.logs, own_environment(), self._processes
         )

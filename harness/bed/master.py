@@ -52,8 +52,8 @@ class Master:
     """Where the master is; every path but the log lies in the temporary folder.
 
     `event_port` is that of its event bus with `ipc_mode: tcp`; otherwise the bus is a Unix socket. `zmq_filtering` is
-    its option, which its minions must have as well. `word` lets minions in: others on the machine reach the ports, and
-    with an accepted key they would get every job.
+    its option, which its minions must have as well. `host` is the address at which it listens. `word` lets minions in:
+    others on the machine reach the ports, and with an accepted key they would get every job.
     """
 
     home: Path
@@ -63,6 +63,7 @@ class Master:
     transport: str = TRANSPORT
     event_port: int | None = None
     zmq_filtering: bool = False
+    host: str = HOST
     word: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
     @property
@@ -114,7 +115,7 @@ class Master:
         """
         if self.transport == "zeromq":
             return True
-        return listens(socket.AF_INET, (HOST, self.request_port)) and all(
+        return listens(socket.AF_INET, (self.host, self.request_port)) and all(
             listens(socket.AF_UNIX, str(path)) for path in self.sock_dir.glob("workers-*.ipc")
         )
 
@@ -133,7 +134,7 @@ class Master:
         return {
             "root_dir": str(self.home),
             "user": getpass.getuser(),
-            "interface": HOST,
+            "interface": self.host,
             "publish_port": self.publish_port,
             "ret_port": self.request_port,
             "transport": self.transport,
@@ -227,13 +228,13 @@ def wait_ready(master: Master, process: Process, seconds: float = READY_S) -> No
 
 def _wait_ready(master: Master, process: Process, seconds: float) -> None:
     deadline = process.patience(seconds)
-    with PINGS[master.transport](master.request_port) as ping:
+    with PINGS[master.transport](master.request_port, master.host) as ping:
 
         def ready() -> bool:
             process.check(master.log)
             return (
-                is_ours(master.request_port)
-                and is_ours(master.publish_port)
+                is_ours(master.request_port, host=master.host)
+                and is_ours(master.publish_port, host=master.host)
                 and master.lets_listen()
                 and master.lets_ask()
                 and ping.answered()

@@ -33,11 +33,13 @@ STOP_S = 1.0
 READY_LINE = "Minion is ready to receive requests!"
 
 
-def options(minion: str, home: Path, log: Path, request_port: int, transport: str = TRANSPORT) -> dict[str, Any]:
+def options(
+    minion: str, home: Path, log: Path, request_port: int, transport: str = TRANSPORT, host: str = HOST
+) -> dict[str, Any]:
     """Return the minion's configuration; its timers and all else keep Salt's defaults."""
     return {
         "id": minion,
-        "master": HOST,
+        "master": host,
         "master_port": request_port,
         "transport": transport,
         "user": getpass.getuser(),
@@ -65,7 +67,7 @@ def start(
     """Start a minion in its folder `home` and wait until the master has accepted it and it takes jobs."""
     (home / "etc").mkdir(parents=True)
     (home / LOGS).symlink_to(log.parent)
-    told = options(minion, home, log, master.request_port, master.transport)
+    told = options(minion, home, log, master.request_port, master.transport, master.host)
     told |= {"zmq_filtering": master.zmq_filtering, **master.minion_options()}
     write_private(home / "etc" / "minion", yaml.safe_dump(told, sort_keys=False))
     # an earlier minion of this name may have left its log in the folder, and readiness is read from it

@@ -29,7 +29,7 @@ READ_BYTES: Final = 4096
 class Ping(Protocol):
     """A question under way; a context manager that ends it."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = HOST) -> None:
         """Ask the server on this port, as soon as there is one."""
 
     def __enter__(self) -> Self:
@@ -47,11 +47,11 @@ class Ping(Protocol):
 class ZeromqPing:
     """A REQ socket, which waits for its server by itself."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = HOST) -> None:
         """Ask the server on this port, as soon as there is one."""
         self._context = Context()
         self._socket = self._context.socket(SocketType.REQ)
-        self._socket.connect(f"tcp://{HOST}:{port}")
+        self._socket.connect(f"tcp://{host}:{port}")
         self._socket.send(PING)
 
     def __enter__(self) -> Self:
@@ -78,9 +78,9 @@ class StreamPing:
     question: ClassVar[bytes]
     end: ClassVar[bytes]
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = HOST) -> None:
         """Ask the server on this port, as soon as there is one."""
-        self._port = port
+        self._address = host, port
         self._connection: socket.socket | None = None
         self._data = b""
 
@@ -98,7 +98,7 @@ class StreamPing:
         """Say whether the answer has come; who refuses, hangs up or answers with an error is asked again."""
         try:
             if self._connection is None:
-                self._connection = socket.create_connection((HOST, self._port), CONNECT_S)
+                self._connection = socket.create_connection(self._address, CONNECT_S)
                 self._connection.sendall(self.question)
                 self._connection.setblocking(False)
             more = self._connection.recv(READ_BYTES)

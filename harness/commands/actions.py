@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
     changes = (options.minions, options.seed, options.transport, options.workers)
-    where = (containers.settings(options), remote.settings(options), options.repeat)
+    where = (containers.settings(options), remote.settings(options), options.repeat, options.watch)
     trees = _trees(options.tree)
     request = campaign.RunRequest(options.scenario, trees, options.folder, _command(options), *changes, *where)
     finished = campaign.run(request, Progress(sys.stderr), datetime.now(UTC))

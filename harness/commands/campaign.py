@@ -14,11 +14,12 @@ from harness import interrupt
 from harness.bed import capacity
 from harness.bed import fleet as fleets
 from harness.bed.tree import Tree
-from harness.choices import minion_ids
+from harness.choices import WITHOUT_API, minion_ids
 from harness.commands.told import shown_path
 from harness.containers.backend import ContainerBackend
 from harness.errors import HarnessError, ScenarioError, SettingsError, disk_error
 from harness.load import run as load
+from harness.load import watch
 from harness.load.job import Job
 from harness.load.local import LocalBackend
 from harness.paths import TREES
@@ -66,6 +67,8 @@ class RunRequest:
     remote: Remote | None = None
     # how often each tree is run
     repeats: int = 1
+    # the folder of the page that shows the run
+    watch: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,10 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
     faults.end()
     if request.remote:
         request.remote.check(scenario)
+    if request.watch:
+        watch.check(request.watch)
+        if request.docker or scenario.transport in WITHOUT_API:
+            raise SettingsError("--watch needs a salt-api on this machine: leave it out with --docker, and over ws.")
     trees = labelled(request.trees)
     # the limits of other machines are not known
     if not request.docker:
@@ -180,7 +187,9 @@ def _run(
     remote = request.remote and request.remote.with_file(folder)
     if remote:
         progress.say(remote.told)
-    template = Job("", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, remote)
+    template = Job(
+        "", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, remote, request.watch
+    )
     _run_all(request, trees, template, facts, progress)
     return FinishedRun(folder, _evaluate(folder, progress))
 

@@ -86,6 +86,12 @@ def parser() -> argparse.ArgumentParser:
     entry.add_argument(
         "--workers", type=_count, default=1, help="processes that share the sending of requests (default: %(default)s)"
     )
+    entry.add_argument(
+        "--watch",
+        type=Path,
+        metavar="FOLDER",
+        help="serve the page in this folder with salt-api, and show the run there while it goes on",
+    )
     containers.add(entry)
     remote.add(entry)
 

@@ -54,6 +54,8 @@ class ContainerBackend:
         self._settings = settings
         self._say = say
         self.postgresql = ""
+        self.watched = ""
+        self.watch = None
         self.here = False
         self._run = f"{secrets.token_hex(4)}-{job.name}"
         self._channels: dict[str, Channel] = {}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from evil_minions import Status
     from harness.load.runners import RunnerJob
+    from harness.load.watch import Watch
     from harness.processes.deadline import Deadline
 
 
@@ -70,6 +71,14 @@ class Backend(Protocol):
     @property
     def postgresql(self) -> str:
         """Return where the PostgreSQL comes from, "" if there is none; known once everything is started."""
+
+    @property
+    def watched(self) -> str:
+        """Return where the run may be watched, "" if nowhere; known once everything is started."""
+
+    @property
+    def watch(self) -> Watch | None:
+        """Return the page that shows the run, None if there is none."""
 
     @property
     def here(self) -> bool:

@@ -30,6 +30,8 @@ class Job:
     beside: Path
     workers: int = 1
     remote: Remote | None = None
+    # the folder of the page that shows the run
+    watch: Path | None = None
 
     @property
     def samples(self) -> Path:

@@ -11,6 +11,7 @@ from harness.bed.settings import ApiSettings, check_acl
 from harness.load import clients, programs
 from harness.load.coordinator import Coordinator
 from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
+from harness.load.watch import Watch
 from harness.scenarios.clients import CLI, OVER_API
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class LocalBackend:
     def __init__(self, job: Job) -> None:
         """Take the job; nothing is started before the context is entered."""
         scenario = job.scenario
+        self.watch = Watch(job.watch, job.folder) if job.watch else None
         acl = scenario.permissions({CLI})
         check_acl(acl)
         self._job = job
@@ -83,7 +85,7 @@ class LocalBackend:
                 transport=scenario.transport,
                 minions=scenario.largest,
                 seed=scenario.seed,
-                api=self._api_settings() if scenario.asks_api else None,
+                api=self._api_settings() if scenario.asks_api or self.watch else None,
             )
         )
         self._coordinator = Coordinator(job.remote) if job.remote else None
@@ -92,8 +94,15 @@ class LocalBackend:
     def _api_settings(self) -> ApiSettings:
         scenario = self._job.scenario
         # workers of other hosts call it too
-        options = {"host": EVERYWHERE} if self._job.remote else {}
+        options: dict[str, object] = {"host": EVERYWHERE} if self._job.remote else {}
+        if self.watch:
+            options |= self.watch.options()
         return ApiSettings(scenario.salt_api, scenario.permissions(OVER_API), options)
+
+    @property
+    def watched(self) -> str:
+        """Return where the run may be watched, "" if nowhere."""
+        return self.watch.told(self._bed.api) if self.watch else ""
 
     @property
     def postgresql(self) -> str:

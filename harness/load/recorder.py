@@ -42,6 +42,8 @@ class Recorder:
         self._machine = SampleFile(folder / "machine.csv", MachineSample)
         self._progress = progress
         self._name = name
+        # hears the phase, what is said of the clients, and each sample
+        self.shown: Callable[[str, str, FleetSample], None] = lambda *_: None
 
     def __enter__(self) -> Self:
         """Return the recorder."""
@@ -60,6 +62,7 @@ class Recorder:
             self._machine.write(machine.sample(now))
         sample = fleet_sample(self._fleet, now)
         self._file.write(sample)
+        self.shown(phase, clients, sample)
         minions = f"{sample.connected:,} connected, {sample.ready:,} of {sample.minions:,} ready"
         sent = (
             f"{sample.publications:,} jobs, {sample.return_sends:,} returns sent, {sample.returns_acked:,} acknowledged"

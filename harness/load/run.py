@@ -51,6 +51,8 @@ def run(
         backend = _enter(job, backend_of, stack)
         if told and backend.postgresql:
             told(backend.postgresql)
+        if backend.watched:
+            progress.say(f"{job.name}: {backend.watched}")
         fleet_start = time.time()
         fleet = backend.start_fleet()
         with closing(fleet), _recorder(job, fleet, backend, progress) as recorder:
@@ -83,7 +85,10 @@ def run(
 
 
 def _recorder(job: Job, fleet: Fleet, backend: Backend, progress: Progress) -> Recorder:
-    return Recorder(fleet, job.samples, progress, job.name, backend.check, here=backend.here)
+    recorder = Recorder(fleet, job.samples, progress, job.name, backend.check, here=backend.here)
+    if watch := backend.watch:
+        recorder.shown = lambda phase, clients, sample: watch.show(job.name, phase, clients, sample, job.samples)
+    return recorder
 
 
 def _enter(job: Job, backend_of: Callable[[Job], Backend], stack: ExitStack) -> Backend:

@@ -26,8 +26,12 @@ FIRST, LAST = 20_000, 29_999
 # of the kernel: its sockets, the state of those that listen, and an address as it stands there
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LISTENS = "0A"
-LOOPBACK = f"{int.from_bytes(socket.inet_aton(HOST), sys.byteorder):08X}"
 OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def as_listed(host: str) -> str:
+    """Return an address as it stands in the kernel's tables."""
+    return f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}"
 
 
 def is_free(port: int) -> bool:
@@ -50,28 +54,29 @@ def listens(family: socket.AddressFamily, address: tuple[str, int] | str) -> boo
         return probe.connect_ex(address) == 0
 
 
-def is_ours(port: int, uid: int | None = None) -> bool:
-    """Say whether a server of this user, or of `uid`, listens at a port of the loopback interface.
+def is_ours(port: int, uid: int | None = None, host: str = HOST) -> bool:
+    """Say whether a server of this user, or of `uid`, listens at a port of an address of the loopback interface.
 
     A port is reserved among beds only: another user of the machine may take it before the bed's server does, and would
     be told passwords, or followed by minions. Raises PortError if that is so.
     """
-    owners = {owner for table in TABLES if table.exists() for owner in _owners(table, port)}
+    owners = {owner for table in TABLES if table.exists() for owner in _owners(table, port, host)}
     wanted = os.geteuid() if uid is None else uid
     if owners - {wanted}:
         raise PortError(
-            f"Port {port} on {HOST} was taken by a server of another user (number {min(owners - {wanted})}) before the "
+            f"Port {port} on {host} was taken by a server of another user (number {min(owners - {wanted})}) before the "
             "bed could use it: see what that user runs, and start the bed again."
         )
     return bool(owners)
 
 
-def _owners(table: Path, port: int) -> Iterator[int]:
+def _owners(table: Path, port: int, host: str) -> Iterator[int]:
     """Yield the users whose servers listen at a port, by one of the kernel's tables of sockets."""
+    wanted = as_listed(host)
     for line in table.read_text(encoding="ascii").splitlines()[1:]:
         _, local, _, state, _, _, _, owner, *_ = line.split()
         address, _, number = local.partition(":")
-        if state == LISTENS and int(number, 16) == port and (address.endswith(LOOPBACK) or not int(address, 16)):
+        if state == LISTENS and int(number, 16) == port and (address.endswith(wanted) or not int(address, 16)):
             yield int(owner)
 
 

@@ -49,6 +49,7 @@ class Process:
         self._tells = FATAL in command.environment
         self.name = name
         self.pid = pid
+        self.command = command
         self.log = command.output
         # whether its end is wanted
         self.stopped = False

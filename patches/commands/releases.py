@@ -110,8 +110,8 @@ def run_features(repository: Repository, options: argparse.Namespace) -> Command
     return CommandResult(tuple(lines), {"features": [asdict(one) for one in found]})
 
 
-def run_wheels(repository: Repository, _options: argparse.Namespace) -> CommandResult:
+def run_wheels(repository: Repository, options: argparse.Namespace) -> CommandResult:
     """Build the extensions."""
-    made = wheels.build(repository.layout)
+    made = wheels.build(repository.layout, offline=options.offline)
     lines = tuple(f"{one.path} sha256:{one.sha256}" for one in made)
     return CommandResult(lines, {"wheels": [{**asdict(one), "path": str(one.path)} for one in made]})

@@ -31,7 +31,7 @@ BEACONS = {
     "pkgset": {"interval": INTERVAL},
     "tick": [{"beacon_module": "load"}, {"averages": {span: [0.0, 0.0] for span in ("1m", "5m", "15m")}}],
 }
-INSTALL = "import saltext.package_states.plugin as plugin; plugin.install()"
+INSTALL = "import saltext.package_states.minion.plugin as plugin; plugin.install()"
 
 
 class PackageBed:

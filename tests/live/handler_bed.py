@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -95,7 +96,7 @@ class HandlerBed:
         return list(self.client.do("async", tgt=tgt, fun=fun, arg=list(arg), tgt_type=kind, count=count))
 
     def idle(self) -> None:
-        """Wait until nothing is queued and nothing is charged."""
+        """Wait until nothing is queued and no slot is occupied."""
 
         def done() -> bool:
             status = self.ask("status")
@@ -131,22 +132,9 @@ class HandlerBed:
         return list(dict.fromkeys(row.jid for row in rows if row.jid in wanted))
 
     def most_at_once(self, jids: Sequence[str]) -> int:
-        """Return how many executions of these jobs overlapped at most.
-
-        One that ends in the same moment in which another one begins has made room for it. A job of several waves has
-        several arrivals, of which the samples hold the first, so this is for jobs of one publication each.
-        """
-        wanted = set(jids)
-        begins = {row.jid: row.time for row in read_jobs(self.fleet.folder) if row.jid in wanted}
-        steps = []
-        for row in self.returns():
-            if row.jid in wanted:
-                steps += [(begins[row.jid], 1), (row.time - row.seconds, -1)]
-        most = now = 0
-        for _, step in sorted(steps):
-            now += step
-            most = max(most, now)
-        return most
+        """Return how many executions of these jobs overlapped at most, see `most_at_once`."""
+        self.fleet.control.flush()
+        return most_at_once([self.fleet.folder], jids)
 
     def pid(self, other_than: int = 0) -> int:
         """Wait until a handler answers, which is another process than `other_than`, and return its process id."""
@@ -159,6 +147,21 @@ class HandlerBed:
             return found if found != other_than else 0
 
         return until(up, Deadline(60), lambda: "no job handler answers")
+
+
+def most_at_once(folders: Sequence[Path], jids: Sequence[str]) -> int:
+    """Return how many executions of these jobs overlapped at most, by the samples of these fleets.
+
+    One that ends in the same moment in which another one begins has made room for it. A job of several waves has
+    several arrivals, of which the samples hold the first, so this is for jobs of one publication each.
+    """
+    wanted = set(jids)
+    begins = {row.jid: row.time for folder in folders for row in read_jobs(folder) if row.jid in wanted}
+    steps = []
+    for row in (row for folder in folders for row in read_returns(folder)):
+        if row.jid in wanted:
+            steps += [(begins[row.jid], 1), (row.time - row.seconds, -1)]
+    return max(accumulate(step for _, step in sorted(steps)), default=0)
 
 
 @contextmanager

@@ -17,10 +17,15 @@ from typing import Any
 import psycopg2
 import salt.cache
 import salt.config
-from saltext.package_states import connection, files, item, store
+from saltext.package_states.compile import files
 from saltext.package_states.engines.package_states import Keeper
-from saltext.package_states.service import Service
+from saltext.package_states.master import edit
+from saltext.package_states.master.service import Save, Service
+from saltext.package_states.model import item
+from saltext.package_states.store import connection
+from saltext.package_states.store import tables as store
 
+ME = Save("walk")
 GROUPS = ("a", "b", "c", "d")
 PACKAGES = ("foo", "bar", "baz")
 OWN_EVERY = 4
@@ -35,7 +40,8 @@ class Walk:
         self.rng = random.Random(seed)  # noqa: S311 - a test's
         self.database = database
         self.service = Service(self.opts)
-        self.keeper = Keeper(self.opts, self.service, window=0, look=0, sweep=10**9)
+        # with a clock that stands still, as how long the machine takes is no matter here
+        self.keeper = Keeper(self.opts, self.service, window=0, look=0, sweep=10**9, clock=lambda: 0)
         self.cache = salt.cache.factory(self.opts)
         self.keys = Path(self.opts["pki_dir"]) / "minions"
         self.keys.mkdir(parents=True, exist_ok=True)
@@ -51,12 +57,12 @@ class Walk:
         self.done: Counter[str] = Counter()
         for number, group in enumerate(GROUPS):
             self.states[f"g-{group}"] = {}
-            self.service.create(f"g-{group}")
+            edit.put(self.service, f"g-{group}", None, None, None, ME)
             if database:
                 self._sql("INSERT INTO rhnServerGroup VALUES (%s, %s, '', 1)", number, group)
-                self.service.assign(f"g-{group}", "group", group, 0, "walk")
+                edit.assign(self.service, f"g-{group}", "group", group, 0, ME)
             else:
-                self.service.assign(f"g-{group}", "grains", f"room:{group}", 0, "walk")
+                edit.assign(self.service, f"g-{group}", "grains", f"room:{group}", 0, ME)
             self.save(f"g-{group}")
 
     def _sql(self, query: str, *values: object) -> None:
@@ -97,7 +103,7 @@ class Walk:
         own = self.number % OWN_EVERY == 0
         if own and self.rng.random() < 0.5:
             self.states[name] = {}
-            self.service.create(name)
+            edit.put(self.service, name, None, None, None, ME)
         self._there(name, self.rng.choice(GROUPS), self.number + 100)
         if own:
             self.tick()
@@ -155,7 +161,7 @@ class Walk:
         }
         self.states[name] = wanted
         entries = [item.make(*row) for row in wanted.items()]
-        self.service.change(name, lambda *_: entries, "walk", create=True)
+        self.service.save(name, lambda *_: entries, ME)
 
     def tick(self) -> None:
         """Let the engine do what is due."""

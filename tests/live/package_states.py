@@ -65,6 +65,11 @@ class States:
         """Set an entry."""
         return self.do("set", name=name, package=package, wanted=wanted, version=version)
 
+    def wanted(self, minion: str) -> dict[str, dict[str, Any]]:
+        """Return what is wanted of the packages of a minion, and by which state."""
+        rows = self.do("status", minion=minion, table=False)["rows"]
+        return {row["package"]: row for row in rows}
+
     def files(self) -> dict[str, bytes]:
         """Return the generated files."""
         folder = self.root / "susemanager"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pytest
 
 #: Real managers, and packages for them
-MANAGERS = ROOT / "benchmarks" / "tasks" / "rpm_managers.sh"
+MANAGERS = ROOT / "tests" / "live" / "rpm_managers.sh"
 PACKAGES = Path(__file__).with_name("rpm_packages.sh")
 GRAINS = {
     "dnf": {"os": "CentOS Stream", "os_family": "RedHat", "osrelease": "9", "osmajorrelease": 9, "osarch": "x86_64"},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import fleet, fleet_large, growth, handler, pillar
+from benchmarks import fleet, growth, handler, pillar
 from benchmarks.__main__ import main
 from benchmarks.registry import ALL
 from benchmarks.results import evidence
@@ -23,15 +23,11 @@ pytestmark = [pytest.mark.live, pytest.mark.long]
 
 # minions and rounds, where a few would not do
 SIZES = {
-    # its scenario asks minion-00042
-    "control": (50, 2),
     "pillar-scale": (2000, 3),
-    "pillar-experiment": (3, 1),
     # more than a batch, so that there are pings meanwhile
     "pillar-changes": (60, 2),
     "interfaces": (1, 1),
     "package-states": (5, 1),
-    "package-managers": (1, 1),
 }
 USUAL = (20, 3)
 
@@ -42,8 +38,7 @@ def test_every_benchmark_gives_its_figures(
 ) -> None:
     """Each one, on the real thing, writes a file from which the page has a value for each of its figures."""
     # waiting is no part of what is tested
-    for module, name, value in ((fleet, "IDLE_S", 1), (fleet_large, "HOLD_S", 1), (fleet_large, "IDLE_S", 1)):
-        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(fleet, "IDLE_S", 1)
     monkeypatch.setattr(handler, "FEED_S", 2)
     monkeypatch.setattr(growth, "JOBS", 2)
     monkeypatch.setattr(pillar, "COMPILES", 50)

@@ -24,6 +24,5 @@ def test_the_pages_are_true(root: Path, tmp_path_factory: pytest.TempPathFactory
     """Each command prints what the pages show."""
     with docs_machine(root, tmp_path_factory, DEBIAN) as machine:
         follow(root / "docs" / "package-states.md", machine, until="How to turn it off")
-        follow(root / "docs" / "package-approvals.md", machine)
         follow(root / "docs" / "package-commands.md", machine)
         follow(root / "docs" / "package-states.md", machine, since="How to turn it off")

@@ -148,7 +148,7 @@ def test_forged_events(setup: HandlerBed) -> None:
 
 
 def test_schedule(setup: HandlerBed) -> None:
-    """Returns of a minion's own schedule, which nobody charged, are kept and change no capacity."""
+    """Returns of a minion's own schedule, which have no lease, are kept and free no slot."""
     setup.idle()
     before = setup.ask("status")
 
@@ -161,6 +161,6 @@ def test_schedule(setup: HandlerBed) -> None:
     setup.bed.salt([REAL, "schedule.delete", "often"])
     setup.idle()
     status = setup.ask("status")
-    # the two commands themselves are all that was charged
+    # the two commands themselves are all that had leases
     assert status["submitted"] == before["submitted"] + 2
-    assert status["capacity"]["used"] == status["capacity"]["charges"] == 0
+    assert status["capacity"]["used"] == status["capacity"]["leases"] == 0

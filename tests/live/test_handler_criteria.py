@@ -13,7 +13,7 @@ from tests.live.handler_bed import handler_bed
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(300)]
 
-PAGE = "docs/job-handler.md"
+PAGE = "docs/job-handler-reference.md"
 CALM = 2
 
 

@@ -166,10 +166,10 @@ def test_no_process_and_no_socket(both: tuple[Seen, Seen]) -> None:
 
 
 def test_no_call(both: tuple[Seen, Seen]) -> None:
-    """The client asks whether the job handler is on and whether it said anything, and nothing else is called.
+    """No function of the package is called but by its hooks.
 
     But for one look at the master's start: whether an earlier job handler has left jobs that wait.
     """
     stock, patched = both
     assert stock.calls == set()
-    assert patched.calls == {"client.announce", "client.left_out", "claims.folder"}
+    assert patched.calls == {"store.end_all", "store.folder"}

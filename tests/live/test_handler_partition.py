@@ -73,7 +73,7 @@ class Load:
 
 
 def test_half_of_the_fleet_is_cut_off(setup: HandlerBed) -> None:
-    """The other half's jobs are executed meanwhile, and what is on its way runs beside half of the limit at most."""
+    """The other half's jobs are executed meanwhile; jobs whose leases expired may run beside them when all are back."""
     control = setup.fleet.control
     with Load(setup) as load:
         # the moments are what is tried here, they are no wait for anything
@@ -97,7 +97,7 @@ def test_half_of_the_fleet_is_cut_off(setup: HandlerBed) -> None:
         if not found[jid, minion]:
             shown = setup.ask("show", jid=jid)
             # one that runs as many jobs as it may is left out, and that is said
-            if "points" not in shown["left_out"].get(minion, ""):
+            if "slots occupied" not in shown["left_out"].get(minion, ""):
                 lost.append((jid, minion, shown))
         elif cut <= since < healed - WAIT_S and ended[jid] > healed:
             late.append((jid, minion, since - cut, ended[jid] - cut))
@@ -107,7 +107,8 @@ def test_half_of_the_fleet_is_cut_off(setup: HandlerBed) -> None:
     print(f"{len(load.accepted)} accepted, {meanwhile} executed while cut, most {most}, {after} begun in 1 s after it")
     assert lost == []
     assert late == []
-    # what was published to the lost half before anybody could know is the whole limit, and half of it is lent meanwhile
-    assert most <= LIMIT * 3 // 2
+    # what was published to the lost half before anybody could know is the whole limit; its leases expire, and it may
+    # run when these minions are back. Others of that half are asked first, so they get nothing
+    assert most <= LIMIT * 2
     assert {pair for pair, count in found.items() if count > 1} == set()
     assert not setup.ask("status")["capacity"]["used"]

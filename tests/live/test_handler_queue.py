@@ -111,7 +111,7 @@ class TestBusyMinion:
         reached = sorted(minion for minion, answer in found.items() if answer == "third")
         assert len(found) == wide
         assert reached == sorted(set(found) - {BUSY})
-        assert found[BUSY] == "Minion did not get the job. [the minion is at 2 of 2 points]"
+        assert found[BUSY] == "Minion did not get the job. [the minion has 2 of 2 slots occupied]"
         # the client asked nobody where its answer is
         assert "saltutil.find_job" not in {row.fun for row in setup.returns()[len(before) :]}
 
@@ -119,11 +119,11 @@ class TestBusyMinion:
         """The command line says who was left out and why, and fails as for any minion that did not return."""
         assert len(busy) == 2
         done = setup.bed.salt(["minion-0000*", "test.echo", "x", "--timeout=20"])
-        assert f"{BUSY}:\n    Minion did not get the job. [the minion is at 2 of 2 points]" in done.stdout
+        assert f"{BUSY}:\n    Minion did not get the job. [the minion has 2 of 2 slots occupied]" in done.stdout
         assert done.returncode == 1
 
-    def test_charge_of_what_really_runs_is_kept(self, setup: HandlerBed, busy: list[str]) -> None:
-        """The maintenance asks about the long-running jobs, and leaves their charges alone."""
+    def test_lease_of_what_really_runs_is_renewed(self, setup: HandlerBed, busy: list[str]) -> None:
+        """The maintenance asks about the long-running jobs, and their leases do not end."""
         before = setup.fleet.control.status().counters.returns
         until(
             lambda: setup.fleet.control.status().counters.returns > before + 1,
@@ -181,7 +181,7 @@ def test_forged_events(setup: HandlerBed) -> None:
     forger, victim, sleeper = "minion-00030", "minion-00031", "minion-00032"
     (running,) = setup.submit(sleeper, "test.sleep", ["600"])
     until(lambda: setup.arrivals([running]) == [running], Deadline(30), lambda: "the job does not arrive")
-    # the jobs of the busy minion may be charged as well
+    # the jobs of the busy minion may have leases as well
     before = setup.ask("status")
     job: dict[str, Any] = {
         "fun": "test.echo",
@@ -206,7 +206,7 @@ def test_forged_events(setup: HandlerBed) -> None:
     for _ in range(3):
         fire(setup, forger, {"jid": running, "id": sleeper}, f"salt/job/{running}/ret/{sleeper}")
     after = setup.ask("status")["capacity"]
-    assert (after["used"], after["charges"]) == (before["capacity"]["used"], before["capacity"]["charges"])
+    assert (after["used"], after["leases"]) == (before["capacity"]["used"], before["capacity"]["leases"])
     assert setup.ask("show", jid=running)["running_on"] == [sleeper]
     setup.bed.salt([sleeper, "saltutil.kill_job", running])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -11,7 +11,7 @@ from harness.bed import Bed, BedSettings
 from harness.errors import StartError
 from harness.processes.deadline import Deadline, until
 from tests.live import syndic
-from tests.live.handler_bed import TRANSPORT, Client, HandlerBed
+from tests.live.handler_bed import TRANSPORT, Client, HandlerBed, RaisedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +23,19 @@ MINIONS = 10
 WAIT_S = 180
 
 
+class Masters(NamedTuple):
+    """A master of masters and the one below it."""
+
+    above: HandlerBed
+    below: HandlerBed
+
+
 @pytest.fixture(scope="module")
-def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HandlerBed]:
-    """Yield a patched master of masters with room for one job, whose minions are another master's."""
-    limits = {"criteria": "capacity", "max_master_jobs": 1, "long_running": 5, "reconcile_interval": 2}
+def masters(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Masters]:
+    """Yield a patched master of masters with room for one job, and one with a short queue that has the minions."""
+    # the syndic takes up to six seconds to pass a job on
+    limits = {"criteria": "capacity", "max_master_jobs": 1, "long_running": 20, "reconcile_interval": 2}
+    below_limits = {"criteria": "capacity", "max_queue_size": 3}
     bare = {"pillar": "none", "postgres": "none", "api": None, "tree": root / "salt", "transport": TRANSPORT}
     upper = BedSettings(
         folder=tmp_path_factory.mktemp("upper"),
@@ -37,10 +46,10 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
         lower = BedSettings(
             folder=tmp_path_factory.mktemp("lower"),
             minions=MINIONS,
-            master_options=syndic.options(above),
+            master_options={**syndic.options(above), "rate_limiting": below_limits},
             **bare,  # type: ignore[arg-type]  # each has the field's type
         )
-        with Bed(lower) as below:
+        with Bed(lower) as below, Client(below) as lower_client:
             fleet = below.start_fleet()
             fleet.wait_ready(WAIT_S)
             syndic.start(above, below, TRANSPORT)
@@ -55,7 +64,13 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
                 return True
 
             until(reached, Deadline(WAIT_S), lambda: "the syndic takes no jobs")
-            yield found
+            yield Masters(found, HandlerBed(below, fleet, lower_client))
+
+
+@pytest.fixture
+def setup(masters: Masters) -> HandlerBed:
+    """Return the master of masters."""
+    return masters.above
 
 
 @pytest.mark.parametrize("target", ["minion-*", "*"])
@@ -73,3 +88,21 @@ def test_jobs_go_one_after_the_other(setup: HandlerBed, target: str) -> None:
     until(lambda: len(setup.executions(jids)) >= len(expected), Deadline(WAIT_S), lambda: "executions are missing")
     assert Counter(setup.executions(jids)) == expected
     assert setup.arrivals(jids) == jids
+
+
+def test_full_queue_below(masters: Masters) -> None:
+    """The syndic asks again, passes other jobs on meanwhile, and no minion loses the job."""
+    above, below = masters
+    above.idle()
+    below.ask("pause", paused=True)
+    with pytest.raises(RaisedError, match="JobQueueFullError"):
+        below.submit("minion-00000", "test.echo", ["x"], 9)
+    (jid,) = above.submit("*", "test.echo", ["passed on"])
+
+    (ping,) = above.submit("*", "test.ping")
+    # the syndic passes jobs on in their order, so it was refused before
+    until(lambda: below.arrivals([ping]), Deadline(WAIT_S), lambda: "the syndic passes nothing on")
+    assert below.arrivals([jid]) == []
+    below.ask("pause", paused=False)
+    until(lambda: len(below.executions([jid])) >= MINIONS, Deadline(WAIT_S), lambda: "executions are missing")
+    assert len(below.executions([jid])) == MINIONS

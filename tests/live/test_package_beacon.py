@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.live, pytest.mark.needs_root, pytest.mark.timeout(600)
 
 SCRIPT = Path(__file__).with_name("apt_beacon.py")
 CHANGED = "salt/beacon/apt-root/pkgset/changed"
+OWN_CHANGE = "salt/beacon/apt-root/pkgset/own"
 COOKIE = "/var/cache/salt/minion/dpkg.cookie"
 OPTIONS = {"file_client": "local", "id": "apt-root", "beacons": {"pkgset": {"interval": INTERVAL}}}
 # ticks in which a second event would come, several times over
@@ -38,14 +39,14 @@ class Beacons:
         pipe = subprocess.PIPE
         self._process = root.spawn(sys.executable, str(SCRIPT), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
-    def tick(self, count: int) -> list[int]:
+    def tick(self, count: int, kind: str = CHANGED) -> list[int]:
         """Do so many ticks and return which of them had the event, the first is 1; once for each event."""
         assert self._process.stdin
         assert self._process.stdout
         print(count, file=self._process.stdin, flush=True)
         ticks = json.loads(self._process.stdout.readline())
-        assert {tag for tags in ticks for tag in tags} <= {CHANGED}
-        return [number for number, tags in enumerate(ticks, 1) for _ in tags]
+        assert {tag for tags in ticks for tag in tags} <= {CHANGED, OWN_CHANGE}
+        return [number for number, tags in enumerate(ticks, 1) for tag in tags if tag == kind]
 
     def stop(self) -> None:
         """End it."""
@@ -120,8 +121,8 @@ OWN = {
 }
 
 
-def test_salts_own_changes_are_no_event(apt_root: AptRoot, beacons: Beacons, salt: Caller) -> None:
-    """Salt's own install, upgrade, hold, remove and purge raise nothing, and leave the cookie as it was."""
+def test_salts_own_changes_are_another_event(apt_root: AptRoot, beacons: Beacons, salt: Caller) -> None:
+    """Salt's own install, upgrade, hold, remove and purge are told as Salt's, and leave the cookie as it was."""
     apt_root.apt("install", "sb-app=1.0", "sb-lib=1.0")
     assert len(beacons.tick(MANY)) == 1
     cookie = apt_root.read(COOKIE)
@@ -129,6 +130,7 @@ def test_salts_own_changes_are_no_event(apt_root: AptRoot, beacons: Beacons, sal
         before = apt_root.read("/var/lib/dpkg/status")
         salt.cmd(function, *arguments)
         assert apt_root.read("/var/lib/dpkg/status") != before, f"{function} has changed nothing"
+        assert len(beacons.tick(MANY, OWN_CHANGE)) == 1, function
         assert beacons.tick(MANY) == [], function
     assert apt_root.read(COOKIE) == cookie
 

@@ -14,7 +14,7 @@ from tests.live.rpm_root import MANAGERS
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(600)]
 ROOT = Path(__file__).with_name("rpm_root.sh")
 COOKIE = "/var/cache/salt/minion/rpmdb.cookie"
-PLUGIN = "import saltext.package_states.plugin as plugin"
+PLUGIN = "import saltext.package_states.minion.plugin as plugin"
 #: What is done, and whether the beacon has to see it.
 STEPS = (
     ("dnf -y -q install sb-one", True),

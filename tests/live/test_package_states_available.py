@@ -38,7 +38,7 @@ class Told:
         found: dict[str, Any] = self._process.run("contents", manager, name, packages)[1]
         return found
 
-    def act(self, action: str, minion: str, answer: object) -> dict[str, Any]:
+    def act(self, action: str, minion: object, answer: object) -> dict[str, Any]:
         """Give the master an answer of a minion."""
         found: dict[str, Any] = self._process.run(action, self._options, minion, answer)[1]
         return found
@@ -126,8 +126,8 @@ def test_what_minions_can_get(told: Told) -> None:
     (foo,) = do("available", search="f*", group="b")["packages"]
     assert (foo["versions"], foo["some"]) == ([], ["1.0"])
     assert _names(do("available", channel="extra")) == ["foo", "nginx"]
-    assert do("channels")["main"] == {
-        **do("channels")["main"], "packages": 5, "minions": 2, "contents": 2, "unknown": 0,
+    assert do("available", channels=True)["main"] == {
+        **do("available", channels=True)["main"], "packages": 5, "minions": 2, "contents": 2, "unknown": 0,
     }  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def test_search_and_pages(told: Told) -> None:
     assert "not both" in refused("available", minion="web", group="a")
     assert "no group" in refused("available", group="nobody")
     assert "no minion" in refused("available", minion="nobody")
-    assert "package_states.channels" in refused("available", channel="nowhere")
+    assert "package_states.available channels=True" in refused("available", channel="nowhere")
     assert "never told" in refused("available", minion="db")
 
 
@@ -271,17 +271,35 @@ def test_a_minion_with_dnf_5_is_refused_at_saving(told: Told) -> None:
     assert "dnf is version 5" in told.states.refused("set", name="db", package="foo", wanted="latest")
 
 
-def test_an_upgrade_names_who_does_not_answer(told: Told) -> None:
-    """Minions that were never heard and answer nothing do not count, and are not passed over in silence."""
+def test_an_upgrade_names_who_was_never_heard(told: Told) -> None:
+    """Minions that never told what there is do not count, and are not passed over in silence."""
     states = told.states
-    states.do("create", name="front")
+    states.do("set", name="front")
     states.do("assign", name="front", kind="group", target="b")
     states.set("front", "nginx", "installed", "=1.22.1-9")
-    assert "has told" in states.refused("upgrade", name="front")
+    assert "has told" in states.refused("set", name="front", package="*", wanted="upgrade")
     states.send("web", {"nginx": {"versions": ["1.22.1-9"], "available": ["1.22.1-10", "1.22.1-9"]}})
-    found = states.do("upgrade", name="front")
+    found = states.do("set", name="front", package="*", wanted="upgrade")
     assert found["silent"] == ["web1.example.com"]
     assert states.do("show", name="front")["packages"] == {"nginx": "installed =1.22.1-10"}
+    # what is not installed is known from repositories
+    states.set("front", "vim", "installed", "=1")
+    told.refresh("web", told.contents("main", MAIN))
+    states.do("set", name="front", package="vim", wanted="upgrade")
+    newest = states.do("available", search="vim", minion="web")["packages"][0]["versions"][0]
+    assert states.do("show", name="front")["packages"]["vim"] == f"installed ={newest}"
+
+
+def test_what_no_minion_is_offered_is_told(told: Told) -> None:
+    """A name or a version with a slip is saved, and named; nothing is said where nobody has told what there is."""
+    do = told.states.do
+    assert "unknown" not in told.states.set("web", "nginxx", "present")
+    told.refresh("web", told.contents("main", MAIN))
+    assert told.states.set("web", "nginxx", "installed")["unknown"] == ["nginxx"]
+    assert told.states.set("web", "vim", "installed", ">=99")["unknown"] == ["vim"]
+    assert "unknown" not in told.states.set("web", "vim", "latest")
+    assert "unknown" not in told.states.set("web", "nginxx", "removed")
+    assert do("show", name="web")["packages"] == {"nginxx": "removed", "vim": "latest"}
 
 
 def test_no_minion_renames_the_channel_of_others(told: Told) -> None:
@@ -290,10 +308,41 @@ def test_no_minion_renames_the_channel_of_others(told: Told) -> None:
     told.send("db", {**main, "name": "mine"})
     told.refresh("web", main)
     do = told.states.do
-    assert list(do("channels")) == ["main"]
+    assert list(do("available", channels=True)) == ["main"]
     assert do("available", channel="main", search="vim")["packages"][0]["channels"] == ["main"]
     assert "no such" in told.states.refused("available", channel="mine").replace("No minion", "no such")
     # nor does one answer for what it never had
     other = told.contents("other", EXTRA)
     told.act("offers", "db", [other])
-    assert list(do("channels")) == ["main"]
+    assert list(do("available", channels=True)) == ["main"]
+
+
+def test_a_minion_whose_packages_have_changed_is_pending(told: Told) -> None:
+    """Until it has sent them, nothing is said to be consistent; the status says how old it is."""
+    do = told.states.do
+    told.states.set("web", "nginx", "installed", "=1.22.1-9")
+    told.send("web")
+    found = do("status", minion="web", table=False)
+    assert found["consistent"] is True
+    assert found["refreshed"].startswith("20")
+    assert do("status", table=False, only="consistent")["minions"][0]["minion"] == "web"
+    assert told.act("mark", ["web"], "its packages have changed since") == {"result": None}
+    found = do("status", minion="web", table=False)
+    assert (found["consistent"], found["pending"]) == (None, "its packages have changed since")
+    assert "web is pending: its packages have changed since" in do("status", minion="web")
+    (row,) = do("status", table=False, only="pending")["minions"]
+    assert (row["minion"], row["pending"]) == ("web", "its packages have changed since")
+    told.send("web")
+    assert do("status", table=False)["counts"]["consistent"] == 1
+    assert "It sent its packages at 20" in do("status", minion="web")
+
+
+def test_words_of_the_specification_for_versions(told: Told) -> None:
+    """`Latest` beside `installed` is the policy, not a version."""
+    told.states.set("web", "nginx", "installed", "Latest")
+    told.states.set("web", "vim", "present")
+    assert told.states.do("show", name="web")["packages"] == {"nginx": "latest", "vim": "present"}
+    assert "takes no latest" in told.states.refused(
+        "set", name="web", package="nginx", wanted="removed", version="latest"
+    )
+    assert "is no version" in told.states.refused("set", name="web", package="nginx", wanted="present", version="v1.2")

@@ -21,7 +21,7 @@ from tests.live import salt_release
 from tests.live.apt_root import roots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.live.apt_root import AptRoot
@@ -100,7 +100,7 @@ def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt
             try:
                 _walk(bed, apt_root, files, patched=salt.name == PATCHED)
                 _groups(bed, files)
-                _functions(bed, apt_root, tmp_path / "front.json")
+                _functions(bed, apt_root, tmp_path / "front.yaml")
             finally:
                 minion.stop()
 
@@ -115,7 +115,7 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
         return {name.split("_|-")[1]: state["changes"] for name, state in found.items() if state["changes"]}
 
     states("setup")
-    states("create", "front")
+    states("set", "front")
     for arguments in (["show", "front", "revision=7"], ["set", "front", "{{ x }}", "latest"], ["refresh", "nobody"]):
         done = bed.run("salt-run", [f"package_states.{arguments[0]}", *arguments[1:]])
         assert done.returncode == 1, done.stdout
@@ -145,7 +145,7 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     apt_root.apt("remove", "sb-tool")
     # the beacon notices it, and the engine asks
     until(
-        lambda: not states("status", NAME, "table=False")["consistent"],
+        lambda: states("status", NAME, "table=False")["consistent"] is False,
         Deadline(60),
         lambda: f"nobody noticed:\n{apt_root.read('/var/log/salt/minion')[-2000:]}",
     )
@@ -154,14 +154,28 @@ def _walk(bed: Bed, apt_root: AptRoot, files: Path, *, patched: bool) -> None:
     assert "inconsistent" in states("status", NAME)
     assert set(highstate()) == {"package_states sb-tool"}
     assert states("refresh", NAME)["consistent"] is True
-    assert f"\n{NAME} is consistent.\n" in states("status", NAME)
+    # while what Salt has changed is asked for, it is not known
+    until(lambda: f"\n{NAME} is consistent.\n" in states("status", NAME), Deadline(60), lambda: states("status", NAME))
+    # what Salt itself changes is followed too
+    _answer(bed, "salt", NAME, "pkg.remove", "sb-tool", "--static", "--timeout=120")
+    until(
+        lambda: states("status", NAME, "table=False")["consistent"] is False,
+        Deadline(60),
+        lambda: f"nobody noticed Salt:\n{apt_root.read('/var/log/salt/minion')[-2000:]}",
+    )
+    assert set(highstate()) == {"package_states sb-tool"}
+    until(
+        lambda: states("status", NAME, "table=False")["consistent"] is True,
+        Deadline(60),
+        lambda: "the repair was not noticed",
+    )
     # the engine has asked for what the repositories have
-    until(lambda: states("channels"), Deadline(60), lambda: "nobody has told of the repositories")
+    until(lambda: states("available", "channels=True"), Deadline(60), lambda: "nobody has told of the repositories")
     (row,) = states("available", "sb-to*", f"minion={NAME}")["packages"]
     assert row["versions"] == ["2.0", "2.0~rc1", "1.10", "1.2", "1.0"]
     # all that is there, as it is: the locks are new, no package changes
     before = apt_root.run("dpkg-query", "-W").stdout
-    states("import_installed", NAME)
+    states("import", NAME)
     changed = highstate()
     assert set(changed) == {"package_states locks"}
     assert highstate() == {}
@@ -174,7 +188,8 @@ def _groups(bed: Bed, files: Path) -> None:
     mine, stray, text = folder / f"packages-{NAME}.sls", folder / "packages-nobody.sls", config.read_text()
     before = mine.read_bytes()
     config.write_text(yaml.safe_dump({**yaml.safe_load(text), "nodegroups": {"front": "L@nobody"}}))
-    assert NAME in _answer(bed, "salt-run", "package_states.compile")["files"]
+    # or the engine is first
+    assert _answer(bed, "salt-run", "package_states.refresh")["errors"] == {}
     without = mine.read_bytes()
     assert without != before
     for _ in range(2):
@@ -186,28 +201,6 @@ def _groups(bed: Bed, files: Path) -> None:
     until(lambda: mine.read_bytes() == before, Deadline(60), lambda: "the engine has the old groups")
 
 
-def _team(bed: Bed, states: Callable[..., Any], file: Path) -> None:
-    """Use stages, generations and the whole set; one person alone brings nothing to the last stage."""
-    assert states("stages", "dev,prod") == ["dev", "prod"]
-    assert states("stages") == ["dev", "prod"]
-    request = states("promote", "front", "prod", "comment=tested")["request"]
-    assert [row["request"] for row in states("requests")] == [request]
-    refused = bed.run("salt-run", ["package_states.approve", str(request)])
-    assert "another person" in refused.stdout + refused.stderr
-    assert refused.returncode == 1
-    assert states("reject", str(request))["rejected"]
-    assert [row["decision"] for row in states("promotion_history", "front")["requests"]] == ["rejected"]
-    assert states("show", "front")["stages"]["prod"] == 0
-    rows = states("generations", NAME)
-    assert rows[-1]["packages"]
-    assert states("restore", NAME, "generation=1", "dry_run=True")["dry_run"] is True
-    assert states("export", str(file))["states"] == 2
-    assert states("apply", str(file), "test=True")["states"] == {}
-    file.write_text(file.read_text().replace('["dev"', '["lab"'))
-    assert states("apply", str(file))["stages"]["new"] == ["lab", "prod"]
-    assert states("stages", "[]") == []
-
-
 def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     """Call what the walk has not called, each once."""
 
@@ -217,30 +210,33 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     def states(function: str, *arguments: str) -> Any:
         return runner(f"package_states.{function}", *arguments)
 
-    assert {"front", NAME} <= set(states("list"))
-    states("set_many", "front", '[{"package": "sb-lib", "wanted": "latest"}]', "comment=more")
+    assert {"front", NAME} <= set(states("show"))
+    states("set", "front", '[{"package": "sb-lib", "wanted": "latest"}]', "comment=more")
     assert [row["comment"] for row in states("history", "front")][-1] == "more"
-    assert set(states("diff", "front", "1", "2")) == {"sb-lib"}
-    assert states("export_file", "front", str(file))
+    assert set(states("show", "front", "against=1")["changes"]) == {"sb-lib"}
+    assert states("export", str(file), "name=front")["states"] == 1
     states("unset", "front", "sb-lib")
-    states("import_file", "front", str(file))
-    states("rollback", "front", "1")
+    states("load", str(file))
+    states("restore", "front", "1")
     assert set(states("show", "front")["packages"]) == {"sb-tool"}
-    assert states("upgrade", "front", "sb-tool", "dry_run=True")
-    assert states("compile")["errors"] == {}
-    assert states("verdicts", NAME)["current"] is True
-    assert states("who", "sb-tool")["counts"]["want it"] == 1
-    assert states("assignment_history", "front")[-1]["change"] == "assigned"
-    assert [one["minions"] for one in states("channels").values()] == [1]
+    assert states("set", "front", "sb-tool", "upgrade", "dry_run=True")
+    assert states("dry_run", "group=front") == {NAME: states("dry_run", NAME)}
+    assert states("refresh")["errors"] == {}
+    assert states("status", NAME, "table=False")["current"] is True
+    gone = bed.run("salt-run", ["package_states.rollback", "front", "1"])
+    assert (gone.returncode, "package_states.restore" in gone.stdout + gone.stderr) == (1, True)
+    assert states("where", "sb-tool")["counts"]["want it"] == 1
+    assert states("history", "front")[0]["change"] in ("assigned", "saved")
+    assert [one["minions"] for one in states("available", "channels=True").values()] == [1]
     assert states("status", "table=False")["counts"]["minions"] == 1
     assert "1 minions" in states("status", "group=front")
     assert runner("pkgset.refresh", NAME)["stored"] == [NAME]
     assert runner("pkgset.packages", NAME)
-    _team(bed, states, file.with_suffix(".yaml"))
+    assert states("export", str(file))["states"] == 2
+    assert states("load", str(file), "dry_run=True")["states"] == {}
     states("unassign", "front", "group", "front")
     for function, place in (("install_plugin", True), ("remove_plugin", False)):
         _answer(bed, "salt", NAME, f"pkgset.{function}", "--static", "--timeout=60")
         assert (apt_root.path / "usr/bin/pkgset-notify").exists() is place
-    for function in ("inventory", "available", "offers"):
-        more = ["sb-tool"] if function == "available" else []
-        assert _answer(bed, "salt", NAME, f"package_state.{function}", *more, "--static", "--timeout=60")[NAME]
+    for function in ("inventory", "offers"):
+        assert _answer(bed, "salt", NAME, f"package_state.{function}", "--static", "--timeout=60")[NAME]

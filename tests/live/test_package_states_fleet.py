@@ -61,95 +61,102 @@ def _delete(states: States, minion: str) -> None:
 def test_a_renamed_minion_keeps_what_is_its_own(states: States) -> None:
     """Its state, what is assigned to it and what it sent are under its new id; the old file is gone."""
     states.set("web", "foo", "latest")
-    states.do("create", name="front")
+    states.do("set", name="front")
     states.do("assign", name="front", kind="minion", target="web", priority=7)
     states.set("front", "bar", "latest")
     states.send("web", {"foo": THERE})
-    states.do("compile")
+    states.do("refresh")
     _accept(states, "new", "key of web")
     _delete(states, "web")
-    found = states.do("compile")
+    found = states.do("refresh")
     assert (found["renamed"], found["removed"], found["files"]) == ({"web": "new"}, ["web"], ["new"])
     assert states.do("show", name="new")["packages"] == {"foo": "latest"}
     assert states.do("show", name="front")["assigned"] == ["minion new (priority 7)"]
-    assert set(states.do("verdicts", minion="new")["packages"]) == {"foo", "bar"}
+    assert set(states.wanted("new")) == {"foo", "bar"}
     assert states.do("status", minion="new", table=False)["managed"] == 2
-    assert states.do("compile")["files"] == []
+    assert states.do("refresh")["files"] == []
     # another minion under the old id has nothing of it
     _accept(states, "web", "another key")
-    assert states.do("compile")["renamed"] == {}
-    assert states.do("verdicts", minion="web")["packages"] == {}
+    assert states.do("refresh")["renamed"] == {}
+    assert states.wanted("web") == {}
 
 
 def test_a_copied_key_gives_nobody_anything(states: States) -> None:
     """Two minions with the key of one that is gone: nobody knows whose its state is."""
     states.set("web", "foo", "latest")
-    states.do("compile")
+    states.do("refresh")
     for name in ("one", "two"):
         _accept(states, name, "key of web")
     _delete(states, "web")
-    assert states.do("compile")["renamed"] == {}
+    assert states.do("refresh")["renamed"] == {}
     assert states.do("show", name="web")["packages"] == {"foo": "latest"}
 
 
 def test_a_state_made_before_its_minion_becomes_its_own(states: States) -> None:
     """One that is assigned to others stays theirs."""
     for name in ("soon", "front"):
-        states.do("create", name=name)
+        states.do("set", name=name)
     states.do("assign", name="front", kind="minion", target="web")
     states.set("soon", "foo", "latest")
     states.set("front", "bar", "latest")
     for name in ("soon", "front"):
         _accept(states, name, f"key of {name}")
-    states.do("compile")
-    assert {name: one["own"] for name, one in states.do("list").items()} == {"soon": True, "front": False}
-    assert set(states.do("verdicts", minion="soon")["packages"]) == {"foo"}
-    assert states.do("verdicts", minion="front")["packages"] == {}
+    states.do("refresh")
+    assert {name: one["own"] for name, one in states.do("show").items()} == {"soon": True, "front": False}
+    assert set(states.wanted("soon")) == {"foo"}
+    assert states.wanted("front") == {}
 
 
 def test_who_has_and_wants_a_package(states: States) -> None:
     """Whoever has it and whoever should have it, with the state that says so; minions that are gone do not count."""
     for name in ("db", "app"):
         _accept(states, name, f"key of {name}")
-    states.do("create", name="all")
+    states.do("set", name="all")
     states.do("assign", name="all", kind="organization", target="all")
     states.set("all", "foo", "latest")
     states.set("all", "bar", "latest")
     states.set("web", "foo", "removed")
     for name, there in (("web", {"foo": THERE}), ("db", {"foo": THERE}), ("gone", {"foo": THERE})):
         states.send(name, there)
-    found = states.do("who", package="foo")
-    assert found["counts"] == {"minions": 3, "have it": 2, "want it": 2, "want it gone": 1, "in conflict": 0, "held": 0}
+    found = states.do("where", package="foo")
+    assert found["counts"] == {
+        "minions": 3,
+        "have it": 2,
+        "want it": 2,
+        "want it gone": 1,
+        "in conflict": 0,
+        "halted": 0,
+    }
     assert {row["minion"]: (row["installed"], row["wanted"], row["source"]) for row in found["minions"]} == {
         "app": ("", "latest", "organization all: all"),
         "db": ("1.0", "latest", "organization all: all"),
         "web": ("1.0", "removed", "own web"),
     }
-    second = states.do("who", package="foo", page=2, size=2)
+    second = states.do("where", package="foo", page=2, size=2)
     assert ([row["minion"] for row in second["minions"]], second["pages"]) == (["web"], 2)
     # a minion's own architecture is not a part of the name there, and others are
     states.set("all", "own:amd64", "latest")
     states.set("all", "other:i386", "latest")
-    wants = {key: states.do("who", package=key)["minions"] for key in ("own", "own:amd64", "other:i386", "other")}
+    wants = {key: states.do("where", package=key)["minions"] for key in ("own", "own:amd64", "other:i386", "other")}
     assert [row["minion"] for row in wants["own"]] == ["web"]
     assert [row["minion"] for row in wants["own:amd64"]] == ["app", "db", "web"]
     assert [row["minion"] for row in wants["other:i386"]] == ["app", "db", "web"]
     assert wants["other"] == []
     states.send("web", {"own": THERE, "other:i386": THERE})
-    found = {key: states.do("who", package=key) for key in ("own", "own:amd64", "other:amd64", "other:i386")}
+    found = {key: states.do("where", package=key) for key in ("own", "own:amd64", "other:amd64", "other:i386")}
     have = {key: [row["minion"] for row in one["minions"] if row["installed"]] for key, one in found.items()}
     assert have == {"own": ["web"], "own:amd64": ["web"], "other:amd64": [], "other:i386": ["web"]}
     # what releases it wants nothing
     states.set("web", "bar", "unmanaged")
-    counts = states.do("who", package="bar")["counts"]
-    assert counts == {"minions": 3, "have it": 0, "want it": 2, "want it gone": 0, "in conflict": 0, "held": 0}
-    assert states.do("who", package="nothing")["minions"] == []
-    assert "no package name" in states.refused("who", package="{{ x }}")
+    counts = states.do("where", package="bar")["counts"]
+    assert counts == {"minions": 3, "have it": 0, "want it": 2, "want it gone": 0, "in conflict": 0, "halted": 0}
+    assert states.do("where", package="nothing")["minions"] == []
+    assert "no package name" in states.refused("where", package="{{ x }}")
 
 
 def test_changes_have_an_author_and_a_reason(states: States) -> None:
     """Who is authenticated is written down, whoever is named; the history of assignments only grows."""
-    states.do("create", name="front")
+    states.do("set", name="front")
     states.do("set", name="front", package="foo", wanted="present", author="the boss", comment="why")
     (entry,) = states.do("history", name="front")
     assert entry["author"].endswith(" for the boss")
@@ -158,7 +165,7 @@ def test_changes_have_an_author_and_a_reason(states: States) -> None:
     states.do("assign", name="front", kind="minion", target="web", priority=3, comment="tested")
     states.do("assign", name="front", kind="minion", target="web")
     states.do("unassign", name="front", kind="minion", target="web", comment="no more")
-    rows = states.do("assignment_history", name="front")
+    rows = states.do("history", name="front")[1:]
     told = [(row["change"], row["priority"], row["comment"], row["author"]) for row in rows]
     # without a priority it stays as it was
     assert told == [
@@ -175,7 +182,7 @@ def test_words_of_others_and_what_is_refused(states: States) -> None:
     """`present` and `absent` are understood; what nothing can meet, or matches nothing, is refused at saving."""
     states.set("web", "foo", "present", ">=1.0")
     states.set("web", "bar", "absent")
-    assert states.do("show", name="web")["packages"] == {"bar": "removed", "foo": "installed >=1.0"}
+    assert states.do("show", name="web")["packages"] == {"bar": "removed", "foo": "present >=1.0"}
     for bounds in (">=2.0,<1.0", ">1.0,<=1.0", "=1.0,=2.0", "=1.0,!=1.0", "<1,>2"):
         error = states.refused("set", name="web", package="foo", wanted="installed", version=bounds)
         assert "correct the condition" in error, bounds
@@ -183,7 +190,7 @@ def test_words_of_others_and_what_is_refused(states: States) -> None:
     assert "=1.10" in error
     error = states.refused("set", name="web", package="bash", wanted="removed", version="<1.0")
     assert "bash must not be removed" in error
-    states.do("create", name="front")
+    states.do("set", name="front")
     for match in ("G@os:Debian", "os:Debian and os:Suse", "not os:Debian", "os:Debian or (x:y)"):
         error = states.refused("assign", name="front", kind="grains", target=match)
         assert "nodegroup" in error, match
@@ -193,16 +200,16 @@ def test_words_of_others_and_what_is_refused(states: States) -> None:
 def test_a_conflict_that_a_join_brings_is_told(states: States) -> None:
     """The file has what can be decided and fails with the rest; saving what has nothing to do with it works."""
     for name, wanted in (("one", "latest"), ("two", "removed")):
-        states.do("create", name=name)
+        states.do("set", name=name)
         states.do("assign", name=name, kind="grains", target=f"role:{name}")
         states.set(name, "foo", wanted)
     states.set("one", "bar", "latest")
     states.salt.act("grains", "both", {"os_family": "Debian", "role": ["one", "two"]})
     _accept(states, "both", "key of both")
-    found = states.do("compile")
+    found = states.do("refresh")
     assert "foo" in found["errors"]["both"]
-    verdicts = states.do("verdicts", minion="both")
-    assert (set(verdicts["packages"]), set(verdicts["errors"]), verdicts["current"]) == ({"bar"}, {"foo"}, True)
+    found = states.do("status", minion="both", table=False)
+    assert (set(states.wanted("both")), set(found["errors"]), found["current"]) == ({"bar"}, {"foo"}, True)
     assert b"trouble" in states.files()["packages-both.sls"]
     states.set("one", "baz", "latest")
     assert "both" in states.refused("set", name="two", package="baz", wanted="removed")

@@ -91,7 +91,7 @@ def test_first_steps(machine: RpmRoot, tmp_path: Path, manager: str) -> None:
 def _walk(do: Commands, machine: RpmRoot, manager: str) -> None:
     do.states("setup")
     assert do.minion("pkgset.install_plugin")["written"]
-    do.states("create", "web")
+    do.states("set", "web")
     do.states("set", "web", "sb-tool", "installed", ">=1.2,<2.0~~", "comment=as tested")
     do.states("assign", "web", "group", "Webservers", "priority=10")
     assert do.states("dry_run", NAME)["sb-tool"]["version"] == "1.10-1"
@@ -99,7 +99,7 @@ def _walk(do: Commands, machine: RpmRoot, manager: str) -> None:
     assert do.apply() == {}
     assert do.states("refresh", NAME)["consistent"] is True
     assert f"\n{NAME} is consistent.\n" in do.states("status", NAME)
-    assert do.states("verdicts", NAME)["current"] is True
+    assert do.states("status", NAME, "table=False")["current"] is True
     (row,) = do.states("available", "sb-to*", f"minion={NAME}")["packages"]
     assert row["versions"] == ["2.0-1", "2.0~rc1-1", "1.10-1", "1.2-1", "1.0-1"]
     assert "sb-tool" in machine.read(LOCKS[manager])
@@ -120,7 +120,7 @@ def _walk(do: Commands, machine: RpmRoot, manager: str) -> None:
     )
     assert set(do.apply()) == {"package_states sb-tool"}
     do.states("unassign", "web", "group", "Webservers")
-    do.states("rollback", NAME, "0", "comment=the end of package states")
+    do.states("restore", NAME, "0", "comment=the end of package states")
     assert set(do.apply()) == {"package_states locks"}
     assert "sb-" not in machine.read(LOCKS[manager])
     assert do.minion("pkgset.remove_plugin")

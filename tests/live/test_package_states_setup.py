@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.database.postgres import Postgres
 
 pytestmark = pytest.mark.live
-STEPS = ["001_tables", "002_from_saltbed", "003_membership", "004_status", "005_team", "006_available"]
+STEPS = ["001_tables", "002_from_saltbed", "003_membership", "004_status", "006_available", "007_behind", "008_no_team"]
 # the tables that a patched Salt had before there was an extension
 BEFORE = """
 CREATE TABLE susePackageState (
@@ -35,6 +35,25 @@ CREATE TABLE susePackageStateAssignment (
 CREATE TABLE susePackageList (
     server_id NUMERIC PRIMARY KEY, platform VARCHAR(16) NOT NULL, digest VARCHAR(64) NOT NULL, packages JSONB NOT NULL,
     refreshed TIMESTAMPTZ NOT NULL DEFAULT now());
+"""
+# what step 5 made, in parts, and what a site had saved with it
+TEAM = """
+CREATE TABLE package_states.stage (number INTEGER PRIMARY KEY, name VARCHAR(64) NOT NULL);
+CREATE TABLE package_states.request (id INTEGER PRIMARY KEY);
+CREATE TABLE package_states.decision (request_id INTEGER REFERENCES package_states.request (id));
+CREATE TABLE package_states.generation_contents (digest VARCHAR(64) PRIMARY KEY);
+CREATE TABLE package_states.generation (digest VARCHAR(64) REFERENCES package_states.generation_contents (digest));
+ALTER TABLE package_states.assignment ADD COLUMN stage VARCHAR(64);
+ALTER TABLE package_states.assignment_change ADD COLUMN stage VARCHAR(64);
+CREATE FUNCTION package_states.check_state() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+CREATE TRIGGER state_check BEFORE UPDATE ON package_states.state
+  FOR EACH ROW EXECUTE FUNCTION package_states.check_state();
+INSERT INTO package_states.stage VALUES (1, 'dev'), (1000, 'prod');
+INSERT INTO package_states.state (name) VALUES ('front');
+INSERT INTO package_states.revision (state_id, number, contents, author, comment, items) VALUES
+  (1, 1, 1, 'ann', 'why', '[{"package": "vim", "wanted": "latest"}]');
+INSERT INTO package_states.assignment (state_id, kind, target, priority, author)
+  VALUES (1, 'organization', 'all', 7, 'ann');
 """
 FILLED = """
 INSERT INTO web_customer VALUES (1, 'one'), (2, 'two');
@@ -113,11 +132,12 @@ def test_earlier_tables_are_taken_over(server: Postgres, salt: Salt, tmp_path: P
         "grains os:Debian (priority 0)",
         "minion db (priority 0)",
     ]
-    assert [entry["author"] for entry in do("history", name="front")] == ["ann", "bob", "ann"]
+    saved = [entry["author"] for entry in do("history", name="front") if "revision" in entry]
+    assert saved == ["ann", "bob", "ann"]
     assert do("status", minion="web", table=False)["managed"] == 2
     assert do("set", name="front", package="nano", wanted="latest")["revision"] == 4
-    assert do("create", name="next")["revision"] == 0
-    assert sorted(do("compile")["errors"]) == []
+    assert do("set", name="next")["revision"] == 0
+    assert sorted(do("refresh")["errors"]) == []
 
 
 def test_two_at_the_same_time(server: Postgres, tmp_path: Path) -> None:
@@ -144,7 +164,7 @@ def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
         assert "\n" not in error
         return error
 
-    assert "run package_states.setup" in refused("list")
+    assert "run package_states.setup" in refused("show")
     made.run("CREATE ROLE nobody LOGIN PASSWORD 'x'")
     weak = {**options, "user": "nobody", "pass": "x"}
     error = str(answer(salt, tmp_path, weak, "setup")["error"])
@@ -153,10 +173,10 @@ def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     assert made.run("SELECT count(*) FROM pg_namespace WHERE nspname = 'package_states'") == [(0,)]
     # Uyuni's tables are not there: nothing of the views stays, the tables do
     assert "has the tables of Uyuni" in refused("setup", uyuni=True)
-    assert "make the views with package_states.setup uyuni=True" in refused("create", name="x")
+    assert "make the views with package_states.setup uyuni=True" in refused("set", name="x")
     assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == []
     made.run("INSERT INTO package_states.migration (number, name) VALUES (99, '099_later')")
-    for function in ("list", "setup"):
+    for function in ("show", "setup"):
         assert "install the newer version" in refused(function)
 
 
@@ -174,7 +194,7 @@ def test_older_tables_are_upgraded(server: Postgres, salt: Salt, tmp_path: Path,
         "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
         " VALUES (1, 'organization', 'all', 7, 'ann')"
     )
-    assert "of an older version" in str(answer(salt, tmp_path, options, "create", "keys", name="x")["error"])
+    assert "of an older version" in str(answer(salt, tmp_path, options, "set", "keys", name="x")["error"])
     assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == STEPS[steps:]
 
     def do(function: str, **arguments: Any) -> Any:
@@ -184,8 +204,28 @@ def test_older_tables_are_upgraded(server: Postgres, salt: Salt, tmp_path: Path,
     assert (found["packages"], found["author"], found["comment"]) == ({"vim": "latest"}, "ann for bob", "why")
     assert found["assigned"] == ["organization all (priority 7)"]
     assert do("set", name="front", package="nano", wanted="latest")["revision"] == 2
-    assert do("stages", wanted="dev,prod") == ["dev", "prod"]
-    assert do("show", name="front")["stages"] == {"dev": 2, "prod": 0}
+
+
+def test_the_tables_of_a_team_go(server: Postgres, salt: Salt, tmp_path: Path) -> None:
+    """With stages that are in use nothing changes; without, states, revisions and assignments stay as they are."""
+    made = scratch.make(server, "team")
+    options = made.server.salt_options()
+    text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
+    made.alone("COMMIT;".join(text.split("COMMIT;")[:6]) + "COMMIT;")
+    made.run(TEAM)
+    before = made.run("SELECT * FROM package_states.revision"), made.run("SELECT * FROM package_states.state")
+    error = str(answer(salt, tmp_path, options, "setup")["error"])
+    assert error.startswith("this version has no stages, so the newest revisions would be in force everywhere;")
+    assert made.run("SELECT max(number) FROM package_states.migration") == [(7,)]
+    made.run("DELETE FROM package_states.stage")
+    assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == STEPS[-1:]
+    assert before == (made.run("SELECT * FROM package_states.revision"), made.run("SELECT * FROM package_states.state"))
+    shown = answer(salt, tmp_path, options, "show", "keys", name="front")["result"]
+    assert shown["assigned"] == ["organization all (priority 7)"]
+    left = "SELECT relname FROM pg_class WHERE relnamespace = 'package_states'::regnamespace AND relkind = 'r'"
+    tables = {name for (name,) in made.run(left)}
+    assert not tables & {"stage", "request", "decision", "promotion", "final_minion", "generation"}
+    assert "state" in tables
 
 
 def test_an_administrator_applies_the_script(server: Postgres, salt: Salt, tmp_path: Path) -> None:
@@ -200,4 +240,4 @@ def test_an_administrator_applies_the_script(server: Postgres, salt: Salt, tmp_p
     made.run("GRANT USAGE ON SCHEMA package_states TO worker")
     made.run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA package_states TO worker")
     weak = {**options, "user": "worker", "pass": "x"}
-    assert "error" not in answer(salt, tmp_path, weak, "create", minions="keys", name="web")
+    assert "error" not in answer(salt, tmp_path, weak, "set", minions="keys", name="web")

@@ -59,7 +59,7 @@ def states(server: Postgres, salt: Salt, tmp_path: Path, request: pytest.Fixture
 def _place(states: States, level: str, name: str, priority: int = 0) -> str:
     """Make a state that applies to the minion web on this level, and return its name."""
     name = "web" if level == "own" else name
-    states.do("create", name=name)
+    states.do("set", name=name)
     if level != "own":
         states.do("assign", name=name, kind=level, target=states.target(level), priority=priority)
     return name
@@ -104,7 +104,7 @@ def test_a_conflict_is_found_in_a_group_without_minions(states: States) -> None:
     """States of one target conflict whoever its minions will be."""
     one, two = "one-state", "two-state"
     for name in (one, two):
-        states.do("create", name=name)
+        states.do("set", name=name)
         assert states.do("assign", name=name, kind="group", target="empty")["minions"] == []
     states.set(one, "foo", "latest")
     assert "one-state" in states.refused("set", name=two, package="foo", wanted="removed")
@@ -112,7 +112,7 @@ def test_a_conflict_is_found_in_a_group_without_minions(states: States) -> None:
 
 def test_history_only_grows(states: States) -> None:
     """The database refuses all but the next revision, also for its owner and with triggers off for replicas."""
-    states.do("create", name="web")
+    states.do("set", name="web")
     for version in ("1.0", "1.10", "2.0"):
         states.set("web", "foo", "installed", version)
     statements = (
@@ -143,27 +143,30 @@ def test_diff_and_rollback(states: States) -> None:
     assert len({tuple(sorted(found.items())) for found in files}) == len(files)
     for old in range(4):
         for new in range(4):
-            found = states.do("diff", name="front", old=old, new=new)
+            found = states.do("show", name="front", revision=new, against=old)["changes"]
             assert bool(found) == (old != new)
-    assert states.do("diff", name="front", old=1, new=3) == {
+    assert states.do("show", name="front", revision=3, against=1)["changes"] == {
         "bar": {"old": None, "new": "removed"},
         "foo": {"old": "installed >=1.0", "new": "latest"},
     }
     for number in (1, 2, 3):
-        assert states.do("rollback", name="front", revision=number)["revision"] == 3 + number
+        assert states.do("restore", name="front", revision=number)["revision"] == 3 + number
         assert states.files() == files[number]
-    assert [entry["contents"] for entry in states.do("history", name="front")] == [1, 2, 3, 1, 2, 3]
-    assert states.do("rollback", name="front", revision=0)["revision"] == 7
+    saved = [entry for entry in states.do("history", name="front") if entry["change"] == "saved"]
+    assert [entry["contents"] for entry in saved] == [1, 2, 3, 1, 2, 3]
+    assert saved[2]["changes"] == {"foo": {"old": "installed >=1.0", "new": "latest"}}
+    assert [entry["revision"] for entry in states.do("history", name="web") if "revision" in entry] == list(range(1, 7))
+    assert states.do("restore", name="front", revision=0)["revision"] == 7
     assert states.do("show", name="front")["packages"] == {}
     # the same files for whoever compiles them anew
     before = states.files()
-    assert states.do("compile")["files"] == []
+    assert states.do("refresh")["files"] == []
     assert states.files() == before
 
 
 def test_two_editors(states: States) -> None:
     """The one who saw an old revision is told who saved which one; who saves without looking loses nothing."""
-    states.do("create", name="front")
+    states.do("set", name="front")
     states.do("set", name="front", package="foo", wanted="latest", author="ann", revision=0)
     error = states.refused("set", name="front", package="bar", wanted="latest", author="bob", revision=0)
     assert "ann" in error
@@ -186,7 +189,7 @@ def test_import_export_and_upgrade(states: States) -> None:
     """What is installed becomes a consistent state; a file gives the same state; an upgrade keeps the policy."""
     versions = {"versions": ["1.0"], "available": ["1.0", "1.10", "2.0"], "candidate": "2.0", "orphan": False}
     states.send("web", {"foo": versions, "lone": {"versions": ["3:1"], "available": [], "orphan": True}})
-    states.do("import_installed", minion="web")
+    states.do("import", minion="web")
     packages = {"foo": "installed =1.0", "lone": "kept =3:1"}
     assert states.do("show", name="web")["packages"] == packages
     assert states.do("status", minion="web", table=False)["consistent"] is True
@@ -195,28 +198,26 @@ def test_import_export_and_upgrade(states: States) -> None:
     assert fleet["counts"] == {"minions": 3, **verdicts}
     rows = {row["minion"]: row for row in fleet["minions"]}
     assert (rows["web"]["verdict"], rows["web"]["managed"], rows["db"]["verdict"]) == ("consistent", 2, "never heard")
-    path = str(states.root / "state.json")
-    states.do("export_file", name="web", path=path)
-    text = Path(path).read_bytes()
-    states.do("import_file", name="copy", path=path)
+    path = str(states.root / "state.yaml")
+    states.do("export", name="web", path=path)
+    text = Path(path).read_text()
+    states.do("load", text=text.replace("web:", "copy:"))
     assert states.do("show", name="copy")["packages"] == packages
-    states.do("export_file", name="copy", path=path)
-    assert Path(path).read_bytes() == text
-    assert states.do("import_file", name="web", path=path)["changes"] == {}
+    assert states.do("load", path=path)["states"] == {}
 
     states.set("web", "bar", "installed", "<2.0")
     states.set("web", "gone", "removed")
     states.send("web", {"foo": versions, "bar": versions, "gone": versions})
-    states.do("upgrade", name="web")
+    states.do("set", name="web", package="*", wanted="upgrade")
     assert states.do("show", name="web")["packages"] == {
         "foo": "installed =2.0",
         "bar": "installed <2.0 (from 1.10 on)",
         "gone": "removed",
         "lone": "kept =3:1",
     }
-    assert "3.0 is not <2.0" in states.refused("upgrade", name="web", package="bar", version="3.0")
-    assert "is older than 2.0" in states.refused("upgrade", name="web", package="foo", version="1.10")
-    assert states.do("upgrade", name="web", package="foo", version="2.0")["changes"] == {}
+    assert "3.0 is not <2.0" in states.refused("set", name="web", wanted="upgrade", package="bar", version="3.0")
+    assert "is older than 2.0" in states.refused("set", name="web", wanted="upgrade", package="foo", version="1.10")
+    assert states.do("set", name="web", wanted="upgrade", package="foo", version="2.0")["changes"] == {}
 
 
 def test_an_upgrade_to_a_version_goes_by_the_order_of_the_minions(states: States) -> None:
@@ -224,9 +225,9 @@ def test_an_upgrade_to_a_version_goes_by_the_order_of_the_minions(states: States
     for minion in MINIONS:
         states.send(minion, {}, "zypper")
     states.set("web", "foo", "installed", "=1.0^git1")
-    states.do("upgrade", name="web", package="foo", version="1.0.1")
+    states.do("set", name="web", wanted="upgrade", package="foo", version="1.0.1")
     assert states.do("show", name="web")["packages"] == {"foo": "installed =1.0.1"}
-    assert "is older than" in states.refused("upgrade", name="web", package="foo", version="1.0^git2")
+    assert "is older than" in states.refused("set", name="web", wanted="upgrade", package="foo", version="1.0^git2")
 
 
 def test_what_drifted_is_shown(states: States) -> None:
@@ -254,8 +255,8 @@ def test_saving_compiles_what_depends_on_it(states: States) -> None:
     _place(states, "own", "web")
     states.set("web", "foo", "latest")
     assert states.set("front", "bar", "latest")["files"] == ["front", "web"]
-    assert states.do("compile")["files"] == []
-    states.do("create", name="others")
+    assert states.do("refresh")["files"] == []
+    states.do("set", name="others")
     assert states.do("assign", name="others", kind="group", target="b")["minions"] == ["web", "web1.example.com"]
     states.send("web1.example.com", {}, "zypper")
     error = states.refused("set", name="others", package="foo", wanted="purged")
@@ -266,7 +267,7 @@ def test_saving_compiles_what_depends_on_it(states: States) -> None:
 
 def test_hostile_input_reaches_no_table(states: States) -> None:
     """Whatever is refused leaves the tables alone, and what people may write freely is kept as it is."""
-    states.do("create", name="front")
+    states.do("set", name="front")
     bad = ("'; DROP TABLE package_states.state; --", "%s", "{{ 1 }}", "a\nb", "../x", "x\u0000", "$(id)")
     for text in bad:
         for arguments in (
@@ -278,7 +279,7 @@ def test_hostile_input_reaches_no_table(states: States) -> None:
         ):
             assert "error" in states.answer("set", **arguments), arguments
         for function, arguments in (
-            ("create", {"name": text}),
+            ("set", {"name": text}),
             ("show", {"name": text}),
             ("show", {"name": "front", "revision": text}),
             ("assign", {"name": "front", "kind": "group", "target": text}),
@@ -286,7 +287,7 @@ def test_hostile_input_reaches_no_table(states: States) -> None:
             ("status", {"minion": text}),
         ):
             assert "error" in states.answer(function, **arguments), arguments
-    assert states.do("list") == {"front": {"own": False, "revision": 0, "packages": 0, "assigned": []}}
+    assert states.do("show") == {"front": {"own": False, "revision": 0, "packages": 0, "assigned": []}}
     free = "'; DROP TABLE x; -- {{ 1 }} %s \u00e9"
     states.do("set", name="front", package="foo", wanted="latest", comment=free, author=free)
     assert states.do("history", name="front")[0]["comment"] == free
@@ -305,27 +306,64 @@ def test_what_is_gone_can_be_unassigned(states: States) -> None:
     assert states.do("show", name="front")["assigned"] == [f"group {gone} (gone) (priority 0)"]
     states.send("web", {})
     assert states.do("status", minion="web", table=False)["rows"] == []
+    # nobody knows who was in it, so files stay until somebody says so
+    assert f"the group {gone} is gone" in states.do("refresh")["errors"]["web"]
+    assert b"foo" in states.files()["packages-web.sls"]
     assert "is not assigned to group other" in states.refused("unassign", name="front", kind="group", target="other")
-    states.do("unassign", name="front", kind="group", target=gone)
+    assert states.do("unassign", name="front", kind="group", target=gone)["files"] == ["web"]
     assert states.do("show", name="front")["assigned"] == []
+    assert b"foo" not in states.files()["packages-web.sls"]
 
 
 def test_a_whole_set_goes_out_and_in(states: States) -> None:
-    """Groups and organizations are there by name; the same text once more changes nothing; new stages do not either."""
+    """Groups and organizations are there by name; the same text once more changes nothing."""
     for level in LEVELS:
         states.set(_place(states, level, f"s-{level}", 3 if level == "group" else 0), f"p-{level}", "latest")
     text = states.do("export")
     assert '{group: "a", priority: 3}' in text
     assert f'{{organization: "{ORGANIZATIONS[states.registry]}"}}' in text
     before = states.files()
-    found = states.do("apply", text=text, prune=True)
+    found = states.do("load", text=text, prune=True)
     assert (found["states"], found["minions"], found["files"]) == ({}, [], [])
-    assert states.do("apply", text=text.replace("\nstates:", "\nstages: [dev, prod]\nstates:"))["states"] == {}
     assert states.files() == before
-    found = states.do("apply", text=text.replace("latest", "removed"))
+    found = states.do("load", text=text.replace("latest", "removed"))
     assert (set(found["states"]), "web" in found["minions"]) == ({"web", *(f"s-{one}" for one in LEVELS[:-1])}, True)
-    assert states.do("compile")["files"] == []
-    gone = states.do("apply", text="package_states: 1\nstates: {web: {packages: {}}}", prune=True)
+    assert states.do("refresh")["files"] == []
+    gone = states.do("load", text="package_states: 1\nstates: {web: {packages: {}}}", prune=True)
     assert gone["states"]["s-group"]["unassigned"] == ["group a"]
-    assert states.do("verdicts", minion="web")["packages"] == {}
+    assert states.wanted("web") == {}
     assert "s-group" not in states.do("export")
+
+
+def test_a_state_is_renamed_deleted_and_restored(states: States) -> None:
+    """Its minions have the same entries under another name, then none; its history stays, and brings it back."""
+    _place(states, "group", "front")
+    states.set("front", "foo", "latest")
+    assert states.do("set", name="front", rename="new")["minions"] == ["web"]
+    assert (list(states.do("show")), states.wanted("web")["foo"]["source"]) == (["new"], "group a: new")
+    assert not (states.root / "susemanager" / "state-front.sls").exists()
+    assert "exists; take another name" in states.refused("set", name="new", rename="new")
+    assert "name of a minion" in states.refused("set", name="new", rename="web")
+    plan = states.do("unset", name="new", delete=True, dry_run=True)
+    assert (plan["unassigned"], plan["minions"], list(states.do("show"))) == (["group a"], ["web"], ["new"])
+    assert states.do("unset", name="new", delete=True)["files"] == ["new", "web"]
+    assert (states.do("show"), states.wanted("web")) == ({}, {})
+    assert "no package state front" in states.refused("restore", name="front", revision=1)
+    assert states.do("restore", name="new", day="2999-01-01")["revision"] == 3
+    assert states.do("restore", name="new", revision=1)["changes"] == {"foo": {"old": None, "new": "latest"}}
+    assert "is no day" in states.refused("restore", name="new", day="20261124")
+
+
+def test_several_at_once(states: States) -> None:
+    """Packages, states and targets, in one step each that happens or does not."""
+    states.do("set", name="one", package="foo,bar", wanted="present")
+    states.do("set", name="two", package=["baz"], wanted="latest")
+    found = states.do("assign", name="one,two", kind="minion", target="web,db", priority=2)
+    assert found["minions"] == ["db", "web"]
+    assert states.do("show", name="two")["assigned"] == ["minion web (priority 2)", "minion db (priority 2)"]
+    assert "no minion 'nobody'" in states.refused("assign", name="one", kind="minion", target="db,nobody", priority=7)
+    assert states.do("show", name="one")["assigned"][1] == "minion db (priority 2)"
+    states.do("unset", name="one", package="foo,bar")
+    states.do("unassign", name="one,two", kind="minion", target="db")
+    assert states.do("show", name="one")["assigned"] == ["minion web (priority 2)"]
+    assert states.do("assign", name="one", kind="grain", target="role:a, b")["grains"] == "role:a, b"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,11 +54,15 @@ def test_every_minion_has_its_pillar(bed: Bed) -> None:
 
 
 def test_one_connection_for_each_worker(bed: Bed) -> None:
-    """The master has at most as many connections as workers, all of them idle."""
+    """While it compiles pillars the master has at most as many connections as workers."""
     database = scratch.Database(bed.postgres)
-    found = database.run("SELECT state FROM pg_stat_activity WHERE application_name = 'salt'")
-    assert 1 <= len(found) <= 5
-    assert {state for (state,) in found} <= {"idle", "active"}
+    sessions = "SELECT pid FROM pg_stat_activity WHERE application_name = 'salt'"
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(bed.salt, ["*", "pillar.items", "--timeout=60"], timeout=120)
+        counts = []
+        while not done.done():
+            counts.append(len(database.run(sessions)))
+    assert 1 <= max(counts) <= 5
 
 
 def test_state_apply_refuses_a_pillar_with_errors(bed: Bed) -> None:
@@ -75,21 +80,10 @@ def test_state_apply_refuses_a_pillar_with_errors(bed: Bed) -> None:
     assert {state["result"] for state in local(bed, "state.apply").values()} == {True}
 
 
-def test_runner_from_the_command_line(bed: Bed, tmp_path: Path) -> None:
-    """The runner exports and verifies by Salt's own command, whose exit code tells of differences."""
-    done = bed.salt_run(["pillar_sql.export", f"folder={tmp_path / 'out'}", "--out=json"])
-    assert done.returncode == 0, done.stdout
-    report = json.loads(done.stdout)
-    folders = [f"{name}={tmp_path / 'out' / name}" for name in ("pillar_data", "static_data", "formula_data")]
-    folders.append(f"categories={','.join(report['categories'])}")
-    # the bed's rows have no lists of formulas, which the import adds
-    verified = bed.salt_run(["pillar_sql.verify", *folders, f"minions={REAL}", "--out=json"])
-    assert (verified.returncode, list(json.loads(verified.stdout)["different"])) == (1, [REAL])
-    done = bed.salt_run(["pillar_sql.import_files", *folders, "--out=json"])
-    assert (done.returncode, json.loads(done.stdout)["added"]) == (0, MINIONS + 1)
-    verified = bed.salt_run(["pillar_sql.verify", *folders, f"minions={REAL}", "--out=json"])
-    report = json.loads(verified.stdout)
-    assert (verified.returncode, report["minions"], report["different"], report["bad"]) == (0, 1, {}, {})
+def test_runner_from_the_command_line(bed: Bed) -> None:
+    """What the runner refuses is a sentence and an exit code of Salt's own command."""
+    done = bed.salt_run(["pillar_sql.compare", f"minions={REAL}"])
+    assert (done.returncode, "There is no ext_pillar suma_minion here" in done.stdout) == (1, True)
 
 
 def test_password_is_in_no_log(bed: Bed) -> None:

@@ -86,7 +86,7 @@ def test_table_is_missing(salt: Salt, database: scratch.Database) -> None:
 
 def test_second_query_is_broken(salt: Salt, database: scratch.Database) -> None:
     """What the first query gave is not a pillar."""
-    assert failed(salt, database, *forms.FUNCTION, "SELEC 1") == [REPORTS.format("SyntaxError (42601)")]
+    assert failed(salt, database, *forms.FUNCTION, "SELECT 1 +") == [REPORTS.format("SyntaxError (42601)")]
 
 
 def test_backend_is_killed_in_a_query(salt: Salt, database: scratch.Database) -> None:
@@ -113,10 +113,13 @@ def test_server_never_answers(salt: Salt, database: scratch.Database, deaf: int)
     assert failed(salt, database, port=deaf, connect_timeout=2) == [SILENT]
 
 
-def test_refresh_in_an_outage_keeps_what_was_good(
+def test_refresh_in_an_outage_leaves_no_old_value(
     salt: Salt, database: scratch.Database, deaf: int, tmp_path: Path
 ) -> None:
-    """With pillar_cache who asks sees the error, targeting keeps the pillar, and a refresh recovers at once."""
+    """With pillar_cache, the error is served and stored, and a refresh recovers at once.
+
+    Targeting, the mine and ACLs read the stored pillar: a value that the database may have revoked is not in it.
+    """
     cache = {"pillar_cache": True, "cachedir": str(tmp_path / "cache"), "pillar_cache_ttl": 3600}
     down = {**options(database.server, SOURCE, port=deaf, connect_timeout=2), **cache}
     works = {**options(database.server, SOURCE), **cache}
@@ -127,17 +130,15 @@ def test_refresh_in_an_outage_keeps_what_was_good(
     # for a short time, without asking again
     assert errors(salt.act("whole", works, IDS[:1])[0]) == [SILENT]
 
-    def cached(bank: str) -> dict[str, Any]:
-        found: dict[str, Any] = salt.act("run", works, "cache.fetch", {"bank": bank, "key": IDS[0]})["result"]
+    def cached() -> dict[str, Any]:
+        found: dict[str, Any] = salt.act("run", works, "cache.fetch", {"bank": "pillar", "key": IDS[0]})["result"]
         return found
 
-    assert cached("pillar") == pillar
-    beside = cached("pillar_errors")
-    assert beside["errors"] == [SILENT]
-    assert 0 <= beside["time"] - beside["good"] < 600
+    assert errors(cached()) == [SILENT]
+    assert set(cached()) == {"_errors"}
     assert salt.act("refreshed", works, IDS[:1]) == [pillar]
     assert salt.act("whole", down, IDS[:1]) == [pillar]
-    assert cached("pillar_errors") == {}
+    assert cached() == pillar
 
 
 def test_no_pillar_is_short_while_the_server_restarts(database: scratch.Database, tmp_path: Path) -> None:
@@ -198,8 +199,9 @@ def test_table_can_be_altered_under_load(database: scratch.Database, salt: Salt)
             states |= {pid for (pid,) in database.run(sitting)}
         assert not any("_errors" in pillar for pillar in load.result())
     assert not states
-    assert len(database.run(BACKENDS)) == 1
-    assert database.run("SELECT DISTINCT state FROM pg_stat_activity WHERE application_name = 'salt'") == [("idle",)]
+    # one that is idle is closed after a while
+    found = database.run("SELECT state FROM pg_stat_activity WHERE application_name = 'salt'")
+    assert found in ([], [("idle",)])
 
 
 def test_sslmode_verify_full(database: scratch.Database, salt: Salt, tmp_path: Path) -> None:

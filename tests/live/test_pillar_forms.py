@@ -42,28 +42,6 @@ def databases(server: Postgres) -> dict[str, scratch.Database]:
     return {name: scratch.filled(server, f"form_{name}", name, IDS) for name in forms.FORMS}
 
 
-@pytest.fixture(scope="module")
-def files(
-    salt: Salt,
-    databases: dict[str, scratch.Database],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> list[dict[str, object]]:
-    """Write the rows to files, import these everywhere, which adds the lists of formulas; return their ext_pillar."""
-    folder = tmp_path_factory.mktemp("files")
-    report = salt.run(databases["improved"].server, "pillar_sql.export", folder=str(folder))
-    assert report["skipped"] == {}
-    source = {name: str(folder / name) for name in ("pillar_data", "static_data", "formula_data")}
-    source["categories"] = report["categories"]
-    for form in ("rfc", "four", "improved"):
-        report = salt.run(databases[form].server, "pillar_sql.import_files", **source)
-        assert (report["added"], report["changed"], report["bad"]) == (len(IDS), 0, 0)
-    lists = """SELECT minion_id, category, pillar::VARCHAR FROM suseSaltPillars JOIN suseMinionInfo USING (server_id)
-               WHERE category = 'formulas'"""
-    for row in databases["improved"].run(lists):
-        databases["target"].run("INSERT INTO suseSaltPillars VALUES (%s, %s, %s)", *row)
-    return [{"uyuni_files": {**source, "keep": True}}]
-
-
 @pytest.fixture
 def empty(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
     """Return a database of the improved form with two organisations, three groups and one minion in all three."""
@@ -88,11 +66,9 @@ def ask(database: scratch.Database, minion: str = "web") -> list[object]:
     return [pillar for (pillar,) in database.run("SELECT suse_minion_pillars(%s)", minion)]
 
 
-def test_all_forms_and_files_give_identical_pillars(
-    salt: Salt, databases: dict[str, scratch.Database], files: list[dict[str, object]]
-) -> None:
-    """Function, four queries, target queries and files: the same bytes for each minion."""
-    expected = [forms.canonical(found) for found in salt.compile(databases["improved"].server, files, IDS)]
+def test_all_forms_give_identical_pillars(salt: Salt, databases: dict[str, scratch.Database]) -> None:
+    """Function, four queries and target queries: the same bytes for each minion."""
+    expected = pillars(salt, databases["improved"], "improved")
     assert len(set(expected)) == len(IDS)
     for form in ORDERED:
         assert pillars(salt, databases[form], form) == expected
@@ -147,15 +123,13 @@ def test_scopes_override_in_order(salt: Salt, empty: scratch.Database) -> None:
     assert found == {"deep": {"v0": 0, "v1": 1, "v2": 2, "v3": 3}}
 
 
-def test_groups_are_in_order_of_priority_then_id(empty: scratch.Database) -> None:
-    """Of equal priority the highest id wins, by number; a priority overrules the id."""
+def test_groups_are_in_order_of_id(empty: scratch.Database) -> None:
+    """The highest id wins, by number."""
     for group in (10, 2, 1):
         row = "INSERT INTO suseSaltPillars (group_id, category, pillar) VALUES (%s, %s, jsonb_build_object('v', %s))"
         empty.run(row, group, "b", group)
         empty.run(row, group, "a", group)
     assert ask(empty) == [{"v": 1}, {"v": 1}, {"v": 2}, {"v": 2}, {"v": 10}, {"v": 10}]
-    empty.run("INSERT INTO suseSaltPillarPriority VALUES (1, 5), (10, -1)")
-    assert ask(empty) == [{"v": 10}, {"v": 10}, {"v": 2}, {"v": 2}, {"v": 1}, {"v": 1}]
 
 
 def test_pillars_are_compressed_with_lz4(empty: scratch.Database) -> None:
@@ -212,19 +186,10 @@ def test_no_orphans(server: Postgres, form: str, table: str, left: set[str]) -> 
         target = "SELECT DISTINCT target FROM suseSaltPillars"
     assert {one for (one,) in made.run(target)} == {"*", "org_id:1", "org_id:2", "group_id:1", "group_id:2", "a", "b"}
     made.run(f"DELETE FROM {table}")  # noqa: S608 - from above
+    if form == "target" and table == "web_customer":
+        # Uyuni's procedure delete_org has to delete them, as the RFC says
+        left = {"*", "org_id:1", "org_id:2"}
     assert {one for (one,) in made.run(target)} == left
-
-
-@pytest.mark.parametrize("minion", ["*", "org_id:1", "group_id:1"])
-def test_minion_that_is_called_like_a_target_has_nothing_of_it(
-    salt: Salt, databases: dict[str, scratch.Database], minion: str
-) -> None:
-    """The target form refuses to know such a minion, and gives an unknown one the pillars of everyone only."""
-    made = databases["target"]
-    with pytest.raises(psycopg2.errors.RaiseException, match="is that of another target"):
-        made.run("UPDATE suseMinionInfo SET minion_id = %s WHERE server_id = 1", minion)
-    found = salt.compile(made.server, forms.FORMS["target"].options(), [minion, "stranger"])
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("form", list(forms.FORMS))
@@ -266,14 +231,6 @@ def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, rows: str, mes
     assert (made.count(), made.run(columns)) == (3, [(6,)])
 
 
-@pytest.mark.parametrize(("first", "second"), [("target", "improved"), ("improved", "target")])
-def test_forms_do_not_mix(server: Postgres, first: str, second: str) -> None:
-    """A form refuses a database that has the other one."""
-    made = scratch.make(server, f"mixed_{first}", first)
-    with pytest.raises(psycopg2.Error, match="into another database"):
-        forms.install(made.server.dsn, forms.FORMS[second])
-
-
 def test_function_uses_indexes(server: Postgres) -> None:
     """With many rows the improved form never reads the whole table, with a plan for one minion and with one for all."""
     ids = [f"minion-{number:05d}" for number in range(2000)]
@@ -291,7 +248,7 @@ def test_function_uses_indexes_of_uyuni(server: Postgres) -> None:
     columns = "id, server_id, group_id, org_id, category, pillar"
     made.run(f"CREATE TABLE kept AS SELECT {columns} FROM suseSaltPillars; DROP TABLE suseSaltPillars; {UYUNI}")  # noqa: S608 - own text
     made.run(f"INSERT INTO suseSaltPillar ({columns}) TABLE kept; CREATE TABLE suseSaltPillars (id NUMERIC)")
-    with pytest.raises(psycopg2.errors.RaiseException, match="a table suseSaltPillars beside suseSaltPillar"):
+    with pytest.raises(psycopg2.errors.WrongObjectType, match="is not a view"):
         forms.install(made.server.dsn, forms.FORMS["improved"])
     made.run("DROP TABLE suseSaltPillars; ANALYZE suseSaltPillar")
     for _ in range(2):

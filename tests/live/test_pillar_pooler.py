@@ -17,6 +17,8 @@ from harness.database import forms, scratch
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import options, patched
 from tests.halts import halted
+from tests.live.session_statements import SET_UP
+from tests.live.test_pillar_leaks import LOADED, OTHER, PROBE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +31,46 @@ POOLER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin
 IDS = scratch.ids(1000)[:50]
 SOURCE = forms.FORMS["improved"].options()
 PROCESSES, ROUNDS = 4, 3
+# each kind of state that a session may keep
+STATES = {
+    **{
+        name: f"SET {name} = '{value}'"
+        for name, value in {
+            "work_mem": "4321kB",
+            "DateStyle": "German",
+            "TimeZone": "Asia/Tokyo",
+            "IntervalStyle": "iso_8601",
+            "bytea_output": "escape",
+            "extra_float_digits": "-3",
+            "search_path": "pg_catalog",
+            "statement_timeout": "4321s",
+            "lock_timeout": "4321s",
+            "client_min_messages": "error",
+            "standard_conforming_strings": "off",
+            "client_encoding": "LATIN1",
+            "default_transaction_isolation": "serializable",
+            "default_transaction_read_only": "off",
+            "session_replication_role": "replica",
+            "row_security": "off",
+            "enable_seqscan": "off",
+            "xmloption": "document",
+            "application_name": "another",
+            "salt.minion": "web1",
+        }.items()
+    },
+    "local custom setting": "SELECT set_config('salt.minion', 'web1', true)",
+    "role": "SET ROLE plain",
+    "session authorization": "SET SESSION AUTHORIZATION plain",
+    "prepared statement": "PREPARE mine AS SELECT 1",
+    "channel": "LISTEN mine",
+    "advisory lock": "SELECT pg_advisory_lock(4321)",
+    "lock of a transaction": "SELECT pg_advisory_xact_lock(4321)",
+    "lock of a table": "LOCK TABLE written",
+    "temporary table": "CREATE TEMPORARY TABLE mine (a INTEGER)",
+    "temporary function": "CREATE FUNCTION pg_temp.mine() RETURNS INTEGER LANGUAGE sql AS 'SELECT 1'",
+    "sequence": "SELECT nextval('numbers')",
+    "library": "LOAD 'auto_explain'",
+}
 NAMES = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'from-salt'"
 
 
@@ -118,6 +160,41 @@ def test_pillars_through_a_pooler(database: scratch.Database, pooler: Postgres, 
             processes[0].act("digests", changes, IDS[:1])
             assert database.run(NAMES)[0][0] >= 1
         assert len(database.run("SELECT pid FROM pg_stat_activity WHERE datname = 'pooled'")) <= 3
+
+
+@pytest.mark.parametrize("writes", ["refuse", "rollback"])
+@pytest.mark.parametrize("way", ["direct", "pooled"])
+def test_no_state_reaches_the_next_compile(
+    database: scratch.Database, request: pytest.FixtureRequest, tmp_path: Path, way: str, writes: str
+) -> None:
+    """A query sets it inside a function, and another minion's query sees what it sees in a fresh session."""
+    pooler: Postgres = request.getfixturevalue("pooler")
+    database.run("DROP TABLE IF EXISTS written; DROP SEQUENCE IF EXISTS numbers; DROP ROLE IF EXISTS plain")
+    database.run(SET_UP.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))
+    server = pooler if way == "pooled" else database.server
+    last = "SELECT jsonb_build_object('last', lastval())"
+    with patched(tmp_path / "salt") as salt:
+
+        def compiled(*queries: str) -> dict[str, object]:
+            (found,) = salt.act("compile", options(server, [{"postgres": list(queries)}], writes=writes), [OTHER])
+            assert isinstance(found, dict)
+            found.pop("pid", None)
+            return found
+
+        fresh = compiled(LOADED, PROBE)
+        assert fresh["id"] == OTHER
+        assert len(STATES) >= 30
+        wrong: dict[str, object] = {}
+        for name, statement in STATES.items():
+            compiled(f"SELECT doing($query${statement}$query$)")
+            # as many as the pooler has connections
+            for _ in range(2):
+                found = compiled(LOADED, PROBE)
+                if found != fresh:
+                    wrong[name] = found
+            if "_errors" not in compiled(last):
+                wrong[name] = "lastval() is known"
+        assert wrong == {}
 
 
 def test_server_that_takes_a_query_and_never_answers(database: scratch.Database, tmp_path: Path) -> None:

@@ -37,7 +37,6 @@ ATTEMPTS = {
     "read the servers": "SELECT * FROM rhnServer",
     "read the groups": "SELECT * FROM rhnServerGroupMembers",
     "read the organisations": "SELECT * FROM web_customer",
-    "read the priorities": "SELECT * FROM suseSaltPillarPriority",
     "read the history": "SELECT * FROM suseSaltPillarHistory",
     "pretend an answer": "INSERT INTO suseSaltPillarAsked DEFAULT VALUES",
     "copy the pillars": "COPY suseSaltPillars TO STDOUT",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
 import pytest
 
 from harness.database import scratch
+from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ CREATE ROLE reader; GRANT SELECT ON pillars TO reader; GRANT INSERT ON asked TO 
 """
 STATE = """
 SELECT jsonb_build_object(
-    'setting', coalesce(current_setting('salt.minion', true), ''), 'role', current_user = session_user,
+    'setting', current_setting('salt.minion', true), 'role', current_user = session_user,
     'path', current_setting('search_path'), 'zone', current_setting('TimeZone') <> 'Asia/Tokyo',
     'table', to_regclass('pg_temp.left_over') IS NULL, 'limit', current_setting('statement_timeout'),
     'locks', (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'))
@@ -93,15 +94,13 @@ def test_queries_of_a_compile_share_a_transaction(salt: Salt, database: scratch.
         pillar = compiled(salt, database.server, who, "SELECT pillar FROM pillars", minion=minion)
         assert pillar == {minion: "reader", "v": value}
     # and not for the next compile
-    assert compiled(salt, database.server, STATE)["setting"] == ""
+    assert compiled(salt, database.server, STATE)["setting"] is None
 
 
 @pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize(("writes", "kept"), [("refuse", 0), ("rollback", 0), ("commit", 1)])
-def test_what_a_query_writes_is_kept_only_if_asked(
-    salt: Salt, database: scratch.Database, writes: str, kept: int, count: int
-) -> None:
-    """Whether there is one query or more: refused, rolled back as on stock, or committed; nothing holds a lock."""
+@pytest.mark.parametrize("writes", ["refuse", "rollback"])
+def test_what_a_query_writes_is_not_kept(salt: Salt, database: scratch.Database, writes: str, count: int) -> None:
+    """Whether there is one query or more: refused, or rolled back as on stock; nothing holds a lock."""
     database.run("TRUNCATE asked")
     write = "INSERT INTO asked VALUES (%s) RETURNING minion_id, 1"
     read = "SELECT pillar FROM pillars WHERE minion_id = %s"
@@ -111,18 +110,10 @@ def test_what_a_query_writes_is_kept_only_if_asked(
         assert "ReadOnlySqlTransaction (25006)" in error
     else:
         assert pillar == {"web1": 1, **({"v": 1} if count > 1 else {})}
-    assert database.run("SELECT count(*) FROM asked") == [(kept,)]
+    assert database.run("SELECT count(*) FROM asked") == [(0,)]
     database.run("SET lock_timeout = '1s'; LOCK TABLE asked IN ACCESS EXCLUSIVE MODE")
     states = database.run("SELECT DISTINCT state FROM pg_stat_activity WHERE application_name = 'salt'")
     assert states == [("idle",)]
-
-
-def test_nothing_is_committed_when_a_query_fails(salt: Salt, database: scratch.Database) -> None:
-    """A second query that is broken takes the first one's rows with it."""
-    database.run("TRUNCATE asked")
-    write = "INSERT INTO asked VALUES (%s) RETURNING minion_id, 1"
-    assert "_errors" in compiled(salt, database.server, write, "SELECT 1/0", writes="commit")
-    assert database.run("SELECT count(*) FROM asked") == [(0,)]
 
 
 def test_broken_query_leaves_no_transaction(salt: Salt, database: scratch.Database) -> None:
@@ -157,3 +148,70 @@ def limited(database: scratch.Database, limit: str) -> Iterator[None]:
             yield
         finally:
             cursor.execute("ALTER DATABASE sessions RESET statement_timeout")
+
+
+# how each kind makes a custom setting known to the session, with a name of its own
+SETTINGS = {
+    "a function": ("SELECT tenant_a(%s)", "PERFORM set_config('app.a', mid, true)"),
+    "its statement": ("SELECT tenant_b(%s)", "EXECUTE 'SET LOCAL app.b = ' || quote_literal(mid)"),
+    "a name that it computes": ("SELECT tenant_c(%s)", "PERFORM set_config('app.' || 'c', mid, true)"),
+    "the query": ("SELECT set_config('app.d', %s, true)", ""),
+    "the whole session": ("SELECT tenant_e(%s)", "PERFORM set_config('app.e', mid, false)"),
+}
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_custom_setting_is_gone(salt: Salt, database: scratch.Database, kind: str) -> None:
+    """A setting of one minion is not even an empty text for the next one: what it does without is its default."""
+    query, body = SETTINGS[kind]
+    name = f"app.{'abcde'[list(SETTINGS).index(kind)]}"
+    read = f"SELECT jsonb_build_object('tenant', COALESCE(current_setting('{name}', true), 'default'))"
+    # the connection is there before the function is
+    assert compiled(salt, database.server, read, minion="web2") == {"tenant": "default"}
+    if body:
+        database.run(
+            f"CREATE OR REPLACE FUNCTION tenant_{name[-1]}(mid VARCHAR) RETURNS VARCHAR LANGUAGE plpgsql"
+            f" AS $$ BEGIN {body}; RETURN mid; END $$"
+        )
+    for _ in range(2):
+        pillar = compiled(salt, database.server, query, read)
+        assert pillar["tenant"] == "web1"
+        assert compiled(salt, database.server, read, minion="web2") == {"tenant": "default"}
+    database.run(f"DROP FUNCTION IF EXISTS tenant_{name[-1]}")
+
+
+def test_setting_of_the_role_stays(salt: Salt, database: scratch.Database) -> None:
+    """What a role has by default is no reason to end its sessions, and comes back after a change."""
+    read = "SELECT jsonb_build_object('tenant', current_setting('app.kept', true), 'pid', pg_backend_pid())"
+    database.run(
+        "CREATE FUNCTION tenant_kept(mid VARCHAR) RETURNS VARCHAR LANGUAGE plpgsql"
+        " AS $$ BEGIN PERFORM set_config('app.kept', mid, false); RETURN mid; END $$"
+    )
+    database.alone("ALTER DATABASE sessions SET app.kept = 'role'")
+    try:
+        found = []
+        for _ in range(2):
+            found.append(compiled(salt, database.server, read, "SELECT tenant_kept(%s)", application_name="kept"))
+            found.append(compiled(salt, database.server, read, application_name="kept"))
+        assert {pillar["tenant"] for pillar in found} == {"role"}
+        assert len({pillar["pid"] for pillar in found}) == 1
+    finally:
+        database.alone("ALTER DATABASE sessions RESET app.kept")
+        database.run("DROP FUNCTION tenant_kept")
+
+
+def test_idle_processes_leave_connections_to_others(
+    database: scratch.Database, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Five processes compile one after the other where a role may have two connections: none of them fails."""
+    database.run("CREATE ROLE two LOGIN PASSWORD 'two' CONNECTION LIMIT 2")
+    query = "SELECT jsonb_build_object('a', 1)"
+    with ExitStack() as stack:
+        made = [stack.enter_context(patched(tmp_path_factory.mktemp("worker"))) for _ in range(5)]
+        for lifetime in (600, 0):
+            account: dict[str, Any] = {"user": "two", "pass": "two", "lifetime": lifetime}
+            for _ in range(3):
+                found = [compiled(one, database.server, query, **account) for one in made]
+                assert found == [{"a": 1}] * 5
+        held = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'two'"
+        until(lambda: database.run(held) == [(0,)], Deadline(30), lambda: "a connection is kept")

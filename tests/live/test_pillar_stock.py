@@ -23,7 +23,7 @@ ERROR = "Failed to load ext_pillar postgres: {}, see the log of the master"
 FAULTS: Mapping[str, tuple[list[object], dict[str, Any], str]] = {
     "a table is missing": (["SELECT * FROM nosuch"], {}, "the database reports UndefinedTable (42P01)"),
     "the second query is broken": (
-        [FIRST, "SELEC 1"],
+        [FIRST, "SELECT 1 +"],
         {"first": "1"},
         "the database reports SyntaxError (42601)",
     ),

@@ -11,7 +11,6 @@ from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from harness.database.postgres import Postgres
 
@@ -51,26 +50,3 @@ def test_shuffled_rows_give_the_same_pillars(salt: Salt, server: Postgres) -> No
             if number:
                 forms.shuffle(databases[form].server.dsn, forms.FORMS[form])
             assert digests(salt, databases[form], forms.FORMS[form].options()) == expected, (form, number)
-
-
-def test_files_of_a_thousand_minions(salt: Salt, server: Postgres, tmp_path: Path) -> None:
-    """Exported, imported twice and verified: nothing is lost or changed, and the pillars are those of the files."""
-    database = scratch.filled(server, "thousand", "improved", IDS)
-    report = salt.run(database.server, "pillar_sql.export", folder=str(tmp_path))
-    folders: dict[str, object] = {name: str(tmp_path / name) for name in ("pillar_data", "static_data", "formula_data")}
-    folders["categories"] = report["categories"]
-    first = salt.run(database.server, "pillar_sql.import_files", **folders)
-    # the bed's rows have no lists of formulas
-    assert (first["added"], first["changed"], first["bad"]) == (len(IDS), 0, 0)
-    broken = tmp_path / "pillar_data" / f"pillar_{IDS[0]}.yml"
-    text = broken.read_text()
-    broken.write_text("a: [")
-    answer = salt.answer(database.server, "pillar_sql.import_files", skip_bad=True, **folders)
-    assert (answer["retcode"], answer["result"]["bad"]) == (1, 1)
-    broken.write_text(text)
-    second = salt.run(database.server, "pillar_sql.import_files", **folders)
-    assert [answer["result"]["added"], answer["result"]["changed"], second["added"], second["changed"]] == [0, 0, 0, 0]
-    verified = salt.run(database.server, "pillar_sql.verify", **folders)
-    assert (verified["minions"], verified["different"]) == (len(IDS), {})
-    files = digests(salt, database, [{"uyuni_files": {**folders, "keep": True}}])
-    assert files == digests(salt, database, forms.FORMS["improved"].options())

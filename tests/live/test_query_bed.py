@@ -133,14 +133,11 @@ def test_api_answers_as_the_command_does(bed: Bed) -> None:
         (["query.items", "nodes", "name"], "Ask for one of instance, job, "),
         (["query.items", "node", "name", "name ="], "Correct the filter at character 7: "),
         (["job_handler.status"], "The job handler is off: set rate_limiting "),
-        (["package_states.create", "../x"], "'../x' is no state name; use "),
-        (["package_states.upgrade", "web", "vim", "version=1.5"], "1.5 is a number here"),
-        (["package_states.import_file", "web", "/nope/x"], "'/nope/x' can't be read: "),
+        (["package_states.set", "../x"], "'../x' is no state name; use "),
+        (["package_states.set", "web", "vim", "upgrade", "version=1.5"], "1.5 is a number here"),
+        (["package_states.load", "/nope/x"], "'/nope/x' can't be read: "),
         (["package_states.show", "web"], "PostgreSQL says: "),
-        (
-            ["pillar_sql.import_files", "pillar_data=/nope", "formula_data=/nope"],
-            "There is neither /nope nor /nope: name ",
-        ),
+        (["pillar_sql.import_files"], "There is neither /srv/susemanager/pillar_data nor "),
         (["pkgset.refresh", "*", "batch=0"], "batch=0: give a number of minions"),
     ],
 )

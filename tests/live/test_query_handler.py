@@ -86,7 +86,7 @@ def test_the_queue_is_paused(bed: tuple[Bed, set[str]]) -> None:
         live = found["live"]
         assert (live["offline"], live["not_asked"]) == (STOPPED, COUNT - STOPPED)
         (reason,) = live["reasons"]
-        assert reason.startswith("The job waits in the master's queue: the queue is paused")
+        assert reason.startswith("the job waits in the master's queue: the queue is paused")
         # the question is taken out of the queue: nobody waits for it any more
         assert json.loads(setup.salt_run(["job_handler.list", "--out=json"]).stdout) == []
         # what is exempt does not wait
@@ -96,7 +96,7 @@ def test_the_queue_is_paused(bed: tuple[Bed, set[str]]) -> None:
         words = ["node", "minion-00020", "-o", "name,alive,mfree", "--live-timeout=12"]
         shown = subprocess.run([*command, *words], env=setup.environment, capture_output=True, text=True, check=False)
         assert shown.stdout.splitlines()[1].split() == ["minion-00020", "Y", "?"], shown
-        assert "1 were not asked" in shown.stderr
+        assert "of 1 there is no answer" in shown.stderr
         assert shown.returncode == 0
     finally:
         setup.salt_run(["job_handler.resume"])
@@ -143,7 +143,7 @@ def test_who_may_ping_pings_under_his_own_name(bed: tuple[Bed, set[str]]) -> Non
     assert name in {job["User"] for job in jobs if job["Function"] == "test.ping"}
 
 
-@pytest.mark.parametrize("rule", ["name =~ m/(/", ["=", "nope", "x"], ["=~", "name", "a{1001}"]])
+@pytest.mark.parametrize("rule", ["name =~ m/(/", ["=", "nope", "x"], ["=~", "name", "a{2,1}"]])
 def test_a_bad_filter_is_bad_over_the_api(bed: tuple[Bed, set[str]], rule: str | list[str]) -> None:
     """It has the status 400 and one sentence, as JSON."""
     status, found = posted(bed[0], "reader", {"fields": ["name"], "filter": rule})

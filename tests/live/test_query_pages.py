@@ -73,7 +73,7 @@ def test_api(bed: tuple[Bed, int], expected: list[list[list[Any]]], server: str)
     token = api.login(replace(setup.api, port=port))
     headers = {"X-Auth-Token": token, "Accept": "application/json", "Content-Type": "application/json"}
     rows: list[list[list[Any]]] = []
-    offset: int | None = 0
+    offset: int | str | None = 0
     while offset is not None:
         connection = http.client.HTTPConnection(HOST, port, timeout=240)
         body = {"fields": FIELDS, "offset": offset}

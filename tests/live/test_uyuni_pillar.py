@@ -203,9 +203,9 @@ def test_what_is_wrong_is_an_error(ask: Asker, database: Database) -> None:
     put(database, "everyone", "general", {"a": 1})
     whole = {"a": 1, "formulas": []}
     assert ask() == whole
-    assert ask({"table": "public.suseSaltPillar"}) == whole
-    assert "cannot be read: the database reports 42P01, see the log of the master" in ask({"table": "elsewhere"})
-    assert "is not the name of a table" in ask({"table": "a; DROP TABLE b"})
+    database.run("ALTER TABLE suseSaltPillar RENAME COLUMN category TO kind")
+    assert "cannot be read: the database reports 42703, see the log of the master" in ask()
+    database.run("ALTER TABLE suseSaltPillar RENAME COLUMN kind TO category")
     # where the database is and who asks it is nothing for a minion
     away = ask(host="127.0.0.1", port=9)
     assert ("cannot be read: it does not answer" in away, "127.0.0.1" in away) == (True, False)

@@ -18,13 +18,10 @@ from evil_minions.network.wire import Wire
 from evil_minions.protocol import frames as stream
 
 if TYPE_CHECKING:
-    from evil_minions.network.subscription import Subscriber
     from evil_minions.network.wire import Endpoint, WireOwner
-    from evil_minions.rng import RandomSource
 
-# tcp_reconnect_backoff and tcp_authentication_retries of a minion
+# tcp_reconnect_backoff of a minion
 RECONNECT_BACKOFF: Final = 1.0
-_AUTHENTICATION_RETRIES: Final = 5
 
 
 def pause(*, established: bool) -> float:
@@ -142,38 +139,15 @@ class RequestChannel(channel.RequestChannel):
             self.fail_try()
 
 
-class Subscription(subscription.Subscription):
-    """A connection that begins with an introduction; after a break the minion signs in and starts again."""
+class Subscription(subscription.SigningSubscription):
+    """A connection that begins with an introduction."""
 
-    __slots__ = ("_known", "_retries")
-
-    def __init__(self, endpoint: Endpoint, rng: RandomSource, subscriber: Subscriber) -> None:
-        """Stay idle until `open`."""
-        super().__init__(endpoint, rng, subscriber)
-        self._known = False
-        self._retries = 0
+    __slots__ = ()
 
     def pause(self, *, established: bool) -> float:
         """Wait as a minion does."""
         return pause(established=established)
 
-    def on_linked(self) -> None:
-        """Introduce the minion; at a return it signs in before, as the master may be another by now."""
-        if self._known:
-            self._retries = _AUTHENTICATION_RETRIES
-            self.subscriber.reauthenticate(self._signed_in)
-        else:
-            self._known = True
-            self.transmit(self.subscriber.introduction())
-
-    def _signed_in(self, success: bool) -> None:  # noqa: FBT001 - a callback's only argument
-        """Introduce the minion with its new keys, unless the connection has gone meanwhile."""
-        if not self.linked:
-            return
-        if not success and self._retries:
-            self._retries -= 1
-            self.subscriber.reauthenticate(self._signed_in)
-            return
+    def introduce(self) -> None:
+        """Say who listens."""
         self.transmit(self.subscriber.introduction())
-        if success:
-            self.subscriber.on_return()

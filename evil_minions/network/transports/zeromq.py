@@ -177,8 +177,8 @@ class RequestChannel(channel.RequestChannel):
         self.reconnect()
 
 
-class Subscription(subscription.Subscription):
-    """A SUB socket, which libzmq reconnects without telling the minion, so a minion sends nothing when it is back."""
+class Subscription(subscription.SigningSubscription):
+    """A SUB socket whose loss libzmq tells a minion (`zmq_monitor`)."""
 
     __slots__ = ()
 

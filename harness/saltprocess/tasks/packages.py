@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from saltext.package_states import item, offer, offers, refresh, resolver, sls
+from saltext.package_states.compile import sls
 from saltext.package_states.errors import PackageStateError
+from saltext.package_states.model import item, offer, resolver
+from saltext.package_states.store import offers, refresh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,11 +42,12 @@ def told(action: Callable[..., Any], *args: object) -> dict[str, Any]:
 
 
 def prepare(_: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: render, contents, store, offers; the last two take a master's options and an answer."""
+    """Return what does one of: render, contents, store, mark, offers; the last three take a master's options."""
     actions: dict[str, Callable[..., Any]] = {
         "render": render,
         "contents": contents,
         "store": partial(told, refresh.store),
+        "mark": partial(told, refresh.mark),
         "offers": partial(told, offers.store),
     }
 

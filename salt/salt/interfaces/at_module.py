@@ -1,47 +1,30 @@
 """
 The interface of the virtual module ``at``
-
-.. versionadded:: 3009.0
 """
+
+from __future__ import annotations
 
 from salt.interfaces import Interface
 
 
 class AtInterface(Interface):
     """
-    Jobs that run once at a later time
+    Jobs of at(1): run a command once at a later time.
     """
 
     __modulename__ = "at"
-    __version__ = "1.0"
 
-    # --- Every module
+    def at(self, *args, **kwargs) -> dict | str:
+        """Add a job to the queue"""
 
-    @Interface.returns((dict, str))
-    def atq(self, tag=None):
-        """
-        List all queued and running jobs or only those with an optional 'tag'
-        """
-        return {}
+    def atc(self, jobid) -> str | dict:
+        """Print the at(1) script that will run for the passed job id"""
 
-    @Interface.returns((dict, str))
-    def atrm(self, *args):
-        """
-        Remove jobs from the queue
-        """
-        return {}
+    def atq(self, tag=None) -> dict | str:
+        """List all queued and running jobs or only those with an optional 'tag'"""
 
-    def at(self, *args, **kwargs):
-        """
-        Add a job to the queue
-        """
+    def atrm(self, *args) -> dict | str:
+        """Remove jobs from the queue"""
 
-    def atc(self, jobid):
-        """
-        Print the at(1) script that will run for the passed job id
-        """
-
-    def jobcheck(self, **kwargs):
-        """
-        Check the job from queue
-        """
+    def jobcheck(self, **kwargs) -> dict:
+        """Check the job from queue"""

@@ -1,96 +1,53 @@
 """
 The interface of the virtual module ``group``
-
-.. versionadded:: 3009.0
 """
+
+from __future__ import annotations
+
+import typing
 
 from salt.interfaces import Interface
 
 
-@Interface.feature("members", ["adduser", "deluser", "members"])
+class Group(typing.TypedDict):
+    name: str
+    gid: typing.Any
+    passwd: typing.Any
+    members: list
+
+
 class GroupInterface(Interface):
     """
-    Local groups: add, delete, change members, list
+    Groups of users.
     """
 
     __modulename__ = "group"
-    __version__ = "1.0"
 
-    # --- Every module
+    def add(self, name) -> bool:
+        """Add a group; return whether it was added"""
 
-    @Interface.returns(bool)
-    def add(self, name, gid=None):
-        """
-        Add a group
+    def delete(self, name) -> bool:
+        """Delete a group; returns whether it was deleted"""
 
-        On Unix ``gid`` is the number to give it. Returns whether the group was
-        added.
-        """
-        return False
-
-    @Interface.returns(bool)
-    def delete(self, name):
-        """
-        Delete a group; returns whether it was deleted
-        """
-        return False
-
-    @Interface.returns((dict, bool))
-    def info(self, name):
+    def info(self, name) -> Group | dict | bool:
         """
         Describe a group
 
         At least ``name``, ``gid``, ``passwd`` and ``members``, a list of names. An
         empty dictionary if there is no such group, false on Windows.
         """
-        return {}
 
-    @Interface.returns([dict])
-    def getent(self, refresh=False):
-        """
-        Describe all groups, each as ``group.info`` does; ``refresh`` forgets what
-        was read before
-        """
-        return []
+    def getent(self, refresh=False) -> list[Group]:
+        """Describe all groups; ``refresh`` reads them again"""
 
-    @Interface.not_applicable(kernel=["Windows"])
-    @Interface.returns(bool)
-    def chgid(self, name, gid):
-        """
-        Change a group's number; says whether it is now as asked
-        """
-        return False
+    def adduser(self, name, username) -> bool:
+        """Add a user to a group."""
 
-    # --- Feature: members
+    def deluser(self, name, username) -> bool:
+        """Remove a user from a group."""
 
-    # not promised: username, which mac_group does not take
-    @Interface.returns(bool)
-    def adduser(self, name, username):
-        """
-        Add a user to a group
-        """
-        return False
+    def members(self, name, members_list) -> bool:
+        """Replace the members of a group by a list of names with commas between them"""
 
-    # not promised: username, which mac_group does not take
-    @Interface.returns(bool)
-    def deluser(self, name, username):
-        """
-        Take a user out of a group
-        """
-        return False
-
-    @Interface.returns(bool)
-    def members(self, name, members_list):
-        """
-        Replace the members of a group by a list of names with commas between them
-        """
-        return False
-
-    # --- Some modules
-
-    @Interface.optional
-    @Interface.supported(kernel=["Windows"])
-    def list_groups(self, refresh=False):
-        """
-        Return a list of groups
-        """
+    def chgid(self, name, gid) -> bool:
+        """Change a group's number; says whether it is now as asked"""

@@ -1,75 +1,42 @@
 """
 The interface of the virtual module ``kernelpkg``
-
-.. versionadded:: 3009.0
 """
+
+from __future__ import annotations
 
 from salt.interfaces import Interface
 
 
 class KernelpkgInterface(Interface):
     """
-    Packages of the Linux kernel: list, upgrade, remove old ones
+    Packages of the kernel.
     """
 
     __modulename__ = "kernelpkg"
-    __version__ = "1.0"
 
-    # --- Every module
+    def active(self) -> str:
+        """Return the version of the running kernel"""
 
-    def active(self):
-        """
-        Return the version of the running kernel
-        """
+    def latest_available(self) -> str:
+        """Return the version of the latest kernel from the package repositories"""
 
-    @Interface.returns(list)
-    def list_installed(self):
-        """
-        Return a list of all installed kernels
-        """
-        return []
+    def latest_installed(self) -> str:
+        """Return the version of the latest installed kernel"""
 
-    def latest_available(self):
-        """
-        Return the version of the latest kernel from the package repositories
-        """
+    def list_installed(self) -> list:
+        """Return a list of all installed kernels"""
 
-    def latest_installed(self):
-        """
-        Return the version of the latest installed kernel
-        """
+    def needs_reboot(self) -> bool:
+        """Detect if a new kernel version has been installed but is not running"""
 
-    @Interface.returns(bool)
-    def needs_reboot(self):
-        """
-        Detect if a new kernel version has been installed but is not running
-        """
-        return False
+    def remove(self, release) -> dict:
+        """Remove a specific version of the kernel"""
 
-    @Interface.returns(dict)
-    def upgrade(self, reboot=False, at_time=None):
-        """
-        Upgrade the kernel and optionally reboot the system
-        """
-        return {}
+    def upgrade(self, reboot=False, at_time=None) -> dict:
+        """Upgrade the kernel and optionally reboot the system"""
 
-    @Interface.returns(bool)
-    def upgrade_available(self):
-        """
-        Detect if a new kernel version is available in the repositories
-        """
-        return False
+    def upgrade_available(self) -> bool:
+        """Detect if a new kernel version is available in the repositories"""
 
-    @Interface.returns(dict)
-    def remove(self, release):
-        """
-        Remove a specific version of the kernel
-        """
-        return {}
-
-    @Interface.returns(dict)
-    def cleanup(self, keep_latest=True):
-        """
-        Remove all unused kernel packages from the system
-        """
-        return {}
+    def cleanup(self, keep_latest=True) -> dict:
+        """Remove all unused kernel packages from the system"""

@@ -1,34 +1,19 @@
 """
 The interface of the virtual module ``pkgbuild``
-
-.. versionadded:: 3009.0
 """
+
+from __future__ import annotations
 
 from salt.interfaces import Interface
 
 
 class PkgbuildInterface(Interface):
     """
-    Build packages and their repositories
+    Build packages and repositories of them.
     """
 
     __modulename__ = "pkgbuild"
-    __version__ = "1.0"
 
-    # --- Every module
-
-    # not promised: template, which debuild_pkgbuild does not take
-    @Interface.returns(list)
-    def make_src_pkg(
-        self, dest_dir, spec, sources, env=None, saltenv="base", runas="root"
-    ):
-        """
-        Create a platform specific source package from the given platform
-        spec/control file and sources
-        """
-        return []
-
-    @Interface.returns(dict)
     def build(
         self,
         runas,
@@ -41,12 +26,8 @@ class PkgbuildInterface(Interface):
         template,
         saltenv="base",
         log_dir="/var/log/salt/pkgbuild",
-    ):
-        """
-        Given the package destination directory, the tarball containing debian files
-        (e.g
-        """
-        return {}
+    ) -> dict:
+        """Build a package from a specification and sources"""
 
     def make_repo(
         self,
@@ -57,7 +38,10 @@ class PkgbuildInterface(Interface):
         gnupghome="/etc/salt/gpgkeys",
         runas="root",
         timeout=15.0,
-    ):
-        """
-        Make a package repository and optionally sign it and packages present
-        """
+    ) -> dict:
+        """Make a package repository and optionally sign it and packages present"""
+
+    def make_src_pkg(
+        self, dest_dir, spec, sources, env=None, saltenv="base", runas="root"
+    ) -> list:
+        """Build a source package from a specification and sources"""

@@ -1,11 +1,10 @@
 """
-Capacities of master and minions
-================================
+Limits for the master and for each minion
+=========================================
 
-The master has a capacity, which is how many returns it may be waiting for, and each
-minion has one, which is how many jobs it may have been sent. A job costs one point
-for each minion, of the master's capacity and of the minion's own. The points come
-back when the minion returns.
+The master has a limit, which is how many returns it may be waiting for, and each minion
+has one, which is how many jobs it may have at a time. A job occupies one slot on each of
+its minions, until the minion returns.
 
 .. code-block:: yaml
 
@@ -14,368 +13,564 @@ back when the minion returns.
       max_master_jobs: 2000
       max_minion_jobs: 10
 
-When the master's capacity is used up, the job waits. A job with more minions than the
-master has capacity left goes out in *waves* under its one job id: to as many minions
-as there is room for, and to the rest as returns make room. Minions whose own capacity
-is used up are left out of the job, as if they could not be reached, and so are those
-that have not answered when they were asked what they run, until they are heard of.
+When the master is at its limit, the job waits. A job for more minions than there are free
+slots goes out in *waves* under its one job id: to as many minions as there is room for,
+and to the rest as returns make room. A minion at its own limit does not get the job, as
+if it could not be reached. The same holds for a minion that did not answer when it was
+asked what it runs, until something comes from it.
 
 ``max_master_jobs``
-    The master's capacity. Without it the master has no limit.
+    The limit of the master. Without it there is none. With ``adaptive`` it is the highest
+    one, 2000 by default.
 
 ``max_minion_jobs``
-    The capacity of each minion. Without it minions have no limit.
+    The limit of each minion. Without it there is none.
+
+``minion_jobs``
+    Limits of minions by target, of which the first that matches counts. A target is a
+    glob of the minion id, or a grain (``G@``) or pillar (``I@``) with a glob as its value:
+    ``[{"G@role:build": 20}, {"I@tier:gold": 10}, {"router-*": 1}]``. Grains and pillars
+    come from the master's minion data cache, which is read about once a minute.
 
 ``minion_full``
-    What becomes of minions whose own capacity is used up: with ``exclude``, the default,
-    they are left out; with ``wait`` the job waits for them in the queue, where other jobs
-    pass it, and goes out to each when it has room.
+    What becomes of a minion at its own limit. With ``exclude``, the default, it does not
+    get the job. With ``wait`` the job waits for it, and other jobs pass.
+
+``costs``, ``default_cost``
+    How many slots a function occupies: ``{state.highstate: 10, "state.*": 5}``. The first
+    glob that matches counts, and all other functions occupy ``default_cost``, 1 by
+    default. A compound command occupies what its functions occupy together. A minion
+    without any job gets one whatever that costs.
 
 ``waves``
-    ``True`` by default. With ``False`` a job goes out in one piece or not at all. One
-    that is wider than the master's capacity then runs alone, or beside jobs that take
-    long: those that minions say they still run, unless they are more than three quarters
-    of the capacity.
+    ``True`` by default. With ``False`` a job goes out in one piece. If it is wider than
+    the limit, it runs alone, or beside jobs that minions say they still run.
 
 ``min_wave``
-    How many minions a wave has at least, three quarters of the capacity by default: every
-    wave is sent to all connected minions, so many small ones are expensive. What has been
-    in use for longer than ``wave_patience`` seconds (5 by default) does not come back
-    soon, so a wave does not wait for it, unless that is more than three quarters of the
-    capacity. When nothing comes back of a job for a fifth of that time, a quarter of the
-    capacity is enough for its next wave, and when it has not moved for ``wave_patience``
-    seconds it takes what there is.
+    How many minions a wave has at least, three quarters of the limit by default, as over
+    zeromq all minions get each wave. If nothing returns for a fifth of ``wave_patience``
+    seconds (5 by default), a quarter of the limit is enough, and after all of these
+    seconds any room is.
 
 ``reserve``
-    Which part of the master's capacity is kept for small jobs, 0.05 by default. A job
-    that fits into it goes out at once while a wider one waits for room, which it does not
-    delay. 0 keeps nothing.
+    The share of the limit that is free for small jobs, 0.05 by default. A job that fits
+    goes out at once while a wider one waits.
 
-``fair``
-    ``True`` by default: users take turns. The next job is that of the user who has had
-    the least from the master of late, for as long as his jobs have waited: who floods the
-    queue waits behind himself. What a user has had halves each minute. With ``False``
-    jobs go out in the order in which they came.
+``fair``, ``ageing``
+    ``True`` by default: users take turns. The next job is that of the user who got the
+    fewest slots recently, for as long as his jobs have waited: after ``ageing`` seconds,
+    60 by default, a job counts twice. With ``False`` jobs leave in the order in which
+    they came.
 
-``ageing``
-    For each so many seconds that a job waits, it counts once more against what its user
-    has had, 60 by default.
+``lanes``, ``default_weight``
+    Flows of different weight, of which the first counts that fits a job with all of its
+    globs: ``[{urgent: {weight: 10, functions: [pkg.*], users: [security]}}]``. Others
+    have ``default_weight``, 1 by default. Users take turns within a lane.
+
+``adaptive``
+    ``False`` by default. With ``True`` the limit follows the rate of returns, between
+    ``min_master_jobs``, 50 by default, and ``max_master_jobs``: it is at most what
+    returns within ``return_seconds``, 4 by default, at the rate of the last five seconds.
+    Below that it grows by a tenth each second while jobs wait, and at first it doubles.
+    Slots of jobs that minions say they still run come on top.
 
 .. versionadded:: 3009.0
 """
 
 import collections
+import fnmatch
 
+import salt.cache
 import salt.job_criteria
-from salt.job_criteria._ledger import ROUNDING, affords
-from salt.job_criteria._news import News
-from salt.job_criteria._turns import Turns
+import salt.utils.data
 
-#: For at least so many seconds a silent minion is charged for what it was sent. About as
-#: long it takes a master to notice that nobody is at the other end of a connection, and
-#: to drop what was to be sent there.
-HOLD_SECONDS = 300
+#: The largest number that a setting may be.
+MOST = 10**12
 
-#: A minion stays in the queue until it has answered.
-_ASKED = "asked"
+COUNT = f"write a whole number from 1 to {MOST}."
+NUMBER = f"write a number above 0, at most {MOST}."
+
+#: Sums of fractions below this are rounding errors.
+_ROUNDING = 1e-9
+
+#: How far back the rate of returns is measured, in seconds.
+_WINDOW = 5
+
+_BANKS = {"G@": "grains", "I@": "pillar"}
+
+
+def is_count(value):
+    """
+    Return whether a setting is a whole number from 1 to :data:`MOST`.
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST
+
+
+def is_number(value):
+    """
+    Return whether a setting is a number above zero, and at most :data:`MOST`.
+    """
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 < value <= MOST
+
+
+def _is_globs(value):
+    return isinstance(value, list) and all(isinstance(glob, str) for glob in value)
+
+
+def _fits(globs, value):
+    return any(fnmatch.fnmatchcase(value, glob) for glob in globs)
+
+
+#: What each kind of setting accepts, and what to write instead of something else.
+_KINDS = {
+    "count": (is_count, COUNT),
+    "number": (is_number, NUMBER),
+    "switch": (lambda value: isinstance(value, bool), "write True or False."),
+    "share": (
+        lambda value: value == 0 or is_number(value) and value < 1,
+        "write 0 or a share of the limit below 1.",
+    ),
+    "full": (lambda value: value in ("exclude", "wait"), "write exclude or wait."),
+    "costs": (
+        lambda value: isinstance(value, dict)
+        and all(isinstance(key, str) for key in value)
+        and all(map(is_number, value.values())),
+        "write functions with a number above 0 each.",
+    ),
+    "rules": (
+        lambda value: isinstance(value, list)
+        and all(isinstance(rule, dict) and len(rule) == 1 for rule in value),
+        "write a list of name: value.",
+    ),
+}
+
+_OPTIONS = {
+    "max_master_jobs": "count",
+    "max_minion_jobs": "count",
+    "minion_jobs": "rules",
+    "minion_full": "full",
+    "costs": "costs",
+    "default_cost": "number",
+    "waves": "switch",
+    "min_wave": "count",
+    "wave_patience": "number",
+    "reserve": "share",
+    "fair": "switch",
+    "ageing": "number",
+    "lanes": "rules",
+    "default_weight": "number",
+    "adaptive": "switch",
+    "min_master_jobs": "count",
+    "return_seconds": "number",
+}
+
+
+_DEFAULTS = {
+    "minion_jobs": [],
+    "minion_full": "exclude",
+    "costs": {},
+    "default_cost": 1,
+    "waves": True,
+    "wave_patience": 5,
+    "reserve": 0.05,
+    "fair": True,
+    "ageing": 60,
+    "lanes": [],
+    "default_weight": 1,
+    "adaptive": False,
+    "min_master_jobs": 50,
+    "return_seconds": 4,
+}
+
+#: The highest limit of the master with ``adaptive``, unless a setting says so.
+_MOST_ADAPTIVE = 2000
 
 
 def _errors(settings):
     """
-    Return a sentence for each setting that is wrong.
+    Yield a sentence for each setting that is wrong.
     """
-    errors = []
-    for name in ("max_master_jobs", "max_minion_jobs", "min_wave"):
-        value = settings.get(name)
-        if value is not None and not salt.job_criteria.is_count(value):
-            errors.append(f"{name} is {value!r}: {salt.job_criteria.COUNT}")
-    full = settings.get("minion_full", "exclude")
-    if full not in ("exclude", "wait"):
-        errors.append(f"minion_full is {full!r}: write exclude or wait.")
-    for name in ("waves", "fair"):
-        if not isinstance(settings.get(name, True), bool):
-            errors.append(f"{name} is {settings[name]!r}: write True or False.")
-    for name in ("wave_patience", "ageing"):
-        if not salt.job_criteria.is_number(settings.get(name, 1)):
-            errors.append(f"{name} is {settings[name]!r}: {salt.job_criteria.SECONDS}")
-    reserve = settings.get("reserve", 0)
-    if reserve != 0 and not (salt.job_criteria.is_number(reserve) and reserve < 1):
-        errors.append(
-            f"reserve is {reserve!r}: write 0 or a part of the capacity below 1."
-        )
-    return errors
+    wrong = set()
+    for name, kind in _OPTIONS.items():
+        accepts, instead = _KINDS[kind]
+        if settings.get(name) is not None and not accepts(settings[name]):
+            wrong.add(name)
+            yield f"{name} is {settings[name]!r}: {instead}"
+    if wrong.isdisjoint(("adaptive", "min_master_jobs", "max_master_jobs")):
+        least = settings.get("min_master_jobs") or _DEFAULTS["min_master_jobs"]
+        most = settings.get("max_master_jobs") or _MOST_ADAPTIVE
+        if settings.get("adaptive") and least > most:
+            yield f"min_master_jobs is {least}: write at most max_master_jobs, {most}."
+    for rule in [] if "minion_jobs" in wrong else settings.get("minion_jobs") or ():
+        ((target, limit),) = rule.items()
+        if not isinstance(target, str) or (target[:2] in _BANKS and ":" not in target):
+            yield (
+                f"minion_jobs has {target!r}: write G@grain:value, I@key:value or a"
+                " glob."
+            )
+        if not is_count(limit):
+            yield f"minion_jobs of {target} is {limit!r}: {COUNT}"
+    for lane in [] if "lanes" in wrong else settings.get("lanes") or ():
+        yield from _lane_errors(*next(iter(lane.items())))
 
 
-class Capacity(Turns):
+def _lane_errors(name, rule):
+    if not isinstance(rule, dict):
+        yield f"lane {name} is {rule!r}: write weight, functions and users."
+        return
+    if not is_number(rule.get("weight", 1)):
+        yield f"the weight of lane {name} is {rule['weight']!r}: {NUMBER}"
+    for key in ("functions", "users"):
+        if not _is_globs(rule.get(key, [])):
+            yield f"the {key} of lane {name} are {rule[key]!r}: write a list of globs."
+    for key in sorted(set(rule) - {"weight", "functions", "users"}):
+        yield f"lane {name} has {key}: there are weight, functions and users."
+
+
+class Capacity(salt.job_criteria.Criteria):
     """
     Limits for the master and for each minion.
     """
 
-    options = (
-        "max_master_jobs",
-        "max_minion_jobs",
-        "minion_full",
-        "waves",
-        "min_wave",
-        "wave_patience",
-        "reserve",
-        "fair",
-        "ageing",
-    )
+    options = tuple(_OPTIONS)
 
-    def __init__(self, settings):
-        super().__init__(settings)
-        self.max_minion_jobs = settings.get("max_minion_jobs")
-        self.wait_for_full = settings.get("minion_full") == "wait"
-        self.waves = settings.get("waves", True)
-        self.patience = settings.get("wave_patience", 5)
-        self.reserve = settings.get("reserve", 0.05)
-        # job ids of small jobs
+    def __init__(self, settings, leases):
+        super().__init__(settings, leases)
+
+        def given(name):
+            value = settings.get(name)
+            return _DEFAULTS.get(name) if value is None else value
+
+        self.max_master_jobs = given("max_master_jobs")
+        self.max_minion_jobs = given("max_minion_jobs")
+        self.minion_jobs = [next(iter(rule.items())) for rule in given("minion_jobs")]
+        self.minion_full = given("minion_full")
+        self.costs = given("costs")
+        self.default_cost = given("default_cost")
+        self.waves = given("waves")
+        self.min_wave = given("min_wave")
+        self.wave_patience = given("wave_patience")
+        self.reserve = given("reserve")
+        self.fair = given("fair")
+        self.lanes = [next(iter(lane.items())) for lane in given("lanes")]
+        self.default_weight = given("default_weight")
+        # the limits of minions whose grains or pillar match
+        self._matched = {}
+        # job ids of small jobs that went out beside others
         self._aside = set()
-        self._news = News(self.ledger)
-        # how long silent minions are charged for what they were sent
-        self.hold = max(HOLD_SECONDS, 2 * settings.get("long_running", 60))
+        # when the last lease ended
+        self._ended = 0
+        self._follower = None
+        if given("adaptive"):
+            self._follower = _Follower(
+                given("min_master_jobs"),
+                given("max_master_jobs") or _MOST_ADAPTIVE,
+                given("return_seconds"),
+            )
 
     @classmethod
     def validate(cls, settings):
-        return super().validate(settings) + _errors(settings)
+        return list(_errors(settings))
 
-    def on_return(self, jid, minion, now):
-        if not super().on_return(jid, minion, now):
-            return False
-        self._news.returned(jid, now)
-        return True
+    # ------------------------------------------------------------------
+    # Limits
+    # ------------------------------------------------------------------
 
-    def _kept(self, limit):
+    def limit(self):
         """
-        Return the points that are kept for small jobs.
+        Return the limit of the master, or None.
         """
-        return 0 if limit is None else int(limit * self.reserve)
-
-    def _used_aside(self, kept):
-        """
-        Return how much of what is kept for small jobs they use.
-        """
-        self._aside = {jid for jid in self._aside if self.ledger.owes(jid)}
-        # the limit may have been lowered, or a job id have come again with a wide job
-        return min(kept, sum(map(self.ledger.points_of, self._aside)))
-
-    def beside(self, job, now):
-        wanted, kept = job.count * self.cost(job), self._kept(self.master_limit(now))
-        if job.fixed or wanted > kept + ROUNDING:
-            return False
-        limit, used, _ = self._capacity(now)
-        if wanted > limit - used + ROUNDING:
-            return False
-        return wanted <= kept - self._used_aside(kept) + ROUNDING
-
-    def master_limit(self, now):
-        """
-        Return the master's capacity, or None for no limit.
-        """
-        return self.settings.get("max_master_jobs")
+        if self._follower is not None:
+            # jobs that take long say nothing about the speed of the master
+            return min(self._follower.most, self._follower.limit + self.leases.renewed)
+        return self.max_master_jobs
 
     def minion_limit(self, minion):
         """
-        Return the capacity of a minion, or None for no limit.
+        Return the limit of a minion, or None.
         """
+        if minion in self._matched:
+            return self._matched[minion]
+        for target, limit in self.minion_jobs:
+            if target[:2] not in _BANKS and fnmatch.fnmatchcase(minion, target):
+                return limit
         return self.max_minion_jobs
 
-    def decide(self, job, now):
-        cost = self.cost(job)
-        limit, used, careful = self._capacity(now)
-        small = self.beside(job, now)
-        if limit is not None and not small:
-            kept = self._kept(self.master_limit(now))
-            limit = max(limit - kept, 0)
-            used -= self._used_aside(kept)
-        room = job.count if limit is None else affords(limit - used, cost)
-        alone = used <= self._passed(job, limit) + ROUNDING
-        alone = alone and (room > 0 or not careful)
-        if not alone and room < self._wanted(job, limit, cost, now):
-            if self.wait_for_full or careful or self.ledger.unsure:
-                found, excluded, full = self._split(job, 1, cost, now, careful)
-                if not found and not excluded and full:
-                    # others need not wait for it
-                    return _wait(full)
-            return salt.job_criteria.requeue(self._full(now))
-        if limit is not None and (not self.waves or job.fixed):
-            # nothing else comes back soon, so it goes, however wide it is
-            room = max(room, job.count)
-        minions, excluded, full = self._split(job, max(room, 1), cost, now, careful)
-        if not minions and not excluded and full:
-            return _wait(full)
-        self.charge(job, minions, now)
-        if small:
-            self._aside.add(job.jid)
-        return salt.job_criteria.publish(minions, excluded)
-
-    def _capacity(self, now):
-        """
-        Return the limit, what is used of it, and whether minions are asked first whether
-        they are there. What those hold that do not answer is neither there nor used, and
-        never more than half of the limit.
-        """
-        limit, used = self.master_limit(now), self.ledger.used
-        if limit is None:
-            return None, used, False
-        missing, lent = self.missing.points(), self.missing.lent(limit)
-        return limit - (missing - lent), used - missing, lent > 0
-
-    def _passed(self, job, limit):
-        """
-        Return what may be in use when a job goes out however wide it is: what takes long,
-        for one that can't go out in waves, unless that is most of the limit.
-        """
-        if limit is None or (self.waves and not job.fixed):
-            return 0
-        long = max(0, self.ledger.long - self.missing.points())
-        return long if long <= limit * 3 / 4 else 0
-
-    def _full(self, now):
-        """
-        Return why a job waits for room.
-        """
-        limit = self.master_limit(now)
-        kept = self._kept(limit)
-        ret = f"the master is at {self.ledger.used:g} of {limit:g} points"
-        if kept:
-            ret += f", {kept} of which are for small jobs"
-        if missing := self.missing.points():
-            ret += f"; {missing:g} are with minions that do not answer"
+    def collect(self, opts):
+        banks = {target[:2] for target, _ in self.minion_jobs} & set(_BANKS)
+        if not banks:
+            return None
+        cache = salt.cache.factory(opts)
+        names = {name for bank in banks for name in cache.list(_BANKS[bank])}
+        ret = {}
+        for name in names:
+            data = {bank: cache.fetch(_BANKS[bank], name) or {} for bank in banks}
+            for target, limit in self.minion_jobs:
+                bank = target[:2]
+                if (
+                    salt.utils.data.subdict_match(data[bank], target[2:])
+                    if bank in data
+                    else fnmatch.fnmatchcase(name, target)
+                ):
+                    ret[name] = limit
+                    break
         return ret
 
-    def _wanted(self, job, limit, cost, now):
-        """
-        Return the least number of minions that the job goes out to.
-        """
-        if not self.waves or job.fixed:
-            return max(job.count, 1)
-        if limit is None or now - job.moved >= self.patience:
-            return 1
-        soon = self._soon(limit, now)
-        least = self.settings.get("min_wave")
-        if least is None:
-            least = int(soon * 3 // 4)
-            if self._is_still(job, now):
-                least = min(least, int(limit // 4))
-        return max(1, min(job.count, least, affords(soon, cost)))
+    def learn(self, collected, now):
+        self._matched = collected
 
-    def _is_still(self, job, now):
+    # ------------------------------------------------------------------
+    # What a job costs, and whose turn it is
+    # ------------------------------------------------------------------
+
+    def cost(self, job):
+        return sum(map(self._cost, job.functions))
+
+    def _cost(self, function):
+        for glob, cost in self.costs.items():
+            if fnmatch.fnmatchcase(function, glob):
+                return cost
+        return self.default_cost
+
+    def _lane(self, job):
+        for name, rule in self.lanes:
+            functions, users = rule.get("functions"), rule.get("users")
+            if functions is not None and not all(
+                _fits(functions, function) for function in job.functions
+            ):
+                continue
+            if users is None or _fits(users, job.user):
+                return name, rule.get("weight", 1)
+        return None, self.default_weight
+
+    def flow(self, job):
+        return (self._lane(job)[0], job.user if self.fair else None)
+
+    def weight(self, job):
+        return self._lane(job)[1]
+
+    def released(self, jid, minion, now):
+        self._ended = now
+        if self._follower is not None:
+            self._follower.returned(now)
+
+    # ------------------------------------------------------------------
+    # Decisions
+    # ------------------------------------------------------------------
+
+    def decide(self, job, now):
+        if self._follower is not None:
+            self._follower.look(now)
+        decision = self._decide(job, now)
+        if self._follower is not None and decision.minions is None:
+            self._follower.pressed = True
+        return decision
+
+    def _decide(self, job, now):
+        limit, cost = self.limit(), job.cost
+        if limit is None:
+            return self._split(job, None, cost, now)
+        # it begins while all slots are occupied
+        self.leases.careful(limit, now)
+        whole = job.fixed or not self.waves
+        small = self.beside(job, now)
+        room = self._room(cost, limit, small)
+        least = max(1, job.count) if whole else self._least(job, limit, cost, now)
+        if room < least:
+            busy = self.leases.occupied
+            if whole and self.leases.renewed <= limit * 3 / 4:
+                # jobs that take long do not make room soon
+                busy -= self.leases.renewed
+            if busy > _ROUNDING:
+                return salt.job_criteria.requeue(self._full(limit))
+            # nothing makes room for it, so it runs alone
+            room = job.count if whole else max(1, room)
+        decision = self._split(job, None if whole else room, cost, now)
+        if small and decision.minions:
+            self._aside.add(job.jid)
+        if self._follower is not None and decision.minions is not None:
+            gone = len(decision.minions) + len(decision.excluded)
+            self._follower.pressed |= gone < job.count
+        return decision
+
+    def _kept(self, limit):
         """
-        Return whether a wave of the job is out, and nothing has come back of it for a
-        while: those that are left may be gone.
+        Return how many slots are free for small jobs, and how many of them these occupy.
         """
-        if not self.ledger.owes(job.jid):
+        kept = int(limit * self.reserve)
+        self._aside.intersection_update(self.leases.jobs)
+        return kept, min(kept, sum(map(self.leases.of_job, self._aside)))
+
+    def _room(self, cost, limit, small):
+        """
+        Return to how many minions a job may go.
+        """
+        free = limit - self.leases.occupied
+        if not small:
+            kept, occupied = self._kept(limit)
+            free -= kept - occupied
+        return int((free + _ROUNDING) // cost)
+
+    def beside(self, job, now):
+        limit = self.limit()
+        if limit is None or job.fixed:
             return False
-        return now - self._news.of(job) >= self.patience / 5
+        kept, occupied = self._kept(limit)
+        wanted = job.count * job.cost
+        free = min(kept - occupied, limit - self.leases.occupied)
+        return wanted <= free + _ROUNDING
 
-    def _soon(self, limit, now, least=None):
+    def _least(self, job, limit, cost, now):
         """
-        Return what of a limit waves wait for: what is not held for long, if it is so much
-        at least, a quarter of the limit by default.
+        Return the least number of minions that a wave has.
         """
-        least = limit / 4 if least is None else least
-        gone = self.missing.points()
-        return self.ledger.soon(limit, now - self.patience, gone, least)
+        if now - job.moved >= self.wave_patience:
+            return 1
+        soon = limit
+        if self.leases.renewed <= limit * 3 / 4:
+            # slots of jobs that take long do not become free soon
+            soon -= self.leases.renewed
+        least = soon * 3 // 4 if self.min_wave is None else min(self.min_wave, soon)
+        if now - max(self._ended, job.moved) >= self.wave_patience / 5:
+            least = min(least, limit // 4)
+        return max(1, min(job.count, int(least // cost)))
 
-    def _split(self, job, room, cost, now, careful):
-        """
-        Return whom to publish to now, who is left out and why, and how many stay: by
-        whether they are surely full, or are asked whether they still run what they were
-        sent before, or whether they are there.
+    def _full(self, limit):
+        kept = int(limit * self.reserve)
+        ret = f"the master has {self.leases.occupied:g} of {limit:g} slots occupied"
+        return f"{ret}, and {kept} are for small jobs" if kept else ret
 
-        :param bool careful: whether those that have not been heard of are asked first
+    def _split(self, job, room, cost, now):
         """
-        if job.fixed:
-            return job.minions, {}, {}
-        minions, excluded, full = [], {}, collections.Counter()
-        points, unsure, silent = self.ledger.points, self.ledger.unsure, self.silent
+        Return the decision on a job for which there is room.
+
+        :param room: how many minions it may go to, or None for all
+        """
+        leases, silent = self.leases, self.leases.silent
+        limited = self.max_minion_jobs or self.minion_jobs
+        limit = self.limit()
+        careful = limit is not None and leases.careful(limit, now)
+        if limited and leases.slots.keys().isdisjoint(job.minions):
+            # a minion that has nothing to do takes a job, whatever it costs
+            limited = False
+        if job.fixed or not (silent or limited or careful):
+            return salt.job_criteria.publish(job.minions[:room])
+        minions, excluded, full, asked = [], {}, 0, 0
         for minion in job.minions:
-            if room <= 0:
+            if room is not None and len(minions) >= room:
                 break
             if minion in silent:
-                # or all that waits would reach a fleet at once when it is back
+                seconds = now - silent[minion]
+                excluded[minion] = f"the minion has not answered for {seconds:.0f} s"
+                continue
+            if careful and not leases.answers(minion):
+                asked += 1
+                continue
+            occupied = leases.slots.get(minion)
+            limit = self.minion_limit(minion) if occupied and limited else None
+            if (
+                limit is None
+                or occupied + cost <= limit + _ROUNDING
+                or leases.has(job.jid, minion)
+            ):
+                minions.append(minion)
+            elif self.minion_full == "wait":
+                full += 1
+            else:
                 excluded[minion] = (
-                    f"the minion has not answered for {now - silent[minion]:.0f} s"
+                    f"the minion has {occupied:g} of {limit:g} slots occupied"
                 )
-                continue
-            if careful and self.missing.asks(minion):
-                full[_ASKED] += 1
-                continue
-            used = points.get(minion)
-            if used:
-                limit = self.minion_limit(minion)
-                if (
-                    limit is not None
-                    and used + cost > limit + ROUNDING
-                    and (job.jid, minion) not in self.ledger
-                ):
-                    over = used + cost - limit - ROUNDING
-                    sure = over > unsure.get(minion, 0)
-                    if sure and not self.wait_for_full:
-                        excluded[minion] = (
-                            f"the minion is at {used:g} of {limit:g} points"
-                        )
-                    else:
-                        full[sure] += 1
-                    continue
-            minions.append(minion)
-            room -= 1
-        return minions, excluded, full
+        if not minions and not excluded:
+            return salt.job_criteria.park(
+                f"{full} minions are at their limit"
+                if full
+                else f"{asked} minions are asked first, as others do not answer"
+            )
+        return salt.job_criteria.publish(minions, excluded)
 
-    def on_silent(self, minion, now):
-        """
-        What a minion was sent may run when it is back, so it goes on being charged for
-        it for a while.
-        """
-        since = self.silent.setdefault(minion, now)
-        self.missing.gone(minion)
-        if self.master_limit(now) is not None and now - since < self.hold:
-            return []
-        return self.ledger.release_minion(minion)
+    def snapshot(self):
+        return {} if self._follower is None else {"limit": self._follower.limit}
+
+    def restore(self, snapshot, now):
+        limit = snapshot.get("limit")
+        if self._follower is not None and is_number(limit):
+            self._follower.start(limit)
 
     def stats(self, now):
         full = 0
-        if self.max_minion_jobs:
+        if self.max_minion_jobs or self.minion_jobs:
             full = sum(
-                used + ROUNDING >= (self.minion_limit(minion) or float("inf"))
-                for minion, used in self.ledger.minions().items()
+                slots + _ROUNDING >= (self.minion_limit(minion) or float("inf"))
+                for minion, slots in self.leases.slots.items()
             )
-        silent = sum(map(self.ledger.of_minion, self.silent))
-        return {
-            **super().stats(now),
-            "used": self.ledger.used - silent,
-            "silent": silent,
-            "limit": self.master_limit(now),
-            "full_minions": full,
-        }
+        return {"limit": self.limit(), "full_minions": full}
 
 
-def _wait(full):
+class _Follower:
     """
-    Return the decision on a job all of whose minions are at their limit.
+    A limit that follows the rate of returns.
 
-    :param Counter full: how many surely are, how many may be, and how many are asked
-        whether they are there
+    :ivar bool pressed: whether a job had to wait for the limit since the last look
     """
-    if full[_ASKED]:
-        reason = (
-            f"{full[_ASKED]} minions are asked whether they are there, as others do"
-            " not answer"
-        )
-    elif full[True]:
-        reason = f"{full[True]} minions are at their limit"
-    else:
-        reason = (
-            f"{full[False]} minions are asked whether they still run what they were"
-            " sent"
-        )
-    return salt.job_criteria.park(reason, own=True)
+
+    def __init__(self, least, most, seconds):
+        self.least = least
+        self.most = most
+        self.seconds = seconds
+        self.limit = least
+        self.pressed = False
+        # until the rate of returns bounds the limit, it doubles
+        self._seeking = True
+        self._looked = None
+        # since when it has been looked at once a second
+        self._began = 0
+        # [second, returns in it]
+        self._returns = collections.deque()
+
+    def start(self, limit):
+        """
+        Go on with a limit that was found before.
+        """
+        self._seeking = False
+        self.limit = min(self.most, max(self.least, limit))
+
+    def returned(self, now):
+        """
+        A minion has returned.
+        """
+        second = int(now)
+        if not self._returns or self._returns[-1][0] != second:
+            self._returns.append([second, 0])
+        self._returns[-1][1] += 1
+
+    def look(self, now):
+        """
+        Move the limit, at most once a second.
+        """
+        if self._looked is not None and 0 <= now - self._looked < 1:
+            return
+        pressed, self.pressed = self.pressed, False
+        rested = self._looked is None or now - self._looked > _WINDOW
+        self._looked = now
+        while self._returns and self._returns[0][0] < int(now) - _WINDOW:
+            self._returns.popleft()
+        if rested:
+            self._began = int(now)
+        if rested or not pressed:
+            # nothing is known of a limit that no job has come near to
+            return
+        # neither the second that is not over counts, nor those before the first job
+        seconds = min(_WINDOW, max(1, int(now) - self._began))
+        returns = sum(count for then, count in self._returns if then < int(now))
+        bound = max(self.least, int(returns / seconds * self.seconds))
+        grown = self.limit * 2 if self._seeking else self.limit + self.limit // 10
+        self._seeking = self._seeking and grown <= bound
+        self.limit = min(self.most, max(self.least, min(grown + 1, bound)))
 
 
-def criteria(settings):
+def criteria(settings, leases):
     """
     Return the criteria of these settings.
     """
-    return Capacity(settings)
+    return Capacity(settings, leases)

@@ -1,49 +1,40 @@
 """
-The Salt Job Handler: decide when a job is published, instead of publishing it
-the moment it is asked for.
+The Salt Job Handler: decide when a job is published, instead of publishing it at once.
 
-Off by default, see :conf_master:`rate_limiting`. The layers, each of which imports only
-those above it, and of its own only what stands before:
+Off by default, see :conf_master:`rate_limiting`. What happens to a job, from its request
+to its last return:
 
-1. words: :mod:`~salt.job_handler.vocabulary`, :mod:`~salt.job_handler.job` (what travels
-   between the parts), :mod:`~salt.job_handler.interval` (who are neighbours)
-2. the state machine, without I/O and with the time passed in:
-   :mod:`~salt.job_handler.parked` (whom others pass),
-   :mod:`~salt.job_handler.queue`, :mod:`~salt.job_handler.places` (how much it takes),
-   :mod:`~salt.job_handler.orders` (what administrators say),
-   :mod:`~salt.job_handler.judge` (asks the criteria
-   module), :mod:`~salt.job_handler.endings` (how jobs leave without being published),
-   :mod:`~salt.job_handler.manager`, :mod:`~salt.job_handler.rounds` (which
-   charges to check). :mod:`salt.job_criteria` holds what decides, and knows nothing of
-   this package
-3. what touches the world, one thing each: :mod:`~salt.job_handler.folders` (whose
-   criteria modules are loaded), :mod:`~salt.job_handler.config`,
-   :mod:`~salt.job_handler.target`, :mod:`~salt.job_handler.caller` (whether it still
-   runs), :mod:`~salt.job_handler.left_out`,
-   :mod:`~salt.job_handler.salvage`, :mod:`~salt.job_handler.database`,
-   :mod:`~salt.job_handler.journal` (what survives a
-   crash), :mod:`~salt.job_handler.claims`, :mod:`~salt.job_handler.ipc` (the private
-   socket), :mod:`~salt.job_handler.bus`, :mod:`~salt.job_handler.feed`
-4. the sides of the socket that are not the job handler's:
-   :mod:`~salt.job_handler.gate` (the master's workers), :mod:`~salt.job_handler.client`
-   (``LocalClient``), :mod:`~salt.job_handler.leftovers` (where it is off now),
-   :mod:`~salt.job_handler.inquiry` (runners)
-5. the trades of the job handler: :mod:`~salt.job_handler.figures`,
-   :mod:`~salt.job_handler.metrics`,
-   :mod:`~salt.job_handler.words`,
-   :mod:`~salt.job_handler.report`, :mod:`~salt.job_handler.followers`,
-   :mod:`~salt.job_handler.waves` (what has gone out), :mod:`~salt.job_handler.dispatch`,
-   :mod:`~salt.job_handler.maintenance`, :mod:`~salt.job_handler.recovery`,
-   :mod:`~salt.job_handler.submissions`, :mod:`~salt.job_handler.commands`
-6. :mod:`~salt.job_handler.process`, which puts them together and keeps them going
+1. ``ClearFuncs.publish`` in a worker of the master has authorised the request. It gets a
+   place in the queue (:mod:`~salt.job_handler.handover`), which is a row with the state
+   ``new`` in the store (:mod:`~salt.job_handler.store`). If the queue is full the request
+   is refused, and leaves nothing behind.
+2. The worker gives out the job id, writes the job into the row, which is ``queued`` from
+   then on, and tells the process of the job handler
+   (:mod:`~salt.job_handler.control`).
+3. The queue (:mod:`~salt.job_handler.queue`) asks a rule
+   (:mod:`~salt.job_handler.policy`) or the criteria module
+   (:mod:`salt.job_criteria`) whether the job may go, and to which minions. These get a
+   lease each (:mod:`~salt.job_handler.leases`).
+4. A wave is written into the store and published to these minions
+   (:mod:`~salt.job_handler.dispatch`). The worker, and so the caller, gets to know how far
+   the job is, and later by events (:mod:`~salt.job_handler.client`,
+   :mod:`~salt.job_handler.report`). Minions that wait get the job in a later wave. When
+   none waits any more, the job is ``running``.
+5. Each return ends a lease, and makes room for the next wave
+   (:mod:`~salt.job_handler.maintenance`). A minion that does not return in time is asked
+   what it runs; its lease expires unless its answer names the job. With the last lease the
+   job is ``done``.
+
+One process has the queue (:mod:`~salt.job_handler.process`). If it ends, the next one
+takes over what is in the store, and asks all minions with leases what they run.
 """
 
 import logging
-import uuid
-
-from salt.job_handler.vocabulary import QUESTION
 
 log = logging.getLogger(__name__)
+
+#: The end of the job ids of questions. Other job ids have the number of a process there.
+QUESTION = "_0"
 
 
 def enabled(opts):
@@ -55,6 +46,16 @@ def enabled(opts):
     return bool(opts.get("rate_limiting"))
 
 
+def is_question(jid):
+    """
+    Return whether a job id belongs to a question of the job handler. Clients can't choose
+    such a job id.
+
+    :param str jid: the job id
+    """
+    return str(jid).endswith(QUESTION)
+
+
 def is_answer(opts, jid):
     """
     Return whether what a minion returns is an answer to the job handler, which asks
@@ -63,7 +64,7 @@ def is_answer(opts, jid):
     :param dict opts: the master's options
     :param str jid: the job id
     """
-    return enabled(opts) and str(jid).endswith(QUESTION)
+    return enabled(opts) and is_question(jid)
 
 
 def add_process(opts, process_manager):
@@ -75,14 +76,19 @@ def add_process(opts, process_manager):
     """
     # pylint: disable=import-outside-toplevel
     if not enabled(opts):
-        from salt.job_handler.leftovers import settle
+        import salt.job_handler.queue
+        import salt.job_handler.store
 
-        settle(opts)
+        salt.job_handler.store.end_all(
+            opts, salt.job_handler.queue.SENTENCES[salt.job_handler.queue.OFF]
+        )
         return
+    import uuid
+
     from salt.job_handler.process import JobHandler
 
     log.info("Creating master job handler process")
-    # with the same name for as long as this master lives, however often the process
+    # with the same name for as long as this master runs, however often the process
     # manager starts the job handler again
     master = uuid.uuid4().hex
     process_manager.add_process(JobHandler, args=(opts, master), name="JobHandler")

@@ -1,83 +1,165 @@
 """
-The side of ``LocalClient``: what it says of itself in a publish request, and how it
-waits for a job that waits itself.
+The side of ``LocalClient`` and of others that ask for jobs: what they say of themselves in
+a publish request, and how they wait for a job that waits itself.
 """
 
+import asyncio
+import collections
+import functools
 import hmac
 import logging
+import multiprocessing.util
+import os
+import re
+import sys
+import threading
 import time
 import uuid
 
 import salt.defaults.exitcodes
 import salt.job_handler
-import salt.job_handler.caller
-import salt.job_handler.vocabulary as vocabulary
-from salt.exceptions import JobQueueFullError, SaltDeserializationError
+import salt.utils.batch_state
+import salt.utils.files
+from salt.exceptions import JobQueueFullError, SaltClientError
 
 log = logging.getLogger(__name__)
 
-#: How long a client waits for an event before it looks at its timeouts, and for how
-#: long it reads events of others before it does, in seconds.
-_WAIT_SECONDS = 0.01
-_READ_SECONDS = 0.25
-
-#: Who has heard nothing for himself for so many seconds looks only so often, also in
-#: seconds: on a master under load many clients wait, and each wakes up for each event.
-_ALERT_SECONDS = 1
-_PAUSE_SECONDS = 0.1
-
-#: How often a part of a batch is asked for. The master says how long to wait before the
-#: next time, at least a second.
+#: How often a refused job is asked for. The master says how long to wait before the next
+#: time, at least a second.
 _TRIES = 1000
 
+#: How many refused jobs of one process are asked for again.
+_MAX_LATER = 10000
 
-def announce(client, payload, sync, patience, timeout):
+#: A caller that has heard nothing for so many seconds goes on as if there was no queue.
+CALLER_SECONDS = 60
+
+#: A batch of the master asks so often how far its parts are, in seconds.
+_ASK_SECONDS = 5
+
+#: The name of the error that refuses a job.
+REFUSED = "JobQueueFullError"
+
+_QUEUE_TAG = re.compile(r"^salt/job/([^/]+)/(queued|dispatched|excluded|discarded)$")
+
+
+def me():
     """
-    Add to a publish request what the job handler wants to know: a name of its own, so
-    that a second try does not become a second job, and how long the caller waits.
-
-    :param LocalClient client: the client, whose options are those of the master
-    :param dict payload: the publish request
-    :param bool sync: whether the caller waits for the answers
-    :param patience: for how many seconds
-    :param timeout: how long one try of the request waits for the master's answer
-    :return: how long it should: a master under load that answers late is not asked
-        again, as each try costs it as much as the first
+    Return the name of this process: its id and when it was started, as the id alone may
+    belong to another process later; None if the system does not tell.
     """
-    if not salt.job_handler.enabled(client.opts):
-        return timeout
-    if client.patience is not None:
-        sync, patience = True, client.patience
-    payload["job_handler"] = {
-        "id": uuid.uuid4().hex,
-        "sync": bool(sync),
-        "timeout": patience,
-        "extend": client.batching,
-    }
-    if sync:
-        payload["job_handler"]["caller"] = salt.job_handler.caller.me()
-    return max(timeout, client.opts.get("publish_timeout", 30))
+    pid = os.getpid()
+    started = _started(pid)
+    return None if started is None else [pid, started]
 
 
-def cancelled(pub_data):
+def runs(caller):
     """
-    Return how many minions do not get a job any more that a command has ended.
+    Return whether a process runs on this machine.
 
-    :param dict pub_data: the answer to the publish request
+    :param list caller: what :func:`me` returned there
     """
-    state = pub_data.get("job_handler") if isinstance(pub_data, dict) else None
-    count = state.get("cancelled") if isinstance(state, dict) else None
-    return count if isinstance(count, int) else 0
+    pid, started = caller
+    return _started(pid) == started
 
 
-def left_out(pub_data):
+def _started(pid):
+    try:
+        with salt.utils.files.fopen(f"/proc/{pid:d}/stat", "rb") as handle:
+            # the name may hold blanks and parentheses
+            fields = handle.read().rpartition(b")")[2].split()
+        # the state, and the start in ticks of the kernel, see proc(5)
+        return None if fields[0] in (b"Z", b"X", b"x") else int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+# ----------------------------------------------------------------------
+# Asking
+# ----------------------------------------------------------------------
+
+
+class Caller:
     """
-    Return the minions that won't get a job, each with the sentence that says why.
+    What a ``LocalClient`` has to do with the job handler.
 
-    :param dict pub_data: the answer to the publish request
+    :ivar int priority: of its jobs. Only those of root may be above 0
+    :ivar bool batching: whether the publications are the parts of a batch, which count
+        those that they have sent and so have to wait for as long as these are queued
+    :ivar patience: for how many seconds somebody waits for the answers to the next
+        publication, if that is not what its timeout says
+    :ivar bool talks: whether people read on the terminal what happens
+    :ivar dict left_out: the minions that do not get the last job, each with the sentence
+        that says why, as far as the master knew when it answered
+    :ivar dict jobs: those that are waited for while they wait themselves
     """
-    state = pub_data.get("job_handler") if isinstance(pub_data, dict) else None
-    return _sentences(state.get("excluded")) if isinstance(state, dict) else {}
+
+    def __init__(self, opts):
+        self.opts = opts
+        self.priority = 0
+        self.batching = self.talks = False
+        self.patience = None
+        self.left_out = {}
+        self.jobs = {}
+
+    def announce(self, payload, sync, patience, timeout):
+        """
+        Add to a publish request what the job handler wants to know: a name of its own, so
+        that a second try does not become a second job, and how long the caller waits.
+
+        :param dict payload: the publish request
+        :param bool sync: whether the caller waits for the answers
+        :param patience: for how many seconds
+        :param timeout: how long one try of the request waits for the master's answer
+        :return: how long it should: a master under load that answers late is not asked
+            again, as each try costs it as much as the first
+        """
+        if not salt.job_handler.enabled(self.opts):
+            return timeout
+        if self.patience is not None:
+            sync, patience, self.patience = True, self.patience, None
+        payload["job_handler"] = {
+            "id": uuid.uuid4().hex,
+            "sync": bool(sync),
+            "timeout": patience,
+            "extend": self.batching,
+            "priority": self.priority,
+        }
+        if sync:
+            payload["job_handler"]["caller"] = me()
+        return max(timeout, self.opts.get("publish_timeout", 30))
+
+    def answer(self, load, sync):
+        """
+        Return what the caller of a publication gets to know.
+
+        :param dict load: the master's answer
+        :param bool sync: whether the caller waits for the answers
+        """
+        ret = {"jid": load["jid"], "minions": load["minions"]}
+        state = load.get("job_handler")
+        self.left_out = {}
+        if not state:
+            return ret
+        # the job waits in the master's queue, or some minions won't get it
+        ret["job_handler"] = state
+        self.left_out = _sentences(state.get("excluded"))
+        if state.get("cancelled") and self.talks:
+            who = "minion does" if state["cancelled"] == 1 else "minions do"
+            sys.stderr.write(f"{state['cancelled']} {who} not get the job any more.\n")
+        if "state" in state and (sync or ret["jid"] in self.jobs):
+            self.jobs.setdefault(ret["jid"], QueuedJob(ret["jid"])).add(state)
+        return ret
+
+    def wait(self, jid, minions):
+        """
+        Return a :class:`Wait` for the answers to a job.
+        """
+        queued = self.jobs.get(jid) if self.batching else self.jobs.pop(jid, None)
+        if queued is not None and queued.waits and self.talks and sys.stderr.isatty():
+            # where it does not disturb the output
+            sys.stderr.write(f"{queued.notice()}\n")
+        return Wait(queued, minions)
 
 
 def _sentences(excluded):
@@ -85,7 +167,26 @@ def _sentences(excluded):
         return {}
     return {
         minion: f"Minion did not get the job. [{reason}]"
-        for minion, reason in excluded.items()
+        for minion, reason in sorted(excluded.items())
+    }
+
+
+def _rows(sentences, asked):
+    """
+    Return what to show of each minion that did not get the job.
+
+    :param asked: the minions that it was for
+    """
+    return {
+        minion: {
+            "failed": True,
+            "left_out": True,
+            "out": "no_return",
+            "ret": sentence,
+            "retcode": salt.defaults.exitcodes.EX_GENERIC,
+        }
+        for minion, sentence in sentences.items()
+        if minion in asked
     }
 
 
@@ -93,14 +194,20 @@ def check(error):
     """
     Raise JobQueueFullError if the master's error says that it refused the job.
     """
-    if isinstance(error, dict) and error.get("name") == vocabulary.REFUSED:
+    if isinstance(error, dict) and error.get("name") == REFUSED:
         raise JobQueueFullError(error.get("message", ""), error.get("retry_after", 10))
+
+
+# ----------------------------------------------------------------------
+# Asking again. Nothing reads what the master says of these jobs when it refuses them, so
+# the work would be lost
+# ----------------------------------------------------------------------
 
 
 def patiently(ask, tries=_TRIES):
     """
     Yield what ``LocalClient.cmd_iter_no_block`` yields, and None while its job is refused
-    and asked for again: a batch of which a part has executed goes on when there is room.
+    and asked for again.
 
     :param callable ask: returns the iterator, whose first step asks for the job
     :param int tries: how often
@@ -111,75 +218,174 @@ def patiently(ask, tries=_TRIES):
             yield from ask()
             return
         except JobQueueFullError as exc:
-            if not left:
+            if not left or not exc.retry_after:
                 raise
-            log.warning("The next part of the batch waits: %s", exc)
+            log.warning("The job waits: %s", exc)
             until = time.monotonic() + exc.retry_after
         while time.monotonic() < until:
             yield None
 
 
-def events(event, tag, match_type=None):
+def insist(ask, tries=_TRIES):
     """
-    Yield the events with a tag as they come, and None when there are none.
-
-    ``LocalClient`` takes one event of the bus at a time, unpacks it, and sleeps after
-    each that is not for it. On a master under load nearly all are for others, and come
-    faster than that: the client falls behind until the bus drops it. So what has come
-    is read in one go here, and what is for others is not unpacked.
-
-    :param SaltEvent event: the client's event bus
-    :param match_type: how the tag is to be understood, see ``SaltEvent.get_event``
+    Do the same as :func:`patiently` without the Nones, and sleep meanwhile.
     """
-    # pylint: disable=protected-access
-    match = event._get_match_func(match_type)
-    mine = time.monotonic()
-    while True:
-        ret = event._check_pending(tag, match)
-        if ret is not None:
-            yield ret
-            mine = time.monotonic()
-            continue
-        # whom the bus sends but its own events takes those that there are
-        own = getattr(event, "prefixes", None) is not None
-        until = time.monotonic() + _READ_SECONDS
-        if until - _READ_SECONDS - mine > _ALERT_SECONDS and not own:
-            time.sleep(_PAUSE_SECONDS)
-        heard = event.cpub or event.connect_pub(timeout=_WAIT_SECONDS)
-        while heard and time.monotonic() < until:
-            heard = False
-            for raw in _received(event.subscriber):
-                heard = True
-                name = event.unpack_tag(raw)
-                if match(name, tag):
-                    yield from _unpacked(event, raw)
-                    mine = time.monotonic()
-                elif any(pending(name, it) for it, pending in event.pending_tags):
-                    event.pending_events.extend(_unpacked(event, raw))
-            if own:
+    for part in patiently(ask, tries):
+        if part is None:
+            time.sleep(0.01)
+        else:
+            yield part
+
+
+def persist(ask, *args, **kwargs):
+    """
+    Return what ``ask`` returns; while its job is refused, ask again.
+    """
+    (ret,) = insist(lambda: [ask(*args, **kwargs)])
+    return ret
+
+
+async def forward(refused, ask, *args, **kwargs):
+    """
+    Ask for a job, and if it is refused, ask again in the background: a syndic passes the
+    next jobs on meanwhile.
+
+    :param callable refused: coroutine function that takes what to return for the job if it
+        is refused for good
+    :param callable ask: coroutine function that asks for it, with the other arguments
+    """
+
+    async def again(exc):
+        for _ in range(_TRIES):
+            if not exc.retry_after:
                 break
-        yield None
+            log.warning("The job waits: %s", exc)
+            await asyncio.sleep(exc.retry_after)
+            try:
+                return await ask(*args, **kwargs)
+            except JobQueueFullError as error:
+                exc = error
+            except Exception as error:  # pylint: disable=broad-except
+                exc = error
+                break
+        log.error("A job is not passed on: %s", exc)
+        await refused({"return": str(exc), "retcode": 1, "success": False})
 
-
-def _received(subscriber):
-    """
-    Yield what the bus has sent, without a turn of the event loop for each event.
-    """
-    raw = subscriber.recv(timeout=_WAIT_SECONDS)
-    while raw is not None:
-        yield raw
-        raw = subscriber.recv_buffered()
-
-
-def _unpacked(event, raw):
-    """
-    Yield the event, unless it makes no sense.
-    """
     try:
-        tag, data = event.unpack(raw)
-    except SaltDeserializationError:
-        return
-    yield {"tag": tag, "data": data}
+        await ask(*args, **kwargs)
+    except JobQueueFullError as exc:
+        task = asyncio.ensure_future(again(exc))
+        # the event loop does not keep it
+        _forwarded.add(task)
+        task.add_done_callback(_forwarded.discard)
+
+
+_forwarded = set()
+
+
+class Later:
+    """
+    Jobs that nobody waits for. Those that are refused are asked for again, in their order,
+    by one thread, which exists while there are any.
+    """
+
+    def __init__(self, size=_MAX_LATER, tries=_TRIES):
+        self.size = size
+        self.tries = tries
+        self.jobs = collections.deque()
+        self._lock = threading.Lock()
+        self._pid = None
+
+    def ask(self, client, *args, **kwargs):
+        """
+        Ask for a job as ``LocalClient.cmd_async`` does.
+
+        :raises JobQueueFullError: if it is refused for good, or too many wait
+        """
+        with self._lock:
+            first = not self.jobs
+        if first:
+            try:
+                client.cmd_async(*args, **kwargs)
+                return
+            except JobQueueFullError as exc:
+                if not exc.retry_after:
+                    raise
+                log.warning("The job waits: %s", exc)
+                wait = exc.retry_after
+        else:
+            # not before those that were asked for before
+            wait = 0
+        with self._lock:
+            if len(self.jobs) >= self.size:
+                raise JobQueueFullError(
+                    f"{self.size} jobs wait for a place in the master's queue already."
+                )
+            self.jobs.append((client, args, kwargs))
+            if len(self.jobs) == 1:
+                if self._pid != os.getpid():
+                    # it may be told to end meanwhile
+                    self._pid = os.getpid()
+                    multiprocessing.util.Finalize(self, self.lose, exitpriority=1)
+                threading.Thread(target=self._run, args=(wait,), daemon=True).start()
+
+    def _run(self, wait):
+        tries = 1 if wait else 0
+        while True:
+            time.sleep(wait)
+            client, args, kwargs = self.jobs[0]
+            wait = 0
+            try:
+                # the client belongs to another thread
+                with type(client)(mopts=client.opts) as own:
+                    own.cmd_async(*args, **kwargs)
+            except JobQueueFullError as exc:
+                tries += 1
+                if exc.retry_after and tries < self.tries:
+                    wait = exc.retry_after
+                    continue
+                log.error("The job %s is given up: %s", args, exc)
+            except Exception:  # pylint: disable=broad-except
+                log.exception("The job %s is given up", args)
+            tries = 0
+            with self._lock:
+                self.jobs.popleft()
+                if not self.jobs:
+                    return
+
+    def lose(self):
+        """
+        Say which jobs the end of the process loses.
+        """
+        for _, args, kwargs in self.jobs:
+            log.error("The job %s %s ends with the process", args, kwargs)
+
+
+#: Those of the reactor
+later = Later()
+
+
+# ----------------------------------------------------------------------
+# Waiting
+# ----------------------------------------------------------------------
+
+
+def returns(client, jid, minions, timeout):
+    """
+    Return what comes of a job that has to wait, for the methods of ``LocalClient`` that
+    read events in their own way.
+
+    :param LocalClient client: the client that has published it
+    :param minions: the ids of its minions
+    :param timeout: for how many seconds after it has gone out answers are waited for
+    :return: ``{minion: row}``, also of the minions that do not get the job
+    """
+    ret = {}
+    for part in client.get_iter_returns(
+        jid, set(minions), timeout, expect_minions=False
+    ):
+        ret.update(part or {})
+    return ret
 
 
 class QueuedJob:
@@ -192,20 +398,16 @@ class QueuedJob:
     :ivar dict left_out: the minions that won't get it, with the sentence that says why
     """
 
-    def __init__(self, jid, state, clock=time.monotonic):
+    def __init__(self, jid, clock=time.monotonic):
         self.jid = jid
         self.clock = clock
         self.left_out = {}
         self.reason = ""
-        self.position = None
-        self._sent = set()
-        self._found = 0
         self._tickets = set()
+        # events that came before the master's answer, None after it
+        self._early = []
         # number of the publication: how many of its minions wait, until when that holds
         self._waiting = {}
-        # the sentence that ends the wait of all that have not been sent to
-        self._discarded = None
-        self.add(state)
 
     def add(self, state):
         """
@@ -214,8 +416,11 @@ class QueuedJob:
         # without one, nothing has been queued and no event is about it
         if state.get("ticket"):
             self._tickets.add(state["ticket"])
-        self._exclude(state.get("excluded"))
+        self.left_out.update(_sentences(state.get("excluded")))
         self._progress(state)
+        early, self._early = self._early, None
+        for raw in early or ():
+            self.handle(raw)
 
     @property
     def waits(self):
@@ -225,30 +430,14 @@ class QueuedJob:
         now = self.clock()
         return any(until > now for _, until in self._waiting.values())
 
-    def moves(self, found):
-        """
-        Return whether the job makes progress: minions wait for their turn, or more
-        have answered than the last time. So minions are not late as long as answers
-        keep coming; whoever asked them what they run would only slow these down.
-
-        :param int found: how many minions have answered
-        """
-        more = found > self._found
-        self._found = found
-        return more or self.waits
-
     def _progress(self, data):
         number, waiting = data.get("publication"), data.get("waiting", 0)
         if waiting:
-            lease = data.get("lease", vocabulary.LEASE_SECONDS)
+            lease = data.get("lease", CALLER_SECONDS)
             self._waiting[number] = (waiting, self.clock() + lease)
         else:
             self._waiting.pop(number, None)
         self.reason = data.get("reason", "")
-        self.position = data.get("position")
-
-    def _exclude(self, excluded):
-        self.left_out.update(_sentences(excluded))
 
     def handle(self, raw):
         """
@@ -257,33 +446,26 @@ class QueuedJob:
         :param dict raw: an event
         :return: whether it was
         """
-        prefix = f"salt/job/{self.jid}/"
-        kind = raw["tag"][len(prefix) :] if raw["tag"].startswith(prefix) else ""
-        if kind not in (
-            vocabulary.QUEUED,
-            vocabulary.DISPATCHED,
-            vocabulary.EXCLUDED,
-            vocabulary.DISCARDED,
-        ):
+        found = _QUEUE_TAG.match(raw["tag"])
+        if found is None or found.group(1) != self.jid:
             return False
-        data = raw["data"]
+        data, kind = raw["data"], found.group(2)
         ticket = data.get("ticket")
-        if not isinstance(ticket, str) or not self._is_own(ticket):
+        if self._early is not None:
+            # nobody sends so many before the answer
+            self._early = [*self._early[-999:], raw]
+        elif not isinstance(ticket, str) or not self._is_own(ticket):
             log.debug("An event that the job handler did not fire: %s", raw["tag"])
-            return True
-        targets = data.get("targets")
-        if kind == vocabulary.EXCLUDED:
-            self._exclude(data.get("excluded"))
-        elif kind == vocabulary.DISCARDED:
+        elif kind == "excluded":
+            self.left_out.update(_sentences(data.get("excluded")))
+        elif kind == "discarded":
             self._progress({**data, "waiting": 0})
+            targets = data.get("targets")
             if isinstance(targets, list):
-                self._exclude(dict.fromkeys(targets, data.get("sentence")))
-            else:
-                self._discarded = data.get("sentence")
+                reasons = dict.fromkeys(targets, data.get("sentence"))
+                self.left_out.update(_sentences(reasons))
         else:
             self._progress(data)
-            if isinstance(targets, list):
-                self._sent.update(targets)
         return True
 
     def _is_own(self, ticket):
@@ -293,40 +475,262 @@ class QueuedJob:
         ticket = ticket.encode("utf-8", "surrogatepass")
         return any(hmac.compare_digest(own.encode(), ticket) for own in self._tickets)
 
-    def drop(self, minions, found=()):
-        """
-        Take those that won't get the job out of those that are waited for.
-
-        :param set minions: those that are waited for
-        :param set found: those that have answered
-        """
-        if self._discarded is not None:
-            left = minions.difference(found, self._sent, self.left_out)
-            self._exclude(dict.fromkeys(left, self._discarded))
-        if self.left_out:
-            minions.difference_update(self.left_out)
-
-    def rows(self, asked):
-        """
-        Return what to show of each minion that did not get the job.
-
-        :param asked: the minions that it was for
-        """
-        return {
-            minion: {
-                "failed": True,
-                "out": "no_return",
-                "ret": sentence,
-                "retcode": salt.defaults.exitcodes.EX_GENERIC,
-            }
-            for minion, sentence in sorted(self.left_out.items())
-            if minion in asked
-        }
-
     def notice(self):
         """
         Return a sentence for people.
         """
-        place = f" at place {self.position}" if self.position else ""
         why = f": {self.reason}" if self.reason else ""
-        return f"Job {self.jid} waits in the master's queue{place}{why}."
+        return f"Job {self.jid} waits in the master's queue{why}."
+
+    async def timed_out(self, minions, seconds):
+        """
+        Return when a job has gone out to all of its minions, and these have had their
+        time. Minions that won't get it count as done.
+
+        :param dict minions: whether each minion is done
+        :param seconds: how much time they have
+        """
+        while True:
+            minions.update(dict.fromkeys(minions.keys() & self.left_out.keys(), True))
+            if not self.waits:
+                break
+            await asyncio.sleep(0.1)
+        if not all(minions.values()):
+            await asyncio.sleep(seconds)
+
+
+class Wait:
+    """
+    The wait for the answers of some minions to a job. If the job does not wait itself,
+    nothing here does anything.
+
+    :param QueuedJob queued: the job, or None
+    :param minions: the minions
+    """
+
+    def __init__(self, queued, minions):
+        self.queued = queued
+        self.asked = set(minions)
+        self._found = 0
+
+    def handle(self, raw):
+        """
+        Do what :meth:`QueuedJob.handle` does.
+        """
+        return self.queued is not None and self.queued.handle(raw)
+
+    def moves(self, found):
+        """
+        Return whether the job makes progress: minions wait for their turn, or more
+        have answered than the last time. So minions are not late as long as answers
+        keep coming; asking them what they run would only slow these down.
+
+        :param int found: how many minions have answered
+        """
+        if self.queued is None:
+            return False
+        more = found > self._found
+        self._found = found
+        return more or self.queued.waits
+
+    def drop(self, minions):
+        """
+        Take the minions that do not get the job out of those that are waited for.
+        """
+        if self.queued is not None:
+            minions.difference_update(self.queued.left_out)
+
+    def rest(self, client, found, minions):
+        """
+        Yield what has not come as an event: a wait this long may have cost the
+        connection to the event bus, and minions that did not get the job say nothing.
+
+        :param set found: the minions that have answered
+        :param set minions: the minions that are waited for
+        """
+        if self.queued is None:
+            return
+        kept = {}
+        if minions - found:
+            try:
+                kept = client.get_cache_returns(self.queued.jid)
+            except SaltClientError as exc:
+                log.warning("%s", exc)
+        for id_ in (minions - found).intersection(kept):
+            found.add(id_)
+            yield {id_: kept[id_]}
+        for id_, row in _rows(self.queued.left_out, self.asked).items():
+            yield {id_: row}
+
+
+# ----------------------------------------------------------------------
+# Batches
+# ----------------------------------------------------------------------
+
+
+def part(client, others, *args, **kwargs):
+    """
+    Return what ``LocalClient.cmd_iter_no_block`` returns, for a part of a batch. If other
+    parts have executed, it is asked for again when it is refused.
+    """
+    ask = functools.partial(client.cmd_iter_no_block, *args, **kwargs)
+    if others and salt.job_handler.enabled(client.opts):
+        return patiently(ask)
+    return ask()
+
+
+def untrack(minion_tracker, queue, minion_id):
+    """
+    Take a minion that has returned off the list of those that an iterator waits for.
+
+    All iterators of a batch read the events of one job from one bus, so the return
+    may have come to another iterator than the one that waits for it. An iterator
+    that waits for nobody any more is not asked again.
+
+    :return: whether any iterator waited for the minion
+    """
+    for iterator in (queue, *minion_tracker):
+        tracked = minion_tracker[iterator]
+        if minion_id in tracked["minions"]:
+            tracked["minions"].remove(minion_id)
+            if not tracked["minions"] and iterator is not queue:
+                tracked["active"] = False
+            return True
+    return False
+
+
+def renew(opts, state, minion_tracker, now):
+    """
+    Keep the state machine of a batch from giving up minions that an iterator still waits
+    for.
+
+    A part of the batch may wait in the master's queue for longer than its minions
+    may run. The iterators know that and say who has timed out, the state machine
+    would only count from when the part was handed over, and start the next one.
+    """
+    if not salt.job_handler.enabled(opts):
+        return
+    for tracked in minion_tracker.values():
+        if tracked["active"]:
+            _renew(state, tracked["minions"], now)
+
+
+def _renew(state, minions, now):
+    minions = [each for each in minions if each in state["active"]]
+    state["active"].update(dict.fromkeys(minions, now))
+
+
+class Parts:
+    """
+    The parts of the batches that the master drives: those that the job handler has not
+    sent yet, those that it refused, and the minions that do not get theirs.
+
+    The job handler is asked how far they are. An event of its own is only a reason to ask
+    at once, so one that is missed, or forged, changes nothing. What was refused is kept in
+    the state of the batch, as the master may be started again.
+
+    :param dict opts: the master's options
+    :param callable publish: publishes a part, given the state of its batch and its minions
+    """
+
+    def __init__(self, opts, publish):
+        self.opts = opts
+        self.publish = publish
+        self._now = 0
+        # {job id: (when it was asked about, whether it waits, since when nobody answers)}
+        self._known = {}
+
+    def hear(self, tag):
+        """
+        Ask at once about the job of an event of the job handler.
+
+        :return: whether the event is one
+        """
+        found = _QUEUE_TAG.match(tag)
+        if found:
+            self.look(found.group(1))
+        return bool(found)
+
+    def look(self, jid):
+        """
+        Ask at once about a job.
+        """
+        if jid in self._known:
+            self._known[jid] = (float("-inf"), *self._known[jid][1:])
+
+    def forget(self, jid):
+        """
+        A batch has ended.
+        """
+        self._known.pop(jid, None)
+
+    def refused(self, state, minions, exc):
+        """
+        A part of a batch was refused.
+        """
+        log.warning("The next part of batch %s waits: %s", state["jid"], exc)
+        if exc.retry_after:
+            row = [list(minions), self._now + exc.retry_after]
+            state.setdefault("refused", []).append(row)
+        else:
+            reason = str(exc).partition(". Nothing was sent")[0]
+            left_out = _sentences(dict.fromkeys(minions, reason))
+            state.setdefault("left_out", {}).update(left_out)
+
+    def step(self, jid, state, new_returns, now):
+        """
+        Publish again what was refused, keep minions that wait from being late, and return
+        what is new: the returns, and rows of the minions that do not get the job.
+        """
+        self._now = now = time.time() if now is None else now
+        for minions, until in state.pop("refused", ()):
+            minions = [each for each in minions if each in state["active"]]
+            _renew(state, minions, now)
+            if now < until:
+                state.setdefault("refused", []).append([minions, until])
+            elif minions:
+                self.publish(state, minions)
+        sentences = dict(state.get("left_out") or {})
+        if salt.job_handler.enabled(self.opts):
+            if self._waits(jid, sentences, now):
+                # nobody is late who has not been sent the job yet
+                _renew(state, state["active"], now)
+            if sentences:
+                state["left_out"] = sentences
+        return {**_rows(sentences, state["active"]), **new_returns}
+
+    def _waits(self, jid, sentences, now):
+        # the command line has no use for it
+        import salt.job_handler.control  # pylint: disable=import-outside-toplevel
+
+        asked, waits, since = self._known.get(jid, (float("-inf"), False, None))
+        if not 0 <= now - asked < _ASK_SECONDS:
+            try:
+                reply = salt.job_handler.control.ask_sync(
+                    self.opts, {"cmd": "show", "jid": jid}, timeout=2
+                )
+            except salt.job_handler.control.JobHandlerUnavailable as exc:
+                log.info("It is not known whether batch %s waits: %s", jid, exc)
+                since = now if since is None else since
+                # it is started again, unless something is wrong
+                waits = now - since < CALLER_SECONDS
+            else:
+                waits, since = bool(reply["waiting"]), None
+                sentences.update(_sentences(reply["left_out"]))
+            self._known[jid] = (now, waits, since)
+        return waits
+
+
+def about(opts, jid):
+    """
+    Return what :func:`salt.job_handler.control.job` does, for a batch also the minions
+    whose part was refused.
+    """
+    # the command line has no use for it
+    import salt.job_handler.control  # pylint: disable=import-outside-toplevel
+
+    ret = salt.job_handler.control.job(opts, jid)
+    state = salt.utils.batch_state.read_batch_state(jid, opts) or {}
+    if state.get("left_out"):
+        ret["LeftOut"] = {**state["left_out"], **ret.get("LeftOut", {})}
+    return ret

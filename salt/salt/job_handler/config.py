@@ -1,10 +1,27 @@
 """
-The configuration of the job handler: the section :conf_master:`rate_limiting`.
+The configuration of the job handler: the section :conf_master:`rate_limiting`, and from
+which folders criteria modules are loaded.
+
+They run as the master's user. So what a site has of its own, below
+:conf_master:`module_dirs` and :conf_master:`extension_modules` and in
+:conf_master:`job_criteria_dirs`, is loaded only from a folder that belongs, with all that
+is in it, to root or to the master's user, and that nobody else may write.
 """
 
-import salt.job_criteria
-import salt.job_handler.folders
+import logging
+import os
+import stat
+
+import salt.job_handler.leases
+import salt.job_handler.policy
+import salt.job_handler.postgres
 import salt.loader
+import salt.utils.user
+
+log = logging.getLogger(__name__)
+
+_COUNT = "write a whole number above 0."
+_SECONDS = "write seconds above 0."
 
 DEFAULTS = {
     "max_queue_size": 10000,
@@ -12,6 +29,8 @@ DEFAULTS = {
     "max_queue_age": 86400,
     "sync_wait": "timeout",
     "fail_mode": "open",
+    "store": "sqlite",
+    "postgresql": None,
     "exempt": [
         "test.ping",
         "saltutil.find_job",
@@ -24,9 +43,15 @@ DEFAULTS = {
     "long_running": 60,
     "reconcile_interval": 15,
     "reconcile_rate": 100,
+    "rules": [],
+    "operators": [],
 }
 
-_CHOICES = {"sync_wait": ("timeout", "extend"), "fail_mode": ("open", "closed")}
+_CHOICES = {
+    "sync_wait": ("timeout", "extend"),
+    "fail_mode": ("open", "closed"),
+    "store": ("sqlite", "postgresql"),
+}
 
 
 def settings(opts):
@@ -38,6 +63,13 @@ def settings(opts):
     return {**DEFAULTS, **(opts.get("rate_limiting") or {})}
 
 
+def public(section):
+    """
+    Return the settings without those that hold a password.
+    """
+    return {name: value for name, value in section.items() if name != "postgresql"}
+
+
 def criteria_name(section):
     """
     Return the name of the criteria module. It may be written with ``.py``.
@@ -46,14 +78,19 @@ def criteria_name(section):
     return name[:-3] if name.endswith(".py") else name
 
 
-def load_criteria(opts):
+def load_criteria(opts, section, leases):
     """
     Return an instance of the criteria module that is configured.
 
     :raises KeyError: if there is no such module, or it has no function ``criteria``
     """
-    section = settings(opts)
-    return salt.loader.job_criteria(opts)[f"{criteria_name(section)}.criteria"](section)
+    function = f"{criteria_name(section)}.criteria"
+    return salt.loader.job_criteria(opts)[function](section, leases)
+
+
+def _is_number(value):
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 < value < 10**12
 
 
 def errors(opts):
@@ -71,11 +108,12 @@ def errors(opts):
 def _errors(opts, section):
     ret = []
     for name in ("max_queue_size", "max_queue_bytes", "reconcile_rate"):
-        if name in section and not salt.job_criteria.is_count(section[name]):
-            ret.append(f"{name} is {section[name]!r}: {salt.job_criteria.COUNT}")
+        value = section.get(name, 1)
+        if not _is_number(value) or not isinstance(value, int):
+            ret.append(f"{name} is {value!r}: {_COUNT}")
     for name in ("max_queue_age", "long_running", "reconcile_interval"):
-        if name in section and not salt.job_criteria.is_number(section[name]):
-            ret.append(f"{name} is {section[name]!r}: {salt.job_criteria.SECONDS}")
+        if not _is_number(section.get(name, 1)):
+            ret.append(f"{name} is {section[name]!r}: {_SECONDS}")
     for name, choices in _CHOICES.items():
         if name in section and section[name] not in choices:
             ret.append(
@@ -83,9 +121,19 @@ def _errors(opts, section):
                     name, section[name], ", ".join(choices)
                 )
             )
+    if section.get("store") == "postgresql":
+        ret += salt.job_handler.postgres.errors(section)
+        if not opts.get("cluster_id"):
+            ret.append(
+                "store is 'postgresql': this is for clusters, so set cluster_id."
+            )
     exempt = section.get("exempt", [])
     if not isinstance(exempt, list) or not all(isinstance(fun, str) for fun in exempt):
         ret.append(f"exempt is {exempt!r}: write a list of functions.")
+    users = section.get("operators", [])
+    if not isinstance(users, list) or not all(isinstance(user, str) for user in users):
+        ret.append(f"operators is {users!r}: write a list of users.")
+    ret += salt.job_handler.policy.errors(section.get("rules", []))
     name = section.get("criteria")
     if not isinstance(name, str) or not name:
         ret.append("criteria is missing: write the name of a criteria module.")
@@ -103,16 +151,18 @@ def _criteria_errors(opts, section):
     if function not in loader:
         path = (loader.file_mapping.get(name) or [""])[0]
         if name in loader.missing_modules:
-            told = loader.missing_modules[name]
-            if not isinstance(told, BaseException):
-                told = loader.missing_fun_string(function)
-            told = str(told).rstrip(".")
-            return [f"the criteria module {name} can't be loaded: {told}; see {path}."]
+            missing = loader.missing_modules[name]
+            if not isinstance(missing, BaseException):
+                missing = loader.missing_fun_string(function)
+            missing = str(missing).rstrip(".")
+            return [
+                f"the criteria module {name} can't be loaded: {missing}; see {path}."
+            ]
         if path:
             return [
                 f"the criteria module {name} has no function criteria: add it to {path}."
             ]
-        unsafe = salt.job_handler.folders.refusal(opts, name)
+        unsafe = refusal(opts, name)
         if unsafe is not None:
             return [f"{unsafe}; until then the criteria module {name} is not loaded."]
         known = sorted(key.split(".")[0] for key in loader if key.endswith(".criteria"))
@@ -122,7 +172,8 @@ def _criteria_errors(opts, section):
         ]
     section = {**DEFAULTS, **section}
     try:
-        cls = type(loader[f"{name}.criteria"](section))
+        leases = salt.job_handler.leases.Leases()
+        cls = type(loader[f"{name}.criteria"](section, leases))
         ret = list(cls.validate(section))
         options = cls.options
     except Exception as exc:  # pylint: disable=broad-except
@@ -134,3 +185,88 @@ def _criteria_errors(opts, section):
             )
         )
     return ret
+
+
+def _site(opts):
+    """
+    Return the folders in which a site may have criteria modules of its own.
+    """
+    ret = [*(opts.get("job_criteria_dirs") or ())]
+    parents = [*(opts.get("module_dirs") or ())]
+    if opts.get("extension_modules"):
+        parents.append(opts["extension_modules"])
+    for parent in parents:
+        ret += [
+            os.path.join(parent, name) for name in ("job_criteria", "_job_criteria")
+        ]
+    return [one for one in ret if os.path.isdir(one)]
+
+
+def _unsafe(opts, folder):
+    """
+    Return what to correct if somebody besides root and the master's user may change what
+    is loaded from a folder, as a sentence without its end, or None.
+    """
+    trusted_ = {0, salt.utils.user.get_uid(opts.get("user"))}
+    seen = set()
+    folder = os.path.abspath(folder)
+    parent = os.path.dirname(folder)
+    todo = [parent, folder]
+    while todo:
+        path = todo.pop()
+        try:
+            # of what a link leads to
+            found = os.stat(path)
+            inside = []
+            if stat.S_ISDIR(found.st_mode) and path != parent:
+                inside = [entry.path for entry in os.scandir(path)]
+        except OSError:
+            # what can't be read can't be loaded either
+            continue
+        if (found.st_dev, found.st_ino) in seen:
+            continue
+        seen.add((found.st_dev, found.st_ino))
+        if found.st_uid not in trusted_:
+            return (
+                f"Give {path} to root or to the master's user: it has to belong to one of"
+                " them"
+            )
+        if found.st_mode & 0o022:
+            return f"Take from others the right to write {path} (chmod go-w)"
+        todo += inside
+    return None
+
+
+def trusted(opts, folders):
+    """
+    Return those of the folders of criteria modules from which they are loaded.
+
+    :param dict opts: the master's options
+    :param list folders: all of them, those of Salt and of its extensions too
+    """
+    site = _site(opts)
+    ret = []
+    for folder in folders:
+        unsafe = _unsafe(opts, folder) if folder in site else None
+        if unsafe is None:
+            ret.append(folder)
+        else:
+            log.error("%s; until then no module of %s is loaded.", unsafe, folder)
+    return ret
+
+
+def refusal(opts, name):
+    """
+    Return why a criteria module is in a folder from which none is loaded, as a sentence
+    without its end that says what to correct, or None.
+
+    :param dict opts: the master's options
+    :param str name: the name of the module
+    """
+    for folder in _site(opts):
+        unsafe = _unsafe(opts, folder)
+        if unsafe is not None and any(
+            one.partition(".")[0] == name for one in os.listdir(folder)
+        ):
+            return unsafe
+    return None

@@ -1,56 +1,383 @@
 """
-Doing what the queue manager says: waves are written down, published, and followed until
-all of their minions have returned.
+Doing what the queue says: a wave is written down, published, and followed until nothing of
+it is out any more. The only place that publishes.
 """
 
 import asyncio
+import collections
 import contextlib
 import logging
-import sqlite3
 
-import salt.job_handler.database
-import salt.job_handler.followers
-import salt.job_handler.interval
-import salt.job_handler.manager
-import salt.job_handler.target
-import salt.job_handler.vocabulary as vocabulary
-from salt.job_handler.waves import Unsent, Waves
+import salt.channel.server
+import salt.job_handler.client
+import salt.job_handler.handover
+import salt.job_handler.queue
+import salt.job_handler.store
+import salt.utils.event
+from salt.defaults import DEFAULT_TARGET_DELIM
+from salt.job_handler.queue import Discard
+from salt.utils.channel import iter_transport_opts
 
 log = logging.getLogger(__name__)
 
+#: What publishes a wave may be killed with it on its way, so it only counts as sent after
+#: so many seconds.
+FLIGHT_SECONDS = 3
 
-class Dispatcher(Waves):
+#: How long a worker waits for the first decision on its job, in seconds.
+PATIENCE_SECONDS = 0.5
+
+#: After a restart of the master its minions have to find it again; what is published
+#: before does not reach them. With the defaults of ``recon_default``, ``recon_max`` and
+#: ``recon_randomize`` a minion takes up to 22 seconds, and then it signs in. The second
+#: number is for the next leader of a cluster.
+RECONNECT_SECONDS = (30, 3)
+
+#: What may not have been sent is sent again after a restart if it is at most so many
+#: seconds old. Later its minions may have been started again, and would not recognise it.
+RESEND_SECONDS = 60
+
+#: In each step so many callers are looked after.
+CALLERS = 500
+
+#: Of so many jobs it is remembered that they were cancelled.
+CANCELLED = 1000
+
+#: An event names at most so many minions: the bus trims what is too large.
+NAMED = 5000
+
+#: A worker hands a job over within so many seconds, or never.
+NEW_SECONDS = 600
+
+
+def narrow(load, minions, excluded, partial):
+    """
+    Return the load that reaches these minions of a job.
+
+    :param dict load: the load for all minions of the job
+    :param list minions: the minions that are to get it
+    :param excluded: the minions that are left out
+    :param bool partial: whether others of its minions get it before or later
+    :return: ``load`` itself, or a copy whose target is a list, or ``* and not L@...`` if
+        that is shorter
+    """
+    if not excluded and not partial:
+        return load
+    ret = dict(load)
+    whole = (load["tgt"], load.get("tgt_type", "glob")) == ("*", "glob")
+    left_out = sum(map(len, excluded))
+    if whole and not partial and left_out < sum(map(len, minions)):
+        if not any(set(" \t\r\n(),") & set(minion) for minion in excluded):
+            ret["tgt"] = "* and not L@{}".format(",".join(sorted(excluded)))
+            ret["tgt_type"] = "compound"
+            return ret
+    ret["tgt"], ret["tgt_type"] = list(minions), "list"
+    if ret.get("delimiter", DEFAULT_TARGET_DELIM) == DEFAULT_TARGET_DELIM:
+        ret.pop("delimiter", None)
+    return ret
+
+
+def _parts(reasons):
+    """
+    Return a dictionary by minion in parts that events can carry.
+    """
+    items = list(reasons.items())
+    return [dict(items[at : at + NAMED]) for at in range(0, len(items), NAMED)]
+
+
+class Bus:
+    """
+    The event bus and the publisher of the master.
+
+    :param dict opts: the master's options
+    """
+
+    def __init__(self, opts):
+        self.opts = opts
+        self.event = None
+        self.channels = []
+
+    async def connect(self):
+        """
+        Connect to both.
+        """
+        self.event = salt.utils.event.get_master_event(
+            self.opts,
+            self.opts["sock_dir"],
+            listen=False,
+            io_loop=asyncio.get_running_loop(),
+        )
+        for _, opts in iter_transport_opts(self.opts):
+            self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
+
+    async def publish(self, load, minions=None):
+        """
+        Publish a load as ``ClearFuncs.publish`` would.
+
+        :param list minions: the ids of its minions, which other masters of a cluster
+            can't tell from the target of a wave
+        """
+        data = dict(load)
+        if minions is not None and self.opts.get("cluster_id"):
+            data["minions"] = minions
+        await self.event.fire_event_async(
+            data, salt.utils.event.tagify([load["jid"], "publish"], "job")
+        )
+        await asyncio.gather(
+            *[channel.publish(dict(load)) for channel in self.channels]
+        )
+
+    async def fire(self, job, kind, data):
+        """
+        Fire the event ``salt/job/<jid>/<kind>``.
+        """
+        try:
+            await self.event.fire_event_async(
+                {"jid": job.jid, "fun": job.fun, "ticket": job.ticket, **data},
+                salt.utils.event.tagify([job.jid, kind], "job"),
+            )
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The job handler could not fire an event")
+
+
+class Dispatcher:
     """
     :param dict opts: the master's options
     :param Bus bus: publishes
-    :param QueueManager manager: decides
-    :param Journal journal: remembers
-    :param Report report: finds the words
-    :param callable clock: returns seconds since the epoch
-    :param str master: a name that changes when the master is started again
+    :param Queue queue: decides
+    :param Store store: remembers
+    :param Report report: describes jobs
+    :param callable clock: returns seconds
     """
 
-    def __init__(self, opts, bus, manager, journal, report, clock, master):
-        super().__init__(manager, journal, clock, master)
+    def __init__(self, opts, bus, queue, store, report, clock):
         self.opts = opts
         self.bus = bus
+        self.queue = queue
+        self.leases = queue.leases
+        self.store = store
         self.report = report
-        self.lock = None
-        self._wake = None
+        self.clock = clock
+        #: when the minions of a restarted master have found it
+        self.connected_at = 0
+        self.lock = asyncio.Lock()
+        self._wake = asyncio.Event()
         # how many wait for the lock who do not wait for the whole queue
         self._hurry = 0
-        self.followers = salt.job_handler.followers.Followers(bus, manager, report)
+        # {wave: (its job, when it was published)}
+        self._flying = {}
+        # waves that may not have been published, as Store.waves has them
+        self._unsent = []
+        # jobs with waves in the store
+        self._open = set()
+        # the last jobs that were cancelled: later parts of a batch are as well
+        self._cancelled = collections.OrderedDict()
+        # {number: (job, when its caller was told last)}
+        self._callers = collections.OrderedDict()
 
-    def start(self):
+    def is_open(self, jid):
         """
-        Begin, inside of the event loop.
+        Return whether waves of a job are in the store.
         """
-        self._wake = asyncio.Event()
-        self.lock = asyncio.Lock()
+        return jid in self._open
+
+    # ------------------------------------------------------------------
+    # After a restart
+    # ------------------------------------------------------------------
+
+    def recover(self, wait):
+        """
+        Take over what is in the store. Nothing is published before this.
+
+        :param int wait: how many seconds minions need to find the master, 0 if they have
+        """
+        now = self.clock()
+        self.store.settle_lost()
+        sent = collections.Counter()
+        for row in self.store.waves():
+            self._recover_wave(row, now)
+            sent[row[1]] += len(row[7])
+            self.queue.count_again(row[2], self.store.info_of(row[1]), row[7])
+        self._take_direct(now)
+        self._set_unsent(self._unsent)
+        # returns may have come while nobody listened
+        self.leases.doubt()
+        if wait:
+            self.store.put_meta("connected_at", now + wait)
+        self.connected_at = min(
+            self.store.get_meta("connected_at", 0), now + max(RECONNECT_SECONDS)
+        )
+        for row in self.store.queued():
+            job = self._job(row)
+            job.not_before = self.connected_at
+            # its caller knows that it waits
+            job.notified = True
+            job.sent = sent[job.seq]
+            self.queue.put(job)
+            self._follow(job)
+
+    def _recover_wave(self, row, now):
+        wave, _, jid, cost, at, sent, _, minions, held = row
+        cost = int(cost) if cost == int(cost) else cost
+        self.leases.take(jid, held, cost, now, at)
+        self._open.add(jid)
+        if sent:
+            return
+        if not held:
+            self._flying[wave] = jid, now
+        elif not self.opts.get("order_masters") and salt.job_handler.handover.is_fixed(
+            self.opts, minions
+        ):
+            log.warning(
+                "Job %s may not have been sent to %s when the job handler ended. It is"
+                " not sent again, as minions with resources could run it twice",
+                jid,
+                ", ".join(held),
+            )
+            self._flying[wave] = jid, now
+        elif now - at > RESEND_SECONDS:
+            log.warning(
+                "Job %s may not have been sent to %s when the job handler ended. It is"
+                " not sent again, as that was %d s ago",
+                jid,
+                ", ".join(held),
+                now - at,
+            )
+            self._flying[wave] = jid, now
+        else:
+            self._unsent.append(row)
+
+    def _take_direct(self, now):
+        """
+        Give leases to the minions of jobs that workers have published themselves.
+        """
+        for _, jid, minions in self.store.direct():
+            self.leases.take(jid, minions, 1, now)
+            self._open.add(jid)
+
+    def _set_unsent(self, rows):
+        self._unsent = rows
+        pairs = [(row[2], minion) for row in rows for minion in row[-1]]
+        self.leases.set_unsent(pairs, self.clock())
+
+    async def _publish_unsent(self):
+        """
+        Publish what may not have been published, under the same job ids.
+        """
+        if self.queue.pausing(self.clock()) or self.clock() < self.connected_at:
+            return
+        while self._unsent and self.queue.held_until is None:
+            wave, seq, jid, _, _, _, whole, minions, _ = self._unsent[0]
+            owing = [name for name in minions if self.leases.has(jid, name)]
+            load = self.store.load_of(seq) if owing else None
+            if load is not None:
+                if not whole or len(owing) < len(minions):
+                    load = narrow(load, owing, (), True)
+                log.info("Publishing job %s, which may not have been sent", jid)
+                try:
+                    await self.bus.publish(load, owing)
+                except Exception:  # pylint: disable=broad-except
+                    log.exception("Job %s could not be published", jid)
+                    self.queue.hold(self.clock())
+                    return
+            self._flying[wave] = jid, self.clock()
+            self._set_unsent(self._unsent[1:])
+
+    # ------------------------------------------------------------------
+    # Jobs come
+    # ------------------------------------------------------------------
+
+    def _job(self, row):
+        seq, jid, user, size, at, count, waves, info = row
+        job = salt.job_handler.queue.Job(
+            seq,
+            jid,
+            info["fun"],
+            count,
+            user=user,
+            size=size,
+            queued=at,
+            waves=waves,
+            sync=info["sync"],
+            forced=info["forced"],
+            fixed=info["fixed"],
+            ticket=info["ticket"],
+            priority=info["priority"],
+            caller=info["caller"],
+        )
+        if info["timeout"] is not None:
+            # there is time for a first decision
+            job.deadline = at + max(1, info["timeout"])
+        if job.caller is not None and not salt.job_handler.client.runs(job.caller):
+            # it is in a container, so it can't be seen from here
+            job.caller = None
+        return job
+
+    def take_over(self, seqs):
+        """
+        Take over jobs that workers have handed over.
+
+        :param seqs: their numbers
+        :return: ``{number: job}`` of those that were not known
+        """
+        jobs = {}
+        new = [seq for seq in seqs if self.queue.get(seq) is None]
+        for row in self.store.queued(new) if new else ():
+            job = jobs[row[0]] = self._job(row)
+            self.queue.counters["submitted"] += 1
+            if not job.sync:
+                # a caller that waits prefers the answers of those who have connected
+                job.not_before = self.connected_at
+            self.queue.put(job)
+        return jobs
+
+    async def submitted(self, seq):
+        """
+        A worker has handed a job over.
+
+        :return: how far it is
+        """
+        self.take_over([seq])
+        job = self.queue.get(seq)
+        if job is None:
+            # a step was faster, and all of its minions have had their turn
+            left_out = self.store.left_out(self.store.jid_of(seq))
+            if not left_out:
+                return {}
+            return {
+                "job_handler": {
+                    "publication": seq,
+                    "waiting": 0,
+                    "state": "dispatched",
+                    "excluded": left_out,
+                }
+            }
+        if job.jid in self._cancelled:
+            await self.cancel(job.jid, None)
+        elif job.forced:
+            async with self.ahead():
+                for action in self.queue.force(job, self.clock()):
+                    await self.do(action)
+        else:
+            await self.pump(PATIENCE_SECONDS)
+        if job in self.queue:
+            await self._notify(job)
+        return {"job_handler": self.report.state(job)}
+
+    async def _notify(self, job):
+        if not job.notified:
+            job.notified = True
+            log.info("Job %s waits: %s", job.jid, self.report.reason(job))
+            await self.bus.fire(job, "queued", self.report.progress(job))
+            self._follow(job)
+
+    # ------------------------------------------------------------------
+    # Publishing
+    # ------------------------------------------------------------------
 
     def wake(self):
         """
-        Something may be there to be done.
+        There may be something to do.
         """
         self._wake.set()
 
@@ -62,15 +389,16 @@ class Dispatcher(Waves):
             await self._wake.wait()
             try:
                 await self.pump()
-            except Exception as exc:  # pylint: disable=broad-except
-                log.exception("The job handler failed to publish")
-                salt.job_handler.database.end_if_damaged(exc)
+            except salt.job_handler.store.UNAVAILABLE:
+                log.exception("The job handler's queue can't be read or written")
+                self.queue.hold(self.clock())
                 await asyncio.sleep(1)
 
     async def pump(self, patience=None):
         """
-        Do what is to be done now, or leave it to whoever is at it already if that
-        takes longer than ``patience`` seconds.
+        Do what is to be done now, or leave it to whoever is at it already.
+
+        :param float patience: how long to wait for that, in seconds
         """
         try:
             await asyncio.wait_for(self.lock.acquire(), patience)
@@ -79,33 +407,22 @@ class Dispatcher(Waves):
             return
         try:
             self._wake.clear()
+            await self._publish_unsent()
             while True:
                 # publishing takes its time, so each action has a time of its own
-                action = next(self.manager.advance(self.clock()), None)
-                if action is None and self.manager.more:
+                action = next(self.queue.advance(self.clock()), None)
+                if action is not None:
+                    await self.do(action)
+                elif self.queue.more:
                     # others have their turn
                     await asyncio.sleep(0)
-                    continue
-                if action is None:
+                else:
                     break
-                await self.do(action)
                 if self._hurry:
                     self._wake.set()
                     break
         finally:
             self.lock.release()
-
-    async def abandon(self):
-        """
-        Give up the jobs whose callers have gone.
-        """
-        gone = self.followers.gone(self.clock())
-        if not gone:
-            return
-        async with self.ahead():
-            for job in gone:
-                if job in self.manager.queue:
-                    await self.do(self.manager.abandon(job, self.clock()))
 
     @contextlib.asynccontextmanager
     async def ahead(self):
@@ -122,132 +439,231 @@ class Dispatcher(Waves):
         finally:
             self.lock.release()
 
-    # ------------------------------------------------------------------
-    # One action
-    # ------------------------------------------------------------------
-
     async def do(self, action):
         """
-        Carry out an action of the manager.
+        Carry out an action of the queue.
 
         :return: whether that worked; if not, the job waits again
         """
-        if isinstance(action, salt.job_handler.manager.Discard):
+        if isinstance(action, Discard):
             return await self._discard(action)
-        job = action.job
-        written = self._write(action)
-        if written is None:
-            return False
-        if action.excluded:
-            job.left_out.update(action.excluded)
-            await self.bus.tell(job, vocabulary.EXCLUDED, {"excluded": action.excluded})
-        if not await self._send(action, *written):
-            return False
-        if action.last:
-            self.followers.forget(job)
-        if job.told or not action.last:
-            await self.bus.tell(
-                job,
-                vocabulary.DISPATCHED,
-                self.report.progress(job, self.clock(), action.minions),
-            )
-        return True
-
-    async def _discard(self, action):
-        """
-        Give up a job.
-        """
-        job = action.job
-        if job.minions is None:
-            job.minions = self.journal.minions_of(job)
-        sentence = vocabulary.SENTENCES[action.reason]
-        excluded = dict.fromkeys(job.minions, sentence)
+        job, minions, excluded = action.job, action.minions, action.excluded
+        partial = job.waves > 1 or not action.last
+        whole = job.fixed or not (excluded or partial)
         try:
-            self.journal.remove(job, excluded, self.clock())
-        except sqlite3.OperationalError:
-            # the disk may be full: after a restart it would be there again
-            log.exception("Job %s could not be taken out of the queue", job.jid)
-            self.manager.keep(action, self.clock())
+            load = self.store.load_of(job.seq) if minions else None
+            wave = self.store.wave(job, minions, excluded, job.cost, whole)
+        except salt.job_handler.store.TakenError as exc:
+            log.info("%s", exc)
+            self.queue.undo(action, self.clock())
+            self.queue.remove(job)
+            self.queue.held_until = None
             return False
-        self.followers.forget(job)
-        self.report.metrics.discarded(action, self.clock())
-        await self.bus.tell(job, vocabulary.DISCARDED, self.report.discard(action))
-        return True
-
-    def _write(self, action):
-        """
-        Write down a wave, and who is left out.
-
-        :return: the number of the wave, its load and that of the job, or None if they
-            can't be written, and the job waits again
-        """
-        job, now = action.job, self.clock()
-        stretch = None
-        if not job.fixed and (action.minions or action.excluded):
-            stretch = salt.job_handler.interval.stretch(
-                job, action.minions, action.excluded
-            )
-        whole = self.journal.load_of(job) if action.minions else None
-        load = self._narrowed(action, whole, stretch)
-        cost = 0 if load is None else self.manager.judge.cost(job)
-        try:
-            wave = self.journal.dispatch(action, load, cost, now)
-        except sqlite3.OperationalError:
+        except salt.job_handler.store.UNAVAILABLE:
             # the disk may be full: what is not written down is not published
             log.exception("Job %s could not be written down, and waits", job.jid)
-            self.manager.abort(action, now, written=False)
-            return None
-        return wave, load, whole
-
-    async def _send(self, action, wave, load, whole):
-        """
-        Publish a wave.
-        """
-        job, now = action.job, self.clock()
-        if load is None:
-            return True
-        self.open_jids.add(job.jid)
-        try:
-            await self.bus.publish(load, action.minions)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("Job %s could not be published", job.jid)
-            return self._failed(action, wave, load, whole)
-        self.fly(wave, job.jid)
-        self.report.metrics.dispatched(action, now)
+            self.queue.undo(action, self.clock())
+            return False
+        self._open.add(job.jid)
+        if excluded:
+            job.left_out.update(excluded)
+            for part in _parts(excluded):
+                await self.bus.fire(job, "excluded", {"excluded": part})
+        if minions:
+            if not whole:
+                load = narrow(load, minions, excluded, partial)
+            try:
+                await self.bus.publish(load, minions)
+            except Exception:  # pylint: disable=broad-except
+                log.exception("Job %s could not be published", job.jid)
+                return self._failed(action, wave, whole)
+            self._flying[wave] = job.jid, self.clock()
+        if action.last:
+            self._callers.pop(job.seq, None)
+            self.report.dispatched(job, self.clock())
+        if job.notified or not action.last:
+            await self.bus.fire(job, "dispatched", self.report.progress(job))
         return True
 
-    def _failed(self, action, wave, load, whole):
+    def _failed(self, action, wave, whole):
         """
         Put the minions of a wave that could not be published back into the queue.
-
-        :return: whether the wave stays instead, as even that could not be written down
-        """
-        job, now = action.job, self.clock()
-        minions = sorted([*job.minions, *action.minions])
-        try:
-            self.journal.failed(wave, self.again(wave), job, whole, minions)
-        except sqlite3.OperationalError:
-            log.exception("Job %s will be published as after a restart", job.jid)
-            self.unsent[wave] = Unsent(job.seq, now, action.minions, load)
-            self.back.setdefault(job.jid, set())
-            self.manager.hold(now)
-            return True
-        self.manager.abort(action, now)
-        return False
-
-    @staticmethod
-    def _narrowed(action, load, stretch):
-        """
-        Return the load of a wave: that of the job, with a target of its own.
         """
         job = action.job
-        if load is None or job.fixed:
-            return load
-        return salt.job_handler.target.narrow(
-            load,
-            action.minions,
-            action.excluded,
-            # others of its minions had their turn before, or have it later
-            job.waves > 1 or not action.last,
-            stretch,
+        try:
+            self.store.failed(wave, job, sorted([*job.minions, *action.minions]))
+        except salt.job_handler.store.UNAVAILABLE:
+            log.exception("Job %s is published as after a restart", job.jid)
+            row = (wave, job.seq, job.jid, job.cost, self.clock(), False, whole)
+            row += (action.minions, action.minions)
+            self._set_unsent([*self._unsent, row])
+            self.queue.hold(self.clock())
+            return True
+        self.queue.undo(action, self.clock(), excluded=False)
+        return False
+
+    async def _discard(self, action):
+        job = action.job
+        if job.minions is None:
+            job.minions = self.store.ids_of(job.seq)
+        sentence = salt.job_handler.queue.SENTENCES.get(action.reason, job.reason)
+        state = "discarded"
+        if action.reason == salt.job_handler.queue.CANCELLED:
+            state = "cancelled"
+        try:
+            self.store.finish(
+                job.seq, job.jid, state, sentence, dict.fromkeys(job.minions, sentence)
+            )
+        except salt.job_handler.store.UNAVAILABLE:
+            # after a restart it would be there again
+            log.exception("Job %s could not be taken out of the queue", job.jid)
+            self.queue.undo(action, self.clock())
+            return False
+        self._callers.pop(job.seq, None)
+        self.report.discarded(action, self.clock())
+        data = self.report.progress(job)
+        data.update(reason=action.reason, sentence=sentence)
+        for part in _parts(dict.fromkeys(job.minions, sentence)) or [{}]:
+            await self.bus.fire(job, "discarded", {**data, "targets": list(part)})
+        return True
+
+    async def cancel(self, jid, minions):
+        """
+        Take a job out of the queue.
+
+        :param set minions: for these minions, or None for all
+        :return: how many do not get it
+        """
+        count = 0
+        async with self.ahead():
+            self.take_over(self.store.waiting())
+            if minions is None:
+                for row in [row for row in self._unsent if row[2] == jid]:
+                    self._flying[row[0]] = jid, self.clock()
+                self._set_unsent([row for row in self._unsent if row[2] != jid])
+            for action in self.queue.cancel(jid, self.clock(), minions):
+                whole = isinstance(action, Discard)
+                gone = action.job.count if whole else len(action.excluded)
+                if not await self.do(action):
+                    raise OSError("the job can't be taken out, see the master's log")
+                count += gone
+        if minions is None:
+            self._cancelled[jid] = True
+            if len(self._cancelled) > CANCELLED:
+                self._cancelled.popitem(last=False)
+        self.wake()
+        return count
+
+    # ------------------------------------------------------------------
+    # From time to time
+    # ------------------------------------------------------------------
+
+    async def tick(self):
+        """
+        Write down what has ended, and look after callers.
+        """
+        now = self.clock()
+        if self.store.replaced():
+            raise SystemExit("The database of the job handler was replaced")
+        waiting = self.store.waiting()
+        new = self.take_over(waiting)
+        # not later: others are handed over meanwhile
+        for job in set(self.queue).difference(map(self.queue.get, waiting)):
+            # a worker has published it
+            self.queue.remove(job)
+            self._callers.pop(job.seq, None)
+        for job in new.values():
+            await self._notify(job)
+            self.wake()
+        self._take_direct(now)
+        for seq in self.store.stale(now - NEW_SECONDS):
+            self.store.abandon(seq)
+        ended, self.leases.ended = self.leases.ended, []
+        ended = [lease for lease in ended if lease[0] in self._open]
+        try:
+            if ended:
+                self.store.ended(ended)
+        except salt.job_handler.store.ERRORS:
+            # after a restart these minions are asked
+            self.leases.ended += ended
+            raise
+        sent = [
+            wave for wave, (_, at) in self._flying.items() if now - at > FLIGHT_SECONDS
+        ]
+        if sent:
+            self.store.sent(sent)
+            for wave in sent:
+                del self._flying[wave]
+        busy = {jid for jid, _ in self._flying.values()}
+        busy.update(row[2] for row in self._unsent)
+        done = self._open.difference(self.leases.jobs, busy)
+        if done:
+            self.store.settle(done)
+            self._open -= done
+        await self._look_after_callers(now)
+
+    def _follow(self, job):
+        if job.sync:
+            self._callers[job.seq] = (job, self.clock())
+
+    def interval(self):
+        """
+        Return how often a caller gets to know that its job waits, in seconds.
+        """
+        return max(4, len(self._callers) / 100)
+
+    async def _look_after_callers(self, now):
+        """
+        Tell callers that their jobs wait, and end the jobs whose callers have gone.
+        """
+        for _ in range(min(len(self._callers), CALLERS)):
+            seq, (job, at) = self._callers.popitem(last=False)
+            if job not in self.queue:
+                continue
+            if job.caller is not None and not salt.job_handler.client.runs(job.caller):
+                async with self.ahead():
+                    if job in self.queue:
+                        await self.do(self.queue.abandon(job))
+                continue
+            # not just before it is discarded: rest_tornado hears one event at a time
+            if now - at >= self.interval() and job.deadline > now + 1:
+                at = now
+                await self.bus.fire(job, "queued", self.report.progress(job))
+            self._callers[seq] = (job, at)
+
+    def keep_orders(self):
+        """
+        Write down what administrators have said.
+        """
+        self.store.put_meta(
+            "pauses",
+            {
+                "until": self.queue.paused_until,
+                "rules": self.queue.rules.pauses,
+                "orders": list(self.queue.orders.items()),
+            },
         )
+        self.wake()
+
+    def recover_orders(self):
+        """
+        Take over what administrators have said.
+        """
+        kept = self.store.get_meta("pauses")
+        if kept:
+            self.queue.paused_until = kept["until"]
+            self.queue.rules.pauses = kept["rules"]
+            self.queue.rules.refresh()
+            self.queue.orders.update(
+                (jid, tuple(order)) for jid, order in kept["orders"]
+            )
+
+    async def resolve_rules(self):
+        """
+        Look up the minions of the rules' targets, in a thread.
+        """
+        rules = self.queue.rules
+        if rules.targets:
+            loop = asyncio.get_running_loop()
+            rules.learn(await loop.run_in_executor(None, rules.resolve, self.opts))
+            self.wake()

@@ -1,23 +1,69 @@
 """
-What is heard of minions, and what they are asked: charges are given back when minions
-return, and checked when they don't.
+What is heard of minions, and what they are asked: leases end when minions return, and
+those of minions that do not are looked after.
+
+Tens of thousands of returns are read here, so nothing is unpacked that is not needed: the
+tag of a return names the job and the minion, and of the data only the id is read. The
+master has authenticated it; where the two differ, as in an event that something else has
+fired, nothing happens.
 """
 
+import asyncio
+import collections
 import logging
+import re
 
-import salt.job_handler.gate
-import salt.job_handler.job
-import salt.job_handler.rounds
+import salt.exceptions
+import salt.job_handler.handover
+import salt.key
+import salt.payload
+import salt.transport
+import salt.utils.event
 import salt.utils.jid
-from salt.job_handler.vocabulary import QUESTION
+import salt.utils.msgpack
+import salt.utils.stringutils
+from salt.job_handler import QUESTION
 
 log = logging.getLogger(__name__)
+
+_TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
+_RETURN = re.compile(rb"salt/job/([^/]+)/ret/(.+)")
+_START = re.compile(rb"salt/minion/([^/]+)/start$")
+_PEER = re.compile(rb"salt/job/([^/]+)/(new|publish)$")
+
+#: How many jobs of peers may be known but not published yet.
+_PEER_JOBS = 1000
+
+
+def _id(body):
+    """
+    Return the id in the data of an event, without unpacking what a minion has returned:
+    that may be large.
+    """
+    unpacker = salt.utils.msgpack.Unpacker(raw=False, max_buffer_size=0)
+    unpacker.feed(body)
+    try:
+        for _ in range(unpacker.read_map_header()):
+            if unpacker.unpack() == "id":
+                return unpacker.unpack()
+            unpacker.skip()
+    except Exception as exc:  # pylint: disable=broad-except
+        log.debug("A return that makes no sense: %r", exc)
+    return None
+
+
+def _unpack(body):
+    try:
+        data = salt.payload.loads(body, encoding="utf-8")
+    except salt.exceptions.SaltDeserializationError:
+        data = None
+    return data if isinstance(data, dict) else {}
 
 
 class Maintenance:
     """
-    :param dict section: the settings of the job handler
-    :param Dispatcher dispatcher: publishes, and knows the queue
+    :param dict section: the settings
+    :param Dispatcher dispatcher: publishes, and knows the leases
     """
 
     def __init__(self, section, dispatcher):
@@ -25,91 +71,160 @@ class Maintenance:
         self.dispatcher = dispatcher
         self.opts = dispatcher.opts
         self.clock = dispatcher.clock
-        self.manager = dispatcher.manager
-        self.criteria = dispatcher.manager.criteria
-        self.rounds = salt.job_handler.rounds.Rounds(
-            self.criteria,
-            section["long_running"],
-            section["reconcile_interval"],
-            section["reconcile_rate"],
+        self.queue = dispatcher.queue
+        self.leases = dispatcher.leases
+        self.client = None
+        #: how many events have been read
+        self.heard = 0
+        self._lost = False
+        self._peer_jobs = collections.OrderedDict()
+
+    # ------------------------------------------------------------------
+    # Listening
+    # ------------------------------------------------------------------
+
+    async def connect(self):
+        """
+        Connect to the event bus.
+        """
+        self.client = salt.transport.ipc_publish_client(
+            "master", self.opts, asyncio.get_running_loop()
         )
-        #: called with each minion that has started
-        self.on_start = lambda minion: None
-        self.rounds.syndics = bool(self.opts.get("order_masters"))
-        # who may not have got a job can't know whether it runs there
-        self.rounds.unsent = dispatcher.back
+        await self.client.connect(
+            connect_callback=self._connected,
+            disconnect_callback=self._disconnected,
+        )
 
-    # ------------------------------------------------------------------
-    # What the bus says, see salt.job_handler.feed
-    # ------------------------------------------------------------------
+    async def _disconnected(self):
+        log.warning("The job handler lost the event bus, and connects again")
+        self._lost = True
 
-    def is_question(self, jid):
+    async def _connected(self, _connected):
+        if self._lost:
+            # the bus drops a subscriber that is too slow, and what it sent is lost
+            self._lost = False
+            self.leases.doubt()
+
+    async def listen(self):
         """
-        Return whether a job id is the one of a question.
+        Listen for ever.
         """
-        return self.rounds.is_question(jid)
+        while True:
+            raw = await self.client.recv()
+            if raw is None:
+                await asyncio.sleep(0.05)
+                continue
+            self._take(raw)
+            # what came in the same piece is at hand, and a turn of the event loop for
+            # each event would cost more than the event
+            for message in self.client.unpacker:
+                self._take(message[b"body"])
+            # the bus may have more than others can wait for
+            await asyncio.sleep(0)
+
+    def _take(self, raw):
+        try:
+            self.hear(raw)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The job handler failed on an event")
+        self.heard += 1
+
+    def hear(self, raw):
+        """
+        Take over one event as it comes from the bus.
+        """
+        tag, _, body = raw.partition(_TAGEND)
+        match = _RETURN.match(tag)
+        if match:
+            jid, minion = match.group(1).decode(), match.group(2).decode()
+            if self.leases.is_question(jid):
+                data = _unpack(body)
+                if data.get("id") == minion:
+                    self.leases.answered(jid, minion, data.get("return"), self.clock())
+                    self.dispatcher.wake()
+            elif _id(body) == minion:
+                self.returned(jid, minion)
+            return
+        match = _START.match(tag)
+        if match:
+            minion = match.group(1).decode()
+            if _unpack(body).get("id") == minion:
+                self.started(minion)
+        elif self.opts.get("cluster_id"):
+            match = _PEER.match(tag)
+            if match:
+                self._hear_peer(match.group(2), _unpack(body))
 
     def returned(self, jid, minion):
         """
         A minion has returned a job.
         """
-        if jid in self.dispatcher.back:
-            self.dispatcher.back[jid].add(minion)
-        if self.manager.returned(jid, minion, self.clock()):
+        now = self.clock()
+        lease = self.leases.jobs.get(jid, {}).get(minion)
+        if self.leases.returned(jid, minion, now):
+            self.queue.estimate.returned(jid, now - lease.since)
+            try:
+                self.queue.criteria.released(jid, minion, now)
+            except Exception:  # pylint: disable=broad-except
+                log.exception("The criteria module failed on a return")
             self.dispatcher.wake()
-
-    def answered(self, jid, minion, answer):
-        """
-        A minion has answered a question.
-        """
-        self.rounds.answered(jid, minion, answer, self.clock())
-        self.dispatcher.wake()
 
     def started(self, minion):
         """
-        A minion has started.
+        A minion has connected. Its jobs may have survived that.
         """
-        self.on_start(minion)
-        if self.manager.started(minion, self.clock()):
-            self.dispatcher.wake()
-        self.rounds.forget(minion)
+        self.leases.started(minion)
+        try:
+            self.queue.criteria.started(minion, self.clock())
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed on the start of a minion")
+        self.dispatcher.wake()
 
-    def peer_published(self, jid, fun, minions):
+    def _hear_peer(self, kind, data):
         """
-        Another master of the cluster has published a job. Its returns may come here.
+        Another master of the cluster publishes a job. Its returns may come here.
         """
-        known = jid in self.dispatcher.open_jids
-        if known or salt.job_handler.gate.exempt(self.section, fun):
+        jid = data.get("jid")
+        if kind == b"new":
+            self._peer_jobs[jid] = data.get("minions")
+            if len(self._peer_jobs) > _PEER_JOBS:
+                self._peer_jobs.popitem(last=False)
             return
-        job = salt.job_handler.job.Job(None, jid, fun, len(minions), minions)
-        self.criteria.charge(job, minions, self.clock())
-
-    def missed(self):
-        """
-        Events may have been missed: check all charges that there are now.
-        """
-        self.rounds.doubt(self.clock())
+        minions = self._peer_jobs.get(jid)
+        if data.get("tgt_type") == "list":
+            minions = data.get("tgt")
+        # the job handler of that master says for which minions a wave is
+        minions = data.get("minions", minions)
+        # the bus trims what is too large, and then there is a text
+        if not isinstance(minions, list) or self.dispatcher.is_open(jid):
+            return
+        if not salt.job_handler.handover.exempt(self.section, data.get("fun", "")):
+            self.leases.take(jid, minions, 1, self.clock())
 
     # ------------------------------------------------------------------
-    # What is asked
+    # Asking
     # ------------------------------------------------------------------
 
-    async def ask(self, now):
+    async def ask(self):
         """
-        Publish the questions that are due. They do not go through the queue, which may
-        be full of what the answers set free.
+        Ask minions what they run. That does not go through the queue, which may be full
+        of what the answers make room for.
         """
-        if self.manager.held_until is not None:
+        now = self.clock()
+        if self.queue.held_until is not None or now < self.dispatcher.connected_at:
             return
-        for question in self.rounds.tick(now, self.manager.orders.waits(now)):
+        waiting = self.queue.waiting(now)
+        for question in self.leases.tick(now, waiting):
             jid = salt.utils.jid.gen_jid(self.opts)[:20] + QUESTION
-            self.rounds.asked(jid, question, now)
+            self.leases.asked(jid, question, now)
             try:
                 await self.dispatcher.bus.publish(self._load(jid, question))
             except Exception:  # pylint: disable=broad-except
-                # nobody is silent who has not been asked
+                # a minion that was not asked is not silent
                 log.exception("The minions could not be asked what they run")
-                self.rounds.not_asked(jid, question)
+                self.leases.not_asked(jid, question)
+        if waiting:
+            self.dispatcher.wake()
 
     def _load(self, jid, question):
         load = {
@@ -127,3 +242,18 @@ class Maintenance:
         if "master_id" in self.opts:
             load["master_id"] = self.opts["master_id"]
         return load
+
+    async def forget_deleted(self):
+        """
+        Forget the silent minions whose keys have been deleted.
+        """
+        if not self.leases.silent:
+            return
+        loop = asyncio.get_running_loop()
+        known = await loop.run_in_executor(None, self._accepted)
+        for minion in set(self.leases.silent).difference(known):
+            self.leases.forget(minion)
+
+    def _accepted(self):
+        with salt.key.get_key({**self.opts, "eauth": None}) as key:
+            return key.list_status("accepted").get("minions", [])

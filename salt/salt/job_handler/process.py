@@ -1,30 +1,25 @@
 """
-The process that owns the queue.
+The process that has the queue.
 
-Everything runs in one event loop and nothing in it waits for long, so the parts need
-no locks: the private socket, the event bus, the publisher and a tick about once a
-second. This module puts the parts together and keeps them going.
+Everything runs in one event loop and nothing in it waits for long, so the parts need no
+locks: the private socket, the event bus, the publisher and a step about twice a second.
 """
 
 import asyncio
 import logging
 import sqlite3
-import time
 
-import salt.job_handler.bus
-import salt.job_handler.claims
-import salt.job_handler.commands
+import salt.config
 import salt.job_handler.config
-import salt.job_handler.database
+import salt.job_handler.control
 import salt.job_handler.dispatch
-import salt.job_handler.feed
-import salt.job_handler.ipc
-import salt.job_handler.journal
+import salt.job_handler.leases
 import salt.job_handler.maintenance
-import salt.job_handler.manager
-import salt.job_handler.recovery
+import salt.job_handler.policy
+import salt.job_handler.postgres
+import salt.job_handler.queue
 import salt.job_handler.report
-import salt.job_handler.submissions
+import salt.job_handler.store
 import salt.utils.process
 
 log = logging.getLogger(__name__)
@@ -32,7 +27,10 @@ log = logging.getLogger(__name__)
 TICK_SECONDS = 0.5
 COLLECT_SECONDS = 60
 CLEAN_SECONDS = 30
-ALIVE_SECONDS = 0.25
+BEAT_SECONDS = 0.25
+
+#: The job handler waits so many seconds for somebody who holds the database.
+BUSY_SECONDS = 0.1
 
 
 class JobHandler(salt.utils.process.SignalHandlingProcess):
@@ -53,184 +51,289 @@ class JobHandler(salt.utils.process.SignalHandlingProcess):
         """
         Serve until the process is ended.
         """
-        asyncio.run(Handler(self.opts, self.master).run())
+        asyncio.run(self._run())
 
-
-def _steady():
-    """
-    Return a clock of seconds since the epoch, as deadlines outlive the process, that
-    never goes back while the process lives.
-    """
-    base = time.time() - time.monotonic()
-    return lambda: base + time.monotonic()
+    async def _run(self):
+        try:
+            await Handler(self.opts, self.master).run()
+        except (
+            salt.job_handler.store.StoreError,
+            salt.job_handler.store.DamageError,
+            *salt.job_handler.store.UNAVAILABLE,
+        ) as exc:
+            log.critical("The job handler can't use its queue: %s", exc)
+            # the process manager starts it again at once
+            await asyncio.sleep(5)
 
 
 class Handler:
     """
     The job handler, inside of an event loop.
-    """
 
-    #: who was silent when that was last written down
-    _silent = None
+    :param dict opts: the master's options
+    :param str master: a name that changes when the master is started again
+    :param callable clock: returns seconds
+    """
 
     def __init__(self, opts, master, clock=None):
         self.opts = opts
+        self.master = master
         self.section = section = salt.job_handler.config.settings(opts)
-        self.clock = clock or _steady()
-        self.criteria = salt.job_handler.config.load_criteria(opts)
-        self.journal = salt.job_handler.journal.Journal(
-            salt.job_handler.claims.folder(opts)
+        self.store = self._open()
+        self.clock = clock or self.store.clock
+        self.leases = salt.job_handler.leases.Leases(
+            section["long_running"],
+            section["reconcile_interval"],
+            section["reconcile_rate"],
         )
-        self.manager = salt.job_handler.manager.QueueManager(
+        self.criteria = salt.job_handler.config.load_criteria(
+            opts, section, self.leases
+        )
+        self.queue = salt.job_handler.queue.Queue(
             self.criteria,
-            section["max_queue_size"],
-            section["fail_mode"],
-            time.monotonic,
-            self.journal.minions_of,
-            time.thread_time,
-            section["max_queue_age"],
-            section["max_queue_bytes"],
+            self.leases,
+            salt.job_handler.policy.Rules(section["rules"]),
+            section,
+            lambda job: self.store.ids_of(job.seq),
         )
-        self.bus = salt.job_handler.bus.Bus(opts)
         self.report = salt.job_handler.report.Report(
-            section, self.manager, self.journal, self.clock
+            section, self.queue, self.store, self.clock
         )
+        self.bus = salt.job_handler.dispatch.Bus(opts)
         self.dispatcher = salt.job_handler.dispatch.Dispatcher(
-            opts,
-            self.bus,
-            self.manager,
-            self.journal,
-            self.report,
-            self.clock,
-            master,
+            opts, self.bus, self.queue, self.store, self.report, self.clock
         )
+        self.report.interval = self.dispatcher.interval
         self.maintenance = salt.job_handler.maintenance.Maintenance(
             section, self.dispatcher
         )
-        self.recovery = salt.job_handler.recovery.Recovery(
-            self.dispatcher, self.maintenance
+        self.commands = salt.job_handler.control.Commands(
+            self.dispatcher, self.report, self.reload
         )
-        self.submissions = salt.job_handler.submissions.Submissions(
-            self.dispatcher, self.recovery, self.report
-        )
-        self.commands = salt.job_handler.commands.Commands(
-            self.dispatcher,
-            self.submissions,
-            self.recovery,
-            self.maintenance,
-            self.report,
-        )
-        self.feed = salt.job_handler.feed.Feed(opts, self.maintenance)
         self.server = None
+        #: the job handlers of the cluster, or None
+        self.group = None
+        self.handle = self.commands.handle
+
+    def _open(self):
+        """
+        Return the store; if it is damaged, a new one with what can be read.
+        """
+        try:
+            store = salt.job_handler.postgres.connect(self.opts, BUSY_SECONDS)
+            if store.shared:
+                return store
+            # pylint knows only that of PostgreSQL, which returns None
+            damage = store.damage()  # pylint: disable=assignment-from-none
+            if damage is None:
+                store.waves()
+                store.queued()
+                return store
+            store.close()
+        except salt.job_handler.store.UNAVAILABLE:
+            raise
+        except (sqlite3.DatabaseError, salt.job_handler.store.DamageError) as exc:
+            damage = str(exc)
+        salt.job_handler.store.set_aside(self.opts, damage)
+        return salt.job_handler.store.Store(self.opts, BUSY_SECONDS)
 
     async def run(self):
         """
-        Recover what the last one left, then serve.
+        Take over what the last one left, then serve.
         """
-        await self.connect()
+        await self.bus.connect()
+        if self.store.shared:
+            await self._lead()
+        # hear returns before anything is sent
+        await self.maintenance.connect()
         await self.start()
         await self.serve()
 
-    async def connect(self):
+    async def _lead(self):
         """
-        Connect to the event bus and to the publisher.
+        Wait until this master leads the cluster's queue, and pass on what is asked.
         """
-        await self.bus.connect()
-        # hear returns before anything is sent
-        await self.feed.connect()
+        self.group = salt.job_handler.postgres.Group(self.store, self.opts["id"])
+        self.handle = self.group.relay
+        await self._open_socket()
+        beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self._beat))
+        try:
+            await self.group.lead()
+        finally:
+            beating.cancel()
+        log.info("This master leads the queue of the cluster")
+
+    async def _handle(self, request):
+        return await self.handle(request)
+
+    async def _open_socket(self):
+        if self.server is None:
+            self.server = await salt.job_handler.control.serve(self.opts, self._handle)
 
     async def start(self):
         """
         Take over what the last one left, and open the socket.
         """
-        salt.job_handler.claims.prepare(self.opts)
-        self.dispatcher.start()
-        self.report.metrics.register(self.opts)
-        await self._alive()
-        await self.recovery.run()
-        self.submissions.recover()
-        self.server = await salt.job_handler.ipc.serve(self.opts, self.commands.handle)
-        log.info("The job handler is ready, with %d jobs", len(self.manager.queue))
+        self.report.register(self.opts)
+        await self._beat()
+        kept = self.store.get_meta("kept") or {}
+        restarted = kept.get("master") not in (None, self.master)
+        section = self.store.get_meta("section")
+        if section and kept.get("master") == self.master:
+            # they were read again since the master was started
+            self._apply(section)
+        else:
+            self.store.put_meta("section", None)
+        self.dispatcher.recover_orders()
+        await self.dispatcher.resolve_rules()
+        # in a cluster most minions are connected to other masters
+        wait = salt.job_handler.dispatch.RECONNECT_SECONDS[self.store.shared]
+        self.dispatcher.recover(wait if restarted else 0)
+        self._safely(self.criteria.restore, kept.get("criteria") or {}, self.clock())
+        if not restarted:
+            # minions come back to a master that is started again
+            for minion, since in (kept.get("silent") or {}).items():
+                self.leases.set_silent(minion, since, self.clock())
+        self.queue.counters.update(kept.get("counters") or {})
+        self._keep()
+        self.handle = self.commands.handle
+        await self._open_socket()
+        self.dispatcher.wake()
+        log.info("The job handler is ready, with %d jobs", len(self.queue))
+
+    @staticmethod
+    def _safely(function, *args):
+        """
+        Call a method of the criteria module, which may fail.
+        """
+        try:
+            return function(*args)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed in %s", function.__name__)
+            return None
 
     async def serve(self):
         """
         Serve for ever.
         """
+        parts = []
+        if self.group is not None:
+            parts = [self.group.serve(self.handle), self._every(1, self._sign)]
         await asyncio.gather(
-            self.feed.run(),
-            self.dispatcher.run(),
+            *parts,
+            self.maintenance.listen(),
+            self._every(0, self.dispatcher.run),
             self._every(TICK_SECONDS, self.tick),
-            self._every(COLLECT_SECONDS, self._collect),
+            self._every(COLLECT_SECONDS, self.collect),
             self._every(CLEAN_SECONDS, self.clean),
-            self._every(ALIVE_SECONDS, self._alive),
+            self._every(BEAT_SECONDS, self._beat),
         )
 
     async def _every(self, seconds, function):
         while True:
             try:
                 await function()
-            except Exception as exc:  # pylint: disable=broad-except
+            except salt.job_handler.store.UNAVAILABLE as exc:
+                # the disk may be full, or somebody holds the database
+                log.error("The job handler can't use its database: %s", exc)
+            except (sqlite3.DatabaseError, salt.job_handler.store.DamageError) as exc:
+                # the next process keeps what can be read
+                self.store.mark_damaged()
+                raise SystemExit("The job handler's queue is damaged") from exc
+            except Exception:  # pylint: disable=broad-except
                 log.exception("The job handler failed in %s", function.__name__)
-                salt.job_handler.database.end_if_damaged(exc)
             await asyncio.sleep(seconds)
 
     async def tick(self):
         """
-        Do what time alone brings: deadlines, maintenance, heartbeats.
+        Do what time alone brings.
         """
-        now = self.clock()
-        await self.recovery.send_unsent()
-        await self.maintenance.ask(now)
+        await self.maintenance.ask()
+        await self.dispatcher.tick()
         await self.dispatcher.pump()
-        self.submissions.tick(now)
-        self.dispatcher.note_returns()
-        try:
-            self.dispatcher.settle()
-            self._keep_silent()
-        except sqlite3.OperationalError:
-            # the disk may be full, and whoever waits is to hear of it
-            log.exception("The job handler could not write down how far jobs are")
-        await self.dispatcher.abandon()
-        await self.dispatcher.followers.beat(now)
-        if self.journal.log_bytes() > salt.job_handler.database.LOG_BYTES:
+        if self.store.log_bytes() > salt.job_handler.store.LOG_BYTES:
             await self._checkpoint()
 
-    def _keep_silent(self):
+    async def collect(self):
         """
-        Write down who is silent, if that has changed: nobody is left out after a restart
-        who has been heard of before.
-        """
-        silent = dict(self.criteria.silent)
-        if silent != self._silent:
-            self.journal.put_snapshot("silent", silent)
-            self._silent = silent
-
-    async def _collect(self):
-        """
-        Let the criteria module gather what it wants to know, in a thread.
+        Gather, in a thread, what has to be waited for.
         """
         loop = asyncio.get_running_loop()
-        collected = await loop.run_in_executor(None, self.criteria.collect, self.opts)
+        collected = await loop.run_in_executor(
+            None, self._safely, self.criteria.collect, self.opts
+        )
         if collected is not None:
-            self.criteria.learn(collected, self.clock())
-            self.criteria.ledger.news.add(None)
-            self.dispatcher.wake()
+            self._safely(self.criteria.learn, collected, self.clock())
+        await self.dispatcher.resolve_rules()
+        await self.maintenance.forget_deleted()
+        self.dispatcher.wake()
+
+    def _keep(self):
+        self.store.put_meta(
+            "kept",
+            {
+                "master": self.master,
+                "criteria": self._safely(self.criteria.snapshot) or {},
+                "counters": dict(self.queue.counters),
+                "silent": self.leases.silent,
+            },
+        )
+        self.store.put_meta("retry_after", self.report.retry_after())
 
     async def clean(self):
         """
         Keep what a restart must not forget, and forget what nobody needs.
         """
-        self.journal.clean(self.opts["keep_jobs_seconds"])
-        snapshot = self.manager.judge.snapshot()
-        if snapshot is not None:
-            self.journal.put_snapshot("criteria", snapshot)
-        self.journal.put_snapshot("counters", dict(self.manager.counters))
-        salt.job_handler.claims.clean(self.opts)
+        self.store.clean(self.opts["keep_jobs_seconds"])
+        self.store.clock.keep()
+        self._keep()
         await self._checkpoint()
 
     async def _checkpoint(self):
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self.journal.checkpoint)
+        await loop.run_in_executor(None, self.store.checkpoint)
 
-    async def _alive(self):
-        salt.job_handler.ipc.alive(self.opts)
+    async def _sign(self):
+        self.group.sign()
+
+    async def _beat(self):
+        salt.job_handler.control.beat(self.opts)
+
+    async def reload(self):
+        """
+        Read the settings again.
+
+        :return: what is wrong with them; then nothing changes
+        """
+        loop = asyncio.get_running_loop()
+        opts = await loop.run_in_executor(
+            None, salt.config.master_config, self.opts["conf_file"]
+        )
+        if not opts.get("rate_limiting"):
+            return ["rate_limiting is gone: restart the master to turn it off."]
+        errors = salt.job_handler.config.errors(opts)
+        if errors:
+            return errors
+        section = salt.job_handler.config.settings(opts)
+        self._apply(section)
+        self.store.put_meta("section", salt.job_handler.config.public(section))
+        await self.collect()
+        return []
+
+    def _apply(self, section):
+        """
+        Go on with other settings.
+        """
+        criteria = salt.job_handler.config.load_criteria(
+            self.opts, section, self.leases
+        )
+        kept = self._safely(self.criteria.snapshot) or {}
+        self._safely(criteria.restore, kept, self.clock())
+        self.criteria = self.queue.criteria = criteria
+        # the parts share this dictionary
+        self.section.clear()
+        self.section.update(section)
+        self.leases.long_running = section["long_running"]
+        self.leases.interval = section["reconcile_interval"]
+        self.leases.rate = section["reconcile_rate"]
+        self.queue.rules.set(section["rules"])

@@ -1,200 +1,688 @@
 """
-The queue of jobs that wait, in memory.
+The queue: which jobs wait, in which order they leave, and what becomes of them.
 
-Jobs of one *flow* leave in the order in which they came. Which flow a job belongs
-to is for the criteria module to say; with one flow the whole queue is a FIFO. Those of a
-higher priority leave before all others, and those that are held stay.
+It has no clock and does no I/O. :meth:`Queue.advance` gives out what is to be done, one
+action after the other. An action holds from the moment it is given out, and is taken back
+with :meth:`Queue.undo` if it can't be done.
 """
 
+import collections
 import heapq
 import itertools
+import logging
 
-import salt.job_handler.parked
+import salt.job_criteria
+import salt.job_handler.estimate
 
-#: So many deadlines of jobs that have left are no matter.
-_SLACK = 100
+log = logging.getLogger(__name__)
+
+#: Publish ``job`` to ``minions``, which have a lease, and leave ``excluded`` out, each with
+#: the reason. ``last`` says whether no minion of the job waits any more.
+Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "last"))
+
+#: End ``job``, or what waits of it, for one of the following reasons.
+Discard = collections.namedtuple("Discard", ("job", "reason"))
+
+TIMEOUT = "timeout"
+AGE = "age"
+GONE = "gone"
+CANCELLED = "cancelled"
+REJECTED = "rejected"
+OFF = "off"
+
+SENTENCES = {
+    TIMEOUT: "It waited in the master's queue for longer than its caller did",
+    AGE: "It waited in the master's queue for longer than max_queue_age",
+    GONE: "It waited in the master's queue when its caller ended",
+    CANCELLED: "It was taken out of the master's queue",
+    OFF: "It waited in the master's queue when the job handler was turned off",
+}
+
+#: After a publication has failed, nothing is published for so many seconds.
+RETRY_SECONDS = 1
+
+#: So many jobs are looked at that may go while the next one waits.
+BESIDE = 100
+
+#: So many minions of parked jobs are looked at each second, and at once. Each job counts
+#: for some more.
+LOOKS = 50000
+LOOKS_AT_ONCE = 20000
+LOOKS_OF_A_JOB = 20
+
+#: The slots that a flow has got count half after so many seconds.
+HALF_LIFE = 60
+
+#: Of more flows than this, those are forgotten that got next to nothing.
+FLOWS = 1000
+
+#: The priorities of so many jobs that do not wait are remembered, for later parts of
+#: batches.
+ORDERS = 1000
 
 
-class JobQueue:
+class Job:
     """
-    FIFO queues of jobs, one for each flow.
+    One publication that waits. A batch has several under one job id.
+
+    :ivar int seq: its number
+    :ivar list minions: the ids of its minions, sorted, or None while nobody needs them
+    :ivar int count: how many minions it waits for
+    :ivar float queued: when it was handed over
+    :ivar float not_before: until then minions connect to the restarted master
+    :ivar float deadline: when its caller stops waiting, or None
+    :ivar bool sync: whether somebody waits for the answers
+    :ivar bool forced: publish it at once, whatever the limits are
+    :ivar bool fixed: its target must not change: on a master of masters, and if minions
+        have resources
+    :ivar str ticket: tells its caller which events are about it, as minions fire events
+        with any tag
+    :ivar list caller: the process that waits for it, or None
+    :ivar float moved: when its last wave went out
+    :ivar str reason: why it waits
+    :ivar float cost: how many slots it occupies on each minion
+    :ivar bool held: an administrator keeps it in the queue
+    :ivar bool parked: other jobs pass until a lease ends
+    :ivar dict left_out: the minions that do not get it, each with the reason
+    :ivar bool notified: whether the caller knows that it waits
+    """
+
+    __slots__ = (
+        "seq",
+        "jid",
+        "functions",
+        "user",
+        "count",
+        "minions",
+        "size",
+        "queued",
+        "not_before",
+        "deadline",
+        "sync",
+        "forced",
+        "fixed",
+        "ticket",
+        "caller",
+        "waves",
+        "sent",
+        "moved",
+        "reason",
+        "priority",
+        "held",
+        "parked",
+        "flow",
+        "left_out",
+        "notified",
+        "rule",
+        "cost",
+    )
+
+    def __init__(self, seq, jid, fun, count, **values):
+        self.seq = seq
+        self.jid = jid
+        self.functions = [fun] if isinstance(fun, str) else list(fun)
+        self.count = count
+        self.user = self.ticket = self.reason = ""
+        self.size = self.waves = self.sent = self.priority = 0
+        self.queued = self.not_before = 0.0
+        self.sync = self.forced = self.fixed = False
+        self.held = self.parked = self.notified = False
+        self.minions = self.deadline = self.caller = self.flow = None
+        self.left_out = {}
+        # (version of the rules, the rule that matches)
+        self.rule = (None, None)
+        for name, value in values.items():
+            setattr(self, name, value)
+        self.moved = self.queued
+        self.cost = 1
+
+    @property
+    def fun(self):
+        """
+        The function, or the list of functions of a compound command.
+        """
+        return self.functions[0] if len(self.functions) == 1 else self.functions
+
+
+class _Shares:
+    """
+    How many slots each flow has got recently.
     """
 
     def __init__(self):
+        self._got = {}
+
+    def got(self, flow, now):
+        slots, then = self._got.get(flow, (0, now))
+        return slots * 0.5 ** (max(0, now - then) / HALF_LIFE)
+
+    def add(self, flow, slots, now):
+        self._got[flow] = (max(0, self.got(flow, now) + slots), now)
+        if len(self._got) > FLOWS:
+            self._got = {
+                name: got for name, got in self._got.items() if self.got(name, now) > 1
+            }
+
+
+class Queue:
+    """
+    :param Criteria criteria: decides
+    :param Leases leases: who runs what
+    :param Rules rules: see :mod:`salt.job_handler.policy`
+    :param dict section: the settings
+    :param callable minions_of: returns the ids of the minions that a job waits for
+    """
+
+    def __init__(self, criteria, leases, rules, section, minions_of):
+        self.criteria = criteria
+        self.leases = leases
+        self.rules = rules
+        self.section = section
+        self.minions_of = minions_of
+        self.counters = collections.Counter()
+        self.bytes = 0
+        #: nothing is published before this
+        self.held_until = None
+        #: nothing is published until this, which may be infinite; None for no pause
+        self.paused_until = None
+        #: whether :meth:`advance` has ended because it had looked at much
+        self.more = False
+        #: whether the criteria module has failed on the last job
+        self.failing = False
         self._jobs = {}
-        # (priority, flow): {seq: job}. A dict keeps its order, so this is a FIFO from
-        # whose middle a job can be taken. What is held is in none of them
+        # {(priority, flow): {seq: job}}, without those that are held or parked
         self._flows = {}
         self._jids = {}
-        self._parked = salt.job_handler.parked.Parked()
-        #: what all of them take, as they are kept
-        self.bytes = 0
+        self._parked = collections.OrderedDict()
+        self._looks, self._looked = LOOKS_AT_ONCE, None
         self._deadlines = []
         self._ties = itertools.count()
+        self.shares = _Shares()
+        self.estimate = salt.job_handler.estimate.Estimate(self, leases)
+        # {job id: (priority, held)}
+        self.orders = collections.OrderedDict()
 
     def __len__(self):
         return len(self._jobs)
 
     def __iter__(self):
-        return iter(list(self._jobs.values()))
+        return iter(sorted(self._jobs.values(), key=lambda job: -job.priority))
 
     def __contains__(self, job):
         return job.seq in self._jobs
 
-    def put(self, job, flow, first=False):
-        """
-        Add a job as the last one of a flow, or put it back as the first one.
-        """
-        job.flow = flow
-        self.bytes += job.bytes
-        key = (job.priority, flow)
-        if first:
-            self._jobs = {job.seq: job, **self._jobs}
-        else:
-            self._jobs[job.seq] = job
-        if first and not job.stays:
-            self._flows[key] = {job.seq: job, **self._flows.get(key, {})}
-        elif not job.stays:
-            self._flows.setdefault(key, {})[job.seq] = job
-        self._jids.setdefault(job.jid, {})[job.seq] = job
-        if job.deadline is not None:
-            heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))
-            if len(self._deadlines) > 2 * len(self._jobs) + _SLACK:
-                self._forget_removed()
-
-    def _forget_removed(self):
-        """
-        Drop the deadlines of jobs that have left, or that came back: they may be a day
-        away.
-        """
-        self._deadlines = [
-            (job.deadline, next(self._ties), job)
-            for job in self._jobs.values()
-            if job.deadline is not None
-        ]
-        heapq.heapify(self._deadlines)
-
-    def remove(self, job):
-        """
-        Take a job out, wherever it is.
-        """
-        del self._jobs[job.seq]
-        self.bytes -= job.bytes
-        self._forget(self._jids, job.jid, job)
-        self._parked.pop(job.seq)
-        if not job.stays:
-            self._forget(self._flows, (job.priority, job.flow), job)
-        # it may come back
-        job.parked = False
-
-    @staticmethod
-    def _forget(index, key, job):
-        jobs = index[key]
-        del jobs[job.seq]
-        if not jobs:
-            del index[key]
-
-    def order(self, job, priority, held):
-        """
-        Give a job another priority, hold it or let it go.
-        """
-        self._take_out(job)
-        job.priority, job.held = priority, held
-        self._take_in([job])
-
-    def park(self, job, minions=None):
-        """
-        Let others pass a job, until something happens at one of these minions.
-
-        :param minions: None for whatever happens
-        """
-        self._take_out(job)
-        job.parked = True
-        self._parked.add(job, minions)
-
-    def unpark(self, news, now):
-        """
-        Let no job be passed any more that something may have happened for.
-
-        :param set news: the minions at which something has happened, None for everywhere
-        """
-        self._parked.hear(news)
-        jobs = self._parked.take(now)
-        for job in jobs:
-            job.parked = False
-        self._take_in(jobs)
-
-    def _take_out(self, job):
-        """
-        Take a job out of its flow.
-        """
-        if not job.stays:
-            self._forget(self._flows, (job.priority, job.flow), job)
-
-    def _take_in(self, jobs):
-        """
-        Put jobs back into their flows, each in the order of the numbers.
-        """
-        flows = {}
-        for job in jobs:
-            if not job.stays:
-                flows.setdefault((job.priority, job.flow), {})[job.seq] = job
-        for key, back in flows.items():
-            back.update(self._flows.get(key, {}))
-            self._flows[key] = dict(sorted(back.items()))
-
     def get(self, seq):
         """
-        Return the job with a number, or None if it isn't here.
+        Return the job with a number, or None if it does not wait.
         """
         return self._jobs.get(seq)
 
+    # ------------------------------------------------------------------
+    # Jobs come and go
+    # ------------------------------------------------------------------
+
+    def put(self, job, deadline=None):
+        """
+        Add a job.
+
+        :param float deadline: when it is discarded, whatever its caller says
+        """
+        oldest = job.queued + self.section["max_queue_age"]
+        job.deadline = deadline or min(oldest, job.deadline or oldest)
+        rule = self._rule(job)
+        if rule is not None and rule.priority is not None:
+            job.priority = rule.priority
+        self._obey(job, *self.orders.get(job.jid, (None, None)))
+        try:
+            job.flow = self.criteria.flow(job)
+            hash(job.flow)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to name the flow of a job")
+            job.flow = None
+        self._jobs[job.seq] = job
+        self._jids.setdefault(job.jid, {})[job.seq] = job
+        self.bytes += job.size
+        heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))
+        if len(self._deadlines) > 2 * len(self._jobs) + 100:
+            self._deadlines = [
+                (job.deadline, next(self._ties), job) for job in self._jobs.values()
+            ]
+            heapq.heapify(self._deadlines)
+        self._line_up(job)
+
+    def _line_up(self, job):
+        """
+        Put a job into its flow, in the order of the numbers.
+        """
+        if job.held or job.parked:
+            return
+        jobs = self._flows.setdefault((job.priority, job.flow), {})
+        in_order = not jobs or next(reversed(jobs)) < job.seq
+        jobs[job.seq] = job
+        if not in_order:
+            self._flows[job.priority, job.flow] = dict(sorted(jobs.items()))
+
+    def _step_out(self, job):
+        key = (job.priority, job.flow)
+        if self._flows.get(key, {}).pop(job.seq, None) and not self._flows[key]:
+            del self._flows[key]
+
+    def remove(self, job):
+        """
+        Take a job out.
+        """
+        self._step_out(job)
+        self._parked.pop(job.seq, None)
+        job.parked = False
+        del self._jobs[job.seq]
+        del self._jids[job.jid][job.seq]
+        if not self._jids[job.jid]:
+            del self._jids[job.jid]
+        self.bytes -= job.size
+
     def of_jid(self, jid):
         """
-        Return the publications under a job id that wait, in their order.
+        Return the publications under a job id that wait.
         """
         return list(self._jids.get(jid, {}).values())
 
-    def position(self, job, most=1000):
+    def order(self, jid, priority=None, held=None):
         """
-        Return the place of a job, from 1 on, or None if more than ``most`` are before
-        it or it isn't here.
-        """
-        for place, seq in enumerate(itertools.islice(self._jobs, most), 1):
-            if seq == job.seq:
-                return place
-        return None
+        Give a job another priority, keep it in the queue or let it go. This holds for
+        the parts of a batch that come later as well.
 
-    def heads(self):
+        :return: how many minions wait for it
         """
-        Return the first job of each flow, of the highest priority that there is.
-        """
-        top = max((priority for priority, _ in self._flows), default=0)
-        return [
-            next(iter(jobs.values()))
-            for (priority, _), jobs in self._flows.items()
-            if priority == top
-        ]
+        before = self.orders.pop(jid, (None, None))
+        order = (
+            before[0] if priority is None else priority,
+            before[1] if held is None else held,
+        )
+        for job in self.of_jid(jid):
+            self._step_out(job)
+            self._obey(job, *order)
+            self._line_up(job)
+        if order != (None, None):
+            self.orders[jid] = order
+            gone = [name for name in self.orders if name not in self._jids]
+            for name in gone[: max(0, len(gone) - ORDERS)]:
+                del self.orders[name]
+        return sum(job.count for job in self.of_jid(jid))
 
-    def first(self, most):
+    @staticmethod
+    def _obey(job, priority, held):
         """
-        Return the jobs that have been here longest and are not held.
+        Do what an administrator has said of a job.
         """
-        free = (job for job in self._jobs.values() if not job.stays)
-        return list(itertools.islice(free, most))
+        if priority is not None:
+            job.priority = priority
+        if held is not None:
+            job.held = held
 
-    def head(self):
+    def cancel(self, jid, now, minions=None):
         """
-        Return the job that has been here longest, or None.
-        """
-        return next(iter(self._jobs.values()), None)
+        Take a job out of the queue, and yield the actions.
 
-    def expired(self, now):
+        :param set minions: only these of its minions
         """
-        Take out the jobs whose caller's time is up, one after the other.
+        for job in self.of_jid(jid):
+            ids = self._minions(job)
+            gone = ids if minions is None else [name for name in ids if name in minions]
+            if len(gone) == len(ids):
+                self.remove(job)
+                self.counters["cancelled"] += 1
+                yield Discard(job, CANCELLED)
+            elif gone and not job.fixed:
+                excluded = dict.fromkeys(gone, SENTENCES[CANCELLED])
+                yield self._dispatch(job, [], excluded, now)
+
+    def abandon(self, job):
+        """
+        Return the action that ends a job whose caller has gone.
+        """
+        self.remove(job)
+        self.counters["discarded"] += 1
+        return Discard(job, GONE)
+
+    def force(self, job, now):
+        """
+        Yield the action that publishes a job at once, whatever the limits are.
+        """
+        if job in self:
+            yield self._dispatch(job, self._minions(job), {}, now)
+
+    def _minions(self, job):
+        if job.minions is None:
+            job.minions = self.minions_of(job)
+        return job.minions
+
+    # ------------------------------------------------------------------
+    # What is to be done
+    # ------------------------------------------------------------------
+
+    def pausing(self, now):
+        """
+        Return whether the queue is paused.
+        """
+        if self.paused_until is not None and now >= self.paused_until:
+            self.paused_until = None
+        return self.paused_until is not None
+
+    def hold(self, now, seconds=RETRY_SECONDS):
+        """
+        Publish nothing for a moment.
+        """
+        self.held_until = max(now + seconds, self.held_until or 0)
+
+    def waiting(self, now):
+        """
+        Return whether jobs wait that only a lease holds up.
+        """
+        if self.pausing(now) or self.held_until is not None:
+            return False
+        return any(
+            not job.held and (job.rule[1] is None or job.rule[1].action != "pause")
+            for job in self._jobs.values()
+        )
+
+    def advance(self, now):
+        """
+        Yield what is to be done.
         """
         while self._deadlines and self._deadlines[0][0] <= now:
             job = heapq.heappop(self._deadlines)[2]
             if self._jobs.get(job.seq) is job and job.deadline <= now:
                 self.remove(job)
-                yield job
+                self.counters["discarded"] += 1
+                aged = now >= job.queued + self.section["max_queue_age"]
+                yield Discard(job, AGE if aged else TIMEOUT)
+        if self.held_until is not None and now >= self.held_until:
+            self.held_until = None
+        if self.pausing(now) or self.held_until is not None:
+            return
+        self._unpark(now)
+        looks = LOOKS_AT_ONCE
+        while True:
+            job = self._next(now)
+            self.more = job is not None and looks <= 0
+            if job is None or self.more:
+                return
+            looks -= LOOKS_OF_A_JOB + job.count
+            action = self._decide(job, now)
+            if action is None and not job.parked:
+                action = self._beside(job, now)
+                if action is None:
+                    return
+            if action is not None:
+                yield action
+
+    def _next(self, now):
+        """
+        Return the job whose turn it is: of the highest priority, that of the flow that
+        got the fewest slots recently, for what it is worth and for as long as it waits.
+        """
+        if not self._flows:
+            return None
+        top = max(priority for priority, _ in self._flows)
+        heads = [
+            next(iter(jobs.values()))
+            for (priority, _), jobs in self._flows.items()
+            if priority == top
+        ]
+        if len(heads) == 1:
+            return heads[0]
+        return min(heads, key=lambda job: (self.served(job, now), job.seq))
+
+    def served(self, job, now, shares=None):
+        """
+        Return what the flow of a job got recently, for what it is worth and for as long
+        as the job waits: the one with the least comes next.
+
+        :param shares: in place of those of the queue
+        """
+        try:
+            weight = self.criteria.weight(job)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to name the weight of a job")
+            weight = 1
+        ageing = self.section.get("ageing") or 60
+        weight *= 1 + max(0, now - job.queued) / ageing
+        # one slot more, so that weights count among flows that got nothing
+        return ((shares or self.shares).got(job.flow, now) + 1) / weight
+
+    def flows(self):
+        """
+        Return ``((priority, flow), {number: job})`` of the jobs that take turns.
+        """
+        return self._flows.items()
+
+    def _beside(self, waiting, now):
+        """
+        Return the action for a small job that may go while another one waits for room.
+        """
+        for job in itertools.islice(self._jobs.values(), BESIDE):
+            if job is waiting or job.held or job.parked:
+                continue
+            rule = self._rule(job)
+            try:
+                may = job.forced or (rule is not None and rule.action == "accept")
+                may = may or self.criteria.beside(job, now)
+            except Exception:  # pylint: disable=broad-except
+                log.exception("The criteria module failed to look at job %s", job.jid)
+                return None
+            if may:
+                action = self._decide(job, now)
+                if action is not None:
+                    return action
+        return None
+
+    def _unpark(self, now):
+        """
+        Look at parked jobs anew, as many as there is time for.
+        """
+        passed = 0 if self._looked is None else max(0, now - self._looked)
+        self._looked = now
+        self._looks = min(LOOKS_AT_ONCE, self._looks + passed * LOOKS)
+        while self._parked and self._looks > 0:
+            _, job = self._parked.popitem(last=False)
+            self._looks -= LOOKS_OF_A_JOB + job.count
+            job.parked = False
+            self._line_up(job)
+
+    def _park(self, job):
+        self._step_out(job)
+        job.parked = True
+        self._parked[job.seq] = job
+        if not job.waves:
+            # the store has them, and many jobs may be parked
+            job.minions = None
+
+    def _rule(self, job):
+        """
+        Return the rule that matches a job, or None; note what the job costs.
+        """
+        if job.rule[0] != self.rules.version:
+            minions = job.minions
+            if minions is None and self.rules.targets:
+                # not kept: many jobs may wait
+                minions = self.minions_of(job)
+            rule = self.rules.find(job.functions, job.user, minions or ())
+            job.rule = (self.rules.version, rule)
+            job.cost = self._cost(job, rule)
+        return job.rule[1]
+
+    def _cost(self, job, rule):
+        if rule is not None and rule.cost is not None:
+            return rule.cost
+        try:
+            cost = self.criteria.cost(job)
+            if not 0 < cost < float("inf"):
+                raise ValueError(f"the cost is {cost}")
+            return cost
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed to name the cost of a job")
+            return 1
+
+    def count_again(self, jid, info, minions):
+        """
+        Let a job that runs count for the rule that matches it, after a restart.
+
+        :param info: ``(function, user)``, or None if that is not known any more
+        """
+        if info is None:
+            return
+        functions = [info[0]] if isinstance(info[0], str) else info[0]
+        self.estimate.dispatched(jid, functions)
+        if len(self.rules):
+            rule = self.rules.find(functions, info[1], minions)
+            if rule is not None:
+                rule.jids.add(jid)
+
+    def _decide(self, job, now):
+        """
+        Return the action for a job, or None if it has to wait.
+        """
+        minions, rule = self._minions(job), self._rule(job)
+        if rule is not None and rule.action == "reject":
+            self.remove(job)
+            self.counters["discarded"] += 1
+            job.reason = rule.reason
+            return Discard(job, REJECTED)
+        if rule is not None and rule.action == "pause":
+            job.reason = rule.reason
+            self._park(job)
+            return None
+        if now < job.not_before and not job.forced:
+            job.reason = "its minions connect to the master, which was restarted"
+            self._park(job)
+            return None
+        if job.forced or (rule is not None and rule.action == "accept"):
+            decision = salt.job_criteria.publish(minions)
+        else:
+            decision = self._ask(job, now)
+        if rule is not None and rule.action == "limit" and decision.minions:
+            decision = self._limited(job, rule, decision)
+        if decision.minions is None:
+            job.reason = decision.reason
+            if decision.parked:
+                self._park(job)
+            return None
+        return self._dispatch(job, decision.minions, decision.excluded, now)
+
+    def _limited(self, job, rule, decision):
+        """
+        Return a decision that keeps to the limit of a rule.
+        """
+        rule.jids.intersection_update(self.leases.jobs)
+        occupied = sum(map(self.leases.of_job, rule.jids))
+        room = int((rule.limit - occupied) // job.cost)
+        if not occupied:
+            # one that costs more than the limit does not wait for ever
+            room = max(1, room)
+        if room >= len(decision.minions) or (job.fixed and not occupied):
+            rule.jids.add(job.jid)
+            return decision
+        if room < 1 or job.fixed:
+            return salt.job_criteria.park(
+                f"{rule.reason}: {occupied:g} of {rule.limit:g} slots are occupied"
+            )
+        rule.jids.add(job.jid)
+        return salt.job_criteria.publish(decision.minions[:room], decision.excluded)
+
+    def _ask(self, job, now):
+        """
+        Return the decision of the criteria module, or that of ``fail_mode``.
+        """
+        try:
+            decision = self.criteria.decide(job, now)
+            if decision.minions is not None:
+                self._check(job, decision)
+            self.failing = False
+            return decision
+        except Exception:  # pylint: disable=broad-except
+            mode = self.section["fail_mode"]
+            log.critical(
+                "The criteria module failed on job %s, and fail_mode is %s",
+                job.jid,
+                mode,
+                exc_info=True,
+            )
+            self.counters["criteria_failures"] += 1
+            self.failing = True
+        if mode == "closed":
+            return salt.job_criteria.requeue("the criteria module failed")
+        return salt.job_criteria.publish(job.minions)
+
+    @staticmethod
+    def _check(job, decision):
+        """
+        :raises ValueError: if a decision is not about the minions of the job
+        """
+        if decision.minions == job.minions and not decision.excluded:
+            return
+        named = {*decision.minions, *decision.excluded}
+        if len(named) < len(decision.minions) + len(decision.excluded):
+            raise ValueError("the decision names a minion twice")
+        if not named or not named.issubset(job.minions):
+            raise ValueError("the decision is not about minions of the job")
+
+    def _dispatch(self, job, minions, excluded, now):
+        """
+        Return the action that publishes a job, and give its minions their leases.
+        """
+        cost = job.cost
+        self.leases.take(job.jid, minions, cost, now)
+        self.estimate.dispatched(job.jid, job.functions)
+        self.shares.add(job.flow, cost * len(minions), now)
+        if len(minions) + len(excluded) >= len(job.minions):
+            job.minions = []
+        else:
+            gone = {*minions, *excluded}
+            job.minions = [name for name in job.minions if name not in gone]
+        job.count = len(job.minions)
+        job.sent += len(minions)
+        job.waves += 1
+        job.moved, job.reason = now, ""
+        if not job.count:
+            self.remove(job)
+            self.counters["dispatched"] += 1
+        self.counters["waves"] += bool(minions)
+        self.counters["excluded"] += len(excluded)
+        return Dispatch(job, minions, excluded, not job.count)
+
+    def undo(self, action, now, excluded=True):
+        """
+        An action could not be done: the job waits again, and nothing is published for a
+        moment.
+
+        :param bool excluded: whether that also holds for those who are left out
+        """
+        job = action.job
+        self.hold(now)
+        if isinstance(action, Discard):
+            name = "cancelled" if action.reason == CANCELLED else "discarded"
+            self.counters[name] -= 1
+            if action.reason != CANCELLED:
+                # it is not published any more, and discarded a moment later
+                job.held = True
+                self.put(job, now + RETRY_SECONDS)
+            else:
+                self.put(job)
+            return
+        cost = job.cost
+        for minion in action.minions:
+            self.leases.end(job.jid, minion, undo=True)
+        self.shares.add(job.flow, -cost * len(action.minions), now)
+        back = [*self._minions(job), *action.minions]
+        if excluded:
+            self.counters["excluded"] -= len(action.excluded)
+            back += action.excluded
+        job.minions = sorted(back)
+        job.count = len(job.minions)
+        job.sent -= len(action.minions)
+        job.waves -= 1
+        job.reason = "it could not be published"
+        self.counters["aborted"] += 1
+        if action.last:
+            self.counters["dispatched"] -= 1
+            self.put(job)

@@ -1,87 +1,87 @@
 """
-What people and programs can see of the job handler.
+What callers, people and programs get to know of the job handler.
 """
 
+import itertools
 import os
-import random
 import time
 
-import salt.job_handler.figures
-import salt.job_handler.metrics
-import salt.job_handler.vocabulary as vocabulary
-import salt.job_handler.words
+import salt.job_handler.config
+import salt.job_handler.queue
+import salt.utils.metrics
+
+#: Above this share of a limit people are warned.
+_NEARLY = 0.9
+
+_COUNTED = (
+    "submitted",
+    "dispatched",
+    "waves",
+    "excluded",
+    "discarded",
+    "cancelled",
+    "rejected",
+    "aborted",
+    "criteria_failures",
+)
+
+
+def date(seconds):
+    """
+    Return a date and time in UTC, or an empty text for a time that never comes.
+
+    :param seconds: seconds since the epoch, or None
+    """
+    if seconds is None or seconds == float("inf"):
+        return ""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+
+
+def _count(number, what):
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 class Report:
     """
-    :param dict section: the settings of the job handler
-    :param QueueManager manager: what waits, and what is charged
-    :param Journal journal: what minions get
-    :param callable clock: returns seconds since the epoch
-    :param callable rand: returns a number from 0 to 1
+    :param dict section: the settings
+    :param Queue queue: what waits
+    :param Store store: what has ended
+    :param callable clock: returns seconds
     """
 
-    def __init__(self, section, manager, journal, clock, rand=random.random):
+    def __init__(self, section, queue, store, clock):
         self.section = section
-        self.manager = manager
-        self.journal = journal
-        self.rand = rand
+        self.queue = queue
+        self.store = store
+        self.clock = clock
         self.started = time.time()
-        self.metrics = salt.job_handler.metrics.Metrics(manager, clock)
+        #: set by the process: how often callers get to know that their job waits
+        self.interval = lambda: 4
+        # when the last jobs left the queue
+        self._left = []
+        # (when, {number of a job: in how many seconds it starts})
+        self._estimated = float("-inf"), {}
+        self._results = self._waits = None
 
     # ------------------------------------------------------------------
-    # Words to clients
+    # To callers
     # ------------------------------------------------------------------
 
-    def retry_after(self, now):
-        """
-        Return in how many seconds to try again. Not the same for everybody, or they
-        would all come back at once.
-        """
-        seconds = self.manager.places.retry_after(now)
-        return int(seconds * (1 + self.rand())) or 1
-
-    def full(self, sentence, now):
-        """
-        Return the reply to a worker for whose job there is no place.
-        """
-        return {
-            "state": vocabulary.FULL,
-            "sentence": sentence,
-            "retry_after": self.retry_after(now),
-        }
-
-    @staticmethod
-    def excluded(excluded):
-        """
-        Return what to add to the answer to a publish request of which these minions are
-        left out, and nobody waits.
-        """
-        return {
-            "state": vocabulary.DISPATCHED,
-            "waiting": 0,
-            "excluded": excluded,
-        }
-
-    def state(self, job, now):
+    def state(self, job):
         """
         Return what to add to the answer to a publish request; nothing, if the job went
         out to all of its minions.
         """
         if not job.count and not job.left_out:
             return {}
-        ret = (
-            self.progress(job, now)
-            if job.count
-            else {"publication": job.seq, "waiting": 0}
-        )
-        ret["state"] = vocabulary.QUEUED if job.count else vocabulary.DISPATCHED
+        ret = self.progress(job)
+        ret["state"] = "queued" if job.count else "dispatched"
         ret["ticket"] = job.ticket
         if job.left_out:
             ret["excluded"] = job.left_out
         return ret
 
-    def progress(self, job, now, targets=None):
+    def progress(self, job):
         """
         Return how far a job is.
         """
@@ -89,28 +89,21 @@ class Report:
             "publication": job.seq,
             "waiting": job.count,
             "sent": job.sent,
-            "waited": round(now - job.queued, 1),
-            "lease": max(
-                vocabulary.LEASE_SECONDS,
-                3 * self.heartbeat(len(self.manager.queue)),
-            ),
+            "waited": round(self.clock() - job.queued, 1),
+            "lease": max(60, 3 * self.interval()),
         }
         if job.count:
             ret["reason"] = self.reason(job)
-            if job.flow is None:
-                ret["position"] = self.manager.queue.position(job)
-        if targets is not None:
-            ret["targets"] = targets
         return ret
 
     def reason(self, job):
         """
         Return why a job waits: what stops the whole queue, what the criteria module
-        said of the job, or that it has not been its turn yet.
+        says, or that it is not its turn yet.
         """
-        manager = self.manager
-        if manager.orders.paused:
-            until = salt.job_handler.words.date(manager.orders.paused_until)
+        queue = self.queue
+        if queue.paused_until is not None:
+            until = date(queue.paused_until)
             return (
                 f"the queue is paused until {until}" if until else "the queue is paused"
             )
@@ -118,74 +111,168 @@ class Report:
             return "an administrator holds it"
         if job.reason:
             return job.reason
-        if manager.held_until is not None:
-            return "the master was restarted, or could not publish, a moment ago"
+        if queue.held_until is not None:
+            return "the master could not publish a moment ago"
         return "other jobs are before it"
 
-    @staticmethod
-    def heartbeat(count):
-        """
-        Return after how many seconds a client is told again that its job waits.
-        """
-        return max(4, count / 100)
+    # ------------------------------------------------------------------
+    # To people
+    # ------------------------------------------------------------------
 
-    @staticmethod
-    def discard(action):
+    def figures(self, now):
         """
-        Return what to say of a job that won't be published.
+        Return the figures of the queue.
         """
-        ret = {
-            "publication": action.job.seq,
-            "reason": action.reason,
-            "sentence": vocabulary.SENTENCES[action.reason],
-            "waiting": action.job.count,
-            "sent": action.job.sent,
+        queue = self.queue
+        oldest = min((job.queued for job in queue), default=now)
+        until = queue.paused_until
+        return {
+            "queued": len(queue),
+            "queued_bytes": queue.bytes,
+            "max_queue_size": self.section["max_queue_size"],
+            "oldest": now - oldest,
+            "paused": until is not None,
+            # JSON has no infinity
+            "paused_until": None if until == float("inf") else until,
+            "held": queue.held_until is not None,
+            "failing": queue.failing,
+            **{name: queue.counters[name] for name in _COUNTED},
         }
-        if action.job.minions is not None:
-            ret["targets"] = action.job.minions
-        return ret
 
-    # ------------------------------------------------------------------
-    # Words to people
-    # ------------------------------------------------------------------
-
-    def words(self, now, checking):
-        """
-        Return the same as :meth:`status`, in words that say what to do.
-        """
-        return salt.job_handler.words.status(self.status(now, checking), now)
-
-    def status(self, now, checking):
+    def status(self, now):
         """
         Return the figures of the job handler and of its criteria module.
-
-        :param int checking: how many minions are asked what they run
         """
-        criteria = self.manager.criteria
+        leases = self.queue.leases
         return {
             "criteria": self.section["criteria"],
-            "settings": self.section,
+            "settings": salt.job_handler.config.public(self.section),
             "pid": os.getpid(),
             "running_since": self.started,
-            **salt.job_handler.figures.of(self.manager, now),
-            "capacity": criteria.stats(now),
-            "silent_minions": len(criteria.silent),
-            "checking_minions": checking,
+            **self.figures(now),
+            "capacity": {
+                "used": leases.occupied,
+                "leases": len(leases),
+                **self._stats(now),
+            },
+            "silent_minions": len(leases.silent),
+            "checking_minions": leases.checking,
+            "pauses": self.queue.rules.pauses,
         }
 
-    def jobs(self, now, limit=None):
+    def _stats(self, now):
+        try:
+            return dict(self.queue.criteria.stats(now))
+        except Exception as exc:  # pylint: disable=broad-except
+            return {"error": str(exc)}
+
+    def words(self, now):
         """
-        Return the jobs that wait, in their order, those of the highest priority first.
+        Return the same in sentences; ``to do`` is a list of them.
         """
+        figures = self.status(now)
+        capacity, limit = figures["capacity"], figures["capacity"].get("limit")
+        used = f"{capacity['used']:g} slots occupied"
+        if limit is not None:
+            used = f"{capacity['used']:g} of {limit:g} slots occupied"
+        if capacity.get("full_minions"):
+            used += f", {_count(capacity['full_minions'], 'minion')} at their limit"
+        queue = f"empty, with room for {figures['max_queue_size']:,}"
+        if figures["queued"]:
+            queue = "{} of {:,}, the oldest since {} ({:.0f} s)".format(
+                _count(figures["queued"], "job"),
+                figures["max_queue_size"],
+                date(now - figures["oldest"]),
+                figures["oldest"],
+            )
+        return {
+            "to do": self._advice(figures) or ["Nothing: the queue is at work."],
+            "queue": queue,
+            "capacity": used,
+            "minions": "{} silent, {} asked what they run".format(
+                figures["silent_minions"], figures["checking_minions"]
+            ),
+            "so far": (
+                "{} published in {}, {} left out; {} given up, {} cancelled,"
+                " {} refused".format(
+                    _count(figures["dispatched"], "job"),
+                    _count(figures["waves"], "wave"),
+                    _count(figures["excluded"], "minion"),
+                    _count(figures["discarded"], "job"),
+                    figures["cancelled"],
+                    figures["rejected"],
+                )
+            ),
+            "criteria": figures["criteria"],
+            "running since": date(figures["running_since"]),
+        }
+
+    def _advice(self, figures):
         ret = []
-        waiting = sorted(self.manager.queue, key=lambda job: -job.priority)
-        for place, job in enumerate(waiting, 1):
-            if limit is not None and place > limit:
-                break
-            ret.append(self._line(job, now, place))
+        if figures["paused"]:
+            until = date(figures["paused_until"])
+            ret.append(
+                "The queue is paused{}: salt-run job_handler.resume lets it go on.".format(
+                    f" until {until}" if until else ""
+                )
+            )
+        for rule in figures["pauses"]:
+            ret.append(
+                f"Jobs are paused ({rule}): salt-run job_handler.resume lets them go on."
+            )
+        if figures["failing"]:
+            ret.append(
+                "The criteria module fails, and fail_mode decides: see the master's log."
+            )
+        if figures["held"]:
+            ret.append("Wait a moment: the master could not publish.")
+        if figures["queued"] > _NEARLY * figures["max_queue_size"]:
+            ret.append(
+                "The queue is nearly full: cancel jobs of salt-run job_handler.list, or"
+                " raise max_queue_size."
+            )
+        if figures["queued_bytes"] > _NEARLY * self.section["max_queue_bytes"]:
+            ret.append(
+                "The jobs that wait take nearly all they may: cancel some, or raise"
+                " max_queue_bytes."
+            )
+        if figures["silent_minions"]:
+            ret.append(
+                "Silent minions get no jobs until something comes from them: see whether"
+                " they run."
+            )
         return ret
 
-    def _line(self, job, now, place):
+    def jobs(self, now, limit=None, jid=None):
+        """
+        Return the jobs that wait, in their order, those of the highest priority first;
+        with a job id only those that have it.
+        """
+        if jid is not None and not self.queue.of_jid(jid):
+            # batches ask often, and mostly for jobs that run
+            return []
+        starts = self._starts(now)
+        jobs = itertools.islice(enumerate(self.queue, 1), limit)
+        return [
+            self._line(job, now, place, starts)
+            for place, job in jobs
+            if jid in (None, job.jid)
+        ]
+
+    def _starts(self, now):
+        """
+        Return when the jobs that wait start, at most a second old.
+        """
+        if self.queue.paused_until is not None:
+            return {}
+        then, starts = self._estimated
+        if not 0 <= now - then < 1:
+            starts = self.queue.estimate.starts(self._stats(now).get("limit"), now)
+            self._estimated = now, starts
+        return starts
+
+    def _line(self, job, now, place, starts):
+        seconds = starts.get(job.seq)
         return {
             "jid": job.jid,
             "fun": job.fun,
@@ -195,51 +282,142 @@ class Report:
             "waiting": job.count,
             "sent": job.sent,
             "waited": round(now - job.queued, 1),
-            "gives_up_in": (
-                None if job.deadline is None else round(job.deadline - now, 1)
-            ),
+            "starts_in": None if seconds is None else round(seconds, 1),
+            "gives_up_in": round(job.deadline - now, 1),
             "reason": self.reason(job),
         }
 
-    def _target(self, job):
-        return self.journal.load_of(job).get("tgt")
-
-    def charges(self, now, minion=None):
+    def leases(self, now, minion=None):
         """
-        Return who is charged what, the oldest first.
+        Return which minions have a lease for which job, the oldest first.
         """
-        rows = sorted(self.manager.criteria.ledger.rows(), key=lambda row: row[3])
+        rows = sorted(self.queue.leases.rows(minion), key=lambda row: row[2].since)
         return [
             {
                 "minion": name,
                 "jid": jid,
-                "points": points,
-                "seconds": round(now - since, 1),
-                "in_doubt": unsure,
+                "slots": lease.cost,
+                "seconds": round(now - lease.since, 1),
+                "asked": asked,
             }
-            for name, jid, points, since, unsure in rows
-            if minion in (None, name)
+            for jid, name, lease, asked in rows
         ]
 
     def show(self, jid, now):
         """
         Return what is known of a job.
         """
-        queue = self.manager.queue
         waiting = [
-            {**self._line(job, now, place), "tgt": self._target(job)}
-            for place, job in enumerate(queue, 1)
-            if job.jid == jid
+            {**line, "tgt": self.store.load_of(job.seq).get("tgt")}
+            for line, job in zip(
+                self.jobs(now, jid=jid), [job for job in self.queue if job.jid == jid]
+            )
         ]
-        criteria = self.manager.criteria
-        charged = criteria.ledger.of_job(jid)
-        silent = charged.intersection(criteria.silent)
-        states = {"queued": waiting, "dispatched": charged - silent, "silent": silent}
+        running = sorted(self.queue.leases.jobs.get(jid, ()))
+        ended = [row for row in self.history(None) if row["jid"] == jid]
+        state = "queued" if waiting else "dispatched" if running else "not here"
+        if ended and not (waiting or running):
+            state = ended[0]["state"]
         return {
             "jid": jid,
             "waiting": waiting,
-            "running_on": sorted(charged - silent),
-            "silent": sorted(silent),
-            "left_out": self.journal.left_out(jid),
-            "state": next((name for name, some in states.items() if some), "not here"),
+            "running_on": running,
+            "left_out": self.store.left_out(jid),
+            "state": state,
         }
+
+    def history(self, limit):
+        """
+        Return the jobs that were cancelled or discarded, the latest first.
+        """
+        return [
+            {"jid": jid, "user": user, "state": state, "reason": reason, "at": date(at)}
+            for jid, user, state, reason, at in self.store.history(limit or 10**9)
+        ]
+
+    # ------------------------------------------------------------------
+    # Metrics. Nothing is labelled by minion, job id or user
+    # ------------------------------------------------------------------
+
+    def register(self, opts):
+        """
+        Set the instruments up.
+
+        :param dict opts: the master's options
+        """
+        section = opts.get("metrics") or {}
+        if (section.get("exporter") or "").lower() == "prometheus":
+            # another process has the port of the master
+            listener = section.get("prometheus") or {}
+            port = listener.get("job_handler_port", int(listener.get("port", 9464)) + 1)
+            section = {**section, "prometheus": {**listener, "port": port}}
+            salt.utils.metrics.configure(
+                {**opts, "metrics": section, "__role": "master"}
+            )
+        self._results = salt.utils.metrics.counter(
+            "salt.job_handler.jobs", description="Jobs that left the queue, by result."
+        )
+        self._waits = salt.utils.metrics.histogram(
+            "salt.job_handler.wait",
+            description="Time from a job's acceptance to its last wave.",
+            unit="ms",
+        )
+        for name, value, description in (
+            ("depth", lambda now: len(self.queue), "Jobs that wait."),
+            (
+                "oldest",
+                lambda now: self.figures(now)["oldest"],
+                "Seconds that the oldest job has waited.",
+            ),
+            (
+                "used",
+                lambda now: self.queue.leases.occupied,
+                "Slots that are occupied.",
+            ),
+            ("limit", lambda now: self._stats(now).get("limit"), "The master's limit."),
+            (
+                "full_minions",
+                lambda now: self._stats(now).get("full_minions"),
+                "Minions at their own limit.",
+            ),
+        ):
+            self._gauge(name, value, description)
+
+    def _gauge(self, name, value, description):
+        def observe(options):
+            # pylint: disable=import-outside-toplevel
+            from opentelemetry.metrics import Observation
+
+            number = value(self.clock())
+            return [] if number is None else [Observation(number)]
+
+        salt.utils.metrics.observable_gauge(
+            f"salt.job_handler.{name}", observe, description=description
+        )
+
+    def dispatched(self, job, now):
+        """
+        Count a job that has gone out to all of its minions.
+        """
+        self._count("dispatched", job, now)
+
+    def discarded(self, action, now):
+        """
+        Count a job that is not published.
+        """
+        self._count(action.reason, action.job, now)
+
+    def _count(self, result, job, now):
+        self._left = [*self._left[-31:], now]
+        if self._results is not None:
+            self._results.add(1, attributes={"result": result})
+            self._waits.record((now - job.queued) * 1000)
+
+    def retry_after(self):
+        """
+        Return in how many seconds there should be a place in the queue.
+        """
+        if len(self._left) < 2:
+            return 10
+        seconds = (self.clock() - self._left[0]) / len(self._left)
+        return int(min(60, max(1, seconds * 2)))

@@ -4,14 +4,16 @@ See what waits in the job handler's queue, and why, and act on it.
 .. versionadded:: 3009.0
 
 The job handler has to be turned on, see :conf_master:`rate_limiting`. These functions
-ask its process through a socket that only root and the master's user are served at. They
-work on the jobs of all users: no right covers only a user's own.
+ask its process through a socket that only root and the master's user are served at. Root
+sees and changes the jobs of all users. Other users, who need the right to call a function
+here in :conf_master:`external_auth`, see and change only their own jobs.
 """
+
+import fnmatch
 
 import salt.exceptions
 import salt.job_handler
-import salt.job_handler.ipc
-import salt.job_handler.orders
+import salt.job_handler.control
 
 
 def __virtual__():
@@ -32,17 +34,48 @@ def _ask(cmd, **arguments):
             "The job handler is off: set rate_limiting in the master's configuration."
         )
     try:
-        return salt.job_handler.ipc.ask_sync(__opts__, {"cmd": cmd, **arguments})
-    except salt.job_handler.ipc.JobHandlerUnavailable as exc:
+        return salt.job_handler.control.ask_sync(__opts__, {"cmd": cmd, **arguments})
+    except salt.job_handler.control.JobHandlerUnavailable as exc:
         raise salt.exceptions.CommandExecutionError(
             f"{exc}. If the master runs, see its log."
         ) from exc
 
 
+def _user():
+    # the runner client sets it before each call
+    return globals().get("__user__", "UNKNOWN")
+
+
+def _sees_all():
+    # what salt-run does itself, without eauth, needs root or the master's user anyway; the
+    # others are names that the reactor and orchestrations have
+    names = ("root", __opts__["user"], "Reactor", "UNKNOWN")
+    operators = (__opts__.get("rate_limiting") or {}).get("operators", ())
+    return (
+        __opts__.get("__cli") == "salt-run"
+        or _user() in names
+        or any(fnmatch.fnmatchcase(str(_user()), glob) for glob in operators)
+    )
+
+
+def _own(jobs):
+    return jobs if _sees_all() else [job for job in jobs if job["user"] == _user()]
+
+
+def _checked(jid):
+    # the job cache knows whose it is whether it waits or not
+    if not _sees_all() and __salt__["jobs.list_job"](jid).get("User") != _user():
+        raise salt.exceptions.CommandExecutionError(
+            f"Job {jid} is none of yours: ask root, or look for yours with"
+            " job_handler.list."
+        )
+    return str(jid)
+
+
 def status():
     """
     Return in words how the job handler is: whether there is anything to do about it, how
-    many jobs wait and since when, how much of the capacity is used, and what has become
+    many jobs wait and since when, how much of the limit is used, and what has become
     of the other jobs.
 
     CLI Example:
@@ -82,14 +115,14 @@ def list_(limit=100):
         salt-run job_handler.list
         salt-run job_handler.list limit=10
     """
-    salt.job_handler.orders.check_limit(limit)
-    return _ask("list", limit=limit)["jobs"]
+    salt.job_handler.control.check_limit(limit)
+    return _own(_ask("list", limit=limit if _sees_all() else None)["jobs"])[:limit]
 
 
 def show(jid):
     """
     Return what is known of a job: why it waits and for how many minions, and which
-    minions it is charged to.
+    minions run it.
 
     jid
         The job id.
@@ -100,28 +133,46 @@ def show(jid):
 
         salt-run job_handler.show 20261121093000000000
     """
-    return _ask("show", jid=str(jid))
+    return _ask("show", jid=_checked(jid))
 
 
-def charges(minion=None):
+def leases(minion=None):
     """
-    Return which minions count for which jobs, the oldest first: the points, for how many
-    seconds, and whether the minion is asked whether it still runs the job.
+    Return which minions occupy a slot with which job, the oldest first: how many slots, for
+    how many seconds, and whether the minion is asked what it runs.
 
     minion
         The id of a minion, or all.
 
-    :return: a list of dictionaries with ``minion``, ``jid``, ``points``, ``seconds`` and
-        ``in_doubt``. What only syndics know counts as the minion ``*``
+    :return: a list of dictionaries with ``minion``, ``jid``, ``slots``, ``seconds`` and
+        ``asked``. What only syndics know counts as the minion ``*``
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run job_handler.charges web1
+        salt-run job_handler.leases web1
     """
     minion = None if minion is None else str(minion)
-    return _ask("charges", minion=minion)["charges"]
+    return _ask("leases", minion=minion)["leases"]
+
+
+def history(limit=100):
+    """
+    Return the jobs that were cancelled, or discarded without having been published to all
+    of their minions, the latest first, each with the reason.
+
+    limit
+        Return at most so many.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run job_handler.history
+    """
+    salt.job_handler.control.check_limit(limit)
+    return _own(_ask("history", limit=limit if _sees_all() else None)["jobs"])[:limit]
 
 
 def cancel(jid):
@@ -140,16 +191,29 @@ def cancel(jid):
 
         salt-run job_handler.cancel 20261121093000000000
     """
-    return _ask("cancel", jid=str(jid))["cancelled"]
+    return _ask("cancel", jid=_checked(jid))["cancelled"]
 
 
-def pause(seconds=3600):
+def _rule(function, user, target):
+    given = {"function": function, "user": user, "target": target}
+    return {key: str(value) for key, value in given.items() if value is not None}
+
+
+def pause(seconds=3600, function=None, user=None, target=None):
     """
-    Publish nothing out of the queue for a while. Exempt functions are published as ever,
-    and jobs are still taken in. The pause survives a restart.
+    Publish nothing out of the queue for a while, or no jobs of a function, of a user or
+    for a target. Exempt functions are published as ever, and jobs are still taken in. A
+    pause survives a restart.
 
     seconds
-        For so long, an hour by default, or until :func:`resume`. ``0`` has no end.
+        For so long, an hour by default, or until :func:`resume`. ``0`` has no end, and so
+        has a pause for a function, a user or a target.
+
+    function, user
+        Globs. Jobs that do not match go on.
+
+    target
+        A compound target. Jobs for none of its minions go on.
 
     CLI Example:
 
@@ -157,22 +221,26 @@ def pause(seconds=3600):
 
         salt-run job_handler.pause
         salt-run job_handler.pause seconds=600
+        salt-run job_handler.pause function='state.*' target='G@role:db'
     """
-    salt.job_handler.orders.check_pause(seconds)
-    return _ask("pause", paused=True, seconds=seconds or None)["paused"]
+    salt.job_handler.control.check_pause(seconds)
+    rule = _rule(function, user, target)
+    return _ask("pause", paused=True, seconds=seconds or None, rule=rule)["paused"]
 
 
-def resume():
+def resume(function=None, user=None, target=None):
     """
-    End a pause.
+    End a pause with the same arguments, or all pauses.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run job_handler.resume
+        salt-run job_handler.resume function='state.*' target='G@role:db'
     """
-    return not _ask("pause", paused=False)["paused"]
+    rule = _rule(function, user, target)
+    return not _ask("pause", paused=False, rule=rule)["paused"]
 
 
 def hold(jid):
@@ -191,7 +259,7 @@ def hold(jid):
 
         salt-run job_handler.hold 20261121093000000000
     """
-    return _ask("order", jid=str(jid), held=True)["minions"]
+    return _ask("order", jid=_checked(jid), held=True)["minions"]
 
 
 def release(jid):
@@ -209,7 +277,7 @@ def release(jid):
 
         salt-run job_handler.release 20261121093000000000
     """
-    return _ask("order", jid=str(jid), held=False)["minions"]
+    return _ask("order", jid=_checked(jid), held=False)["minions"]
 
 
 def prioritize(jid, priority=1):
@@ -222,7 +290,7 @@ def prioritize(jid, priority=1):
 
     priority
         A whole number from -1000000 to 1000000; with one below 0 the job goes when no
-        other waits.
+        other waits. Only root gives one above 0.
 
     :return: how many minions wait for it
 
@@ -233,16 +301,20 @@ def prioritize(jid, priority=1):
         salt-run job_handler.prioritize 20261121093000000000
         salt-run job_handler.prioritize 20261121093000000000 priority=-1
     """
-    salt.job_handler.orders.check_priority(priority)
-    return _ask("order", jid=str(jid), priority=priority)["minions"]
+    salt.job_handler.control.check_priority(priority)
+    if priority > 0 and not _sees_all():
+        raise salt.exceptions.SaltInvocationError(
+            "Only root gives a priority above 0: give 0, or less."
+        )
+    return _ask("order", jid=_checked(jid), priority=priority)["minions"]
 
 
 def reconcile():
     """
-    Check with the minions what they run, and give back what they don't. This happens by
-    itself for jobs that have been running for long.
+    Ask all minions with jobs what they run, and let the leases of other jobs expire. This
+    happens by itself for jobs that take long.
 
-    :return: how many charges are checked
+    :return: how many leases are checked
 
     CLI Example:
 
@@ -250,7 +322,24 @@ def reconcile():
 
         salt-run job_handler.reconcile
     """
-    return _ask("reconcile")["charges"]
+    return _ask("reconcile")["leases"]
+
+
+def reload():
+    """
+    Read the section ``rate_limiting`` of the master's configuration again, without a
+    restart. If anything in it is wrong, nothing changes.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run job_handler.reload
+    """
+    errors = _ask("reload")["errors"]
+    if errors:
+        raise salt.exceptions.CommandExecutionError("\n".join(errors))
+    return True
 
 
 __func_alias__ = {"list_": "list"}

@@ -40,7 +40,7 @@ def noted(name: str, function: Any) -> Any:
 
 
 salt.crypt.os = FixedOs()
-for part in ("claims", "client", "config", "gate", "ipc"):
+for part in ("client", "config", "control", "handover", "store"):
     try:
         module = importlib.import_module(f"salt.job_handler.{part}")
     except ImportError:

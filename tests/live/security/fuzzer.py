@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections import deque
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -112,6 +113,8 @@ class Fuzzer:
         self.packets = Packets(plan.seed, self.minion, keys[2].public, kind)
         self._rng = random.Random(plan.seed)  # noqa: S311 - a repeatable test is no secret
         self._unfinished: list[socket.socket] = []
+        # the last packets of the minion that got no reply in time: what is logged of them comes later
+        self._late: deque[Packet] = deque(maxlen=10)
         self.sent = 0
         self.memory: dict[str, str] = {}
         self._workers = int(bed.settings.master_options.get("worker_threads", 5))
@@ -169,6 +172,8 @@ class Fuzzer:
             reply = self._line.ask(packet.data, REPLY_S)
             if reply is None:
                 self.notes.add("no reply", f"{packet.kind} {packet.command}", packet)
+                if packet.origin != NOBODY:
+                    self._late.append(packet)
                 self._line.close()
             elif packet.origin == NOBODY:
                 self._judge(packet, reply)
@@ -202,6 +207,7 @@ class Fuzzer:
 
     def _note_traceback(self, packet: Packet, message: str, place: str) -> None:
         """Note a traceback; some functions log one for an accepted minion's bad load, which is known."""
+        packet = next((one for one in self._late if f" {one.command}: " in f"{message} "), packet)
         # the last one is how aiohttp refuses bytes that are no HTTP
         known = (packet.origin != NOBODY and message.startswith(FAILURES)) or "http_exceptions.Bad" in place
         target = self.notes if known else self.findings

@@ -190,9 +190,9 @@ def at_the_request_port(scene: Scene, caller: Caller) -> dict[str, str]:
         "run `query.items`: nodes": seen(names(run(caller, "query.items", "node", "name")), own),
         "run `query.items`: jobs": YES if names(run(caller, "query.items", "job", "id")) else NO,
         "run `job_handler.status`": refused_runner("job_handler.status"),
-        "run `package_states.list`": refused_runner("package_states.list"),
+        "run `package_states.show`": refused_runner("package_states.show"),
         "run `pkgset.refresh`": refused_runner("pkgset.refresh"),
-        "run `pillar_sql.verify`": refused_runner("pillar_sql.verify"),
+        "run `pillar_sql.compare`": refused_runner("pillar_sql.compare"),
     }
 
 

@@ -14,14 +14,6 @@ import pytest
 PLAIN = Path(__file__).with_name("plain_numbers.txt")
 # generated from the evidence
 RESULTS = "results.md"
-# pages whose figures have no markers yet
-LATER = (
-    "load-figures.md",
-    "load-reference.md",
-    "load-testing.md",
-    "simulated-minions-reference.md",
-    "simulated-minions.md",
-)
 BLOCK = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"`[^`\n]*`")
 MARKED = re.compile(r"<!-- figure: \S+ -->.*?<!-- /figure -->", re.DOTALL)
@@ -68,14 +60,8 @@ def unmarked(name: str, text: str) -> list[str]:
 
 def test_every_measured_number_has_a_marker(root: Path) -> None:
     """A number of a sentence is filled from docs/evidence, or stands in plain_numbers.txt."""
-    found = {name: unmarked(name, text) for name, text in pages(root).items() if name not in LATER}
+    found = {name: unmarked(name, text) for name, text in pages(root).items()}
     assert {name: lines for name, lines in found.items() if lines} == {}
-
-
-def test_the_pages_of_later_are_needed(root: Path) -> None:
-    """A page that is clean leaves the list, and stays clean; a page that has been renamed does so too."""
-    texts = pages(root)
-    assert [name for name in LATER if name not in texts or not unmarked(name, texts[name])] == []
 
 
 def test_allowed_words_are_in_the_pages(root: Path) -> None:

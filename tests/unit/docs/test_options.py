@@ -43,11 +43,11 @@ SALT = ROOT / "salt" / "salt"
 STATES = EXTENSIONS / "package-states" / "src" / "saltext" / "package_states"
 FEATURES = {
     "package states": (
-        defaults(STATES / "connection.py") | read_from("package_states", STATES),
-        ("package-states.md", "package-approvals.md", "package-commands.md", "package-detection.md"),
+        defaults(STATES / "store" / "connection.py") | read_from("package_states", STATES),
+        ("package-states.md", "package-commands.md", "package-detection.md"),
     ),
     "query": (
-        defaults(EXTENSIONS / "query" / "src" / "saltext" / "query" / "sources" / "live.py"),
+        defaults(EXTENSIONS / "query" / "src" / "saltext" / "query" / "live.py"),
         ("query.md", "query-programs.md"),
     ),
     "Uyuni's pillars": (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FIGURES = 4000
 ALLOWED = 0.01
 CPU, TIME = figures.BY_NAME["master_cpu_ms_per_return"], figures.BY_NAME["client_latency_s.p95"]
-# standard deviations of the logarithm, as pairs of the same tree have on a busy machine (`nox -s bench -- control`)
+# standard deviations of the logarithm, as pairs of the same tree have on a busy machine
 CPU_NOISE, TIME_NOISE = 0.12, 0.35
 
 

@@ -14,7 +14,7 @@ import pytest
 from harness.errors import PortError
 from harness.paths import ROOT
 from harness.processes import ports
-from harness.processes.ports import FIRST, HOST, LAST, LOOPBACK, Ports, candidates, is_free, is_ours, listens
+from harness.processes.ports import FIRST, HOST, LAST, Ports, as_listed, candidates, is_free, is_ours, listens
 
 
 def rng(seed: int) -> Random:
@@ -104,11 +104,11 @@ def test_server_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("address", "state", "seen"),
     [
-        (LOOPBACK, "0A", True),
+        (as_listed(HOST), "0A", True),
         ("0" * 8, "0A", True),
         ("0" * 32, "0A", True),
-        (f"{'0' * 16}FFFF0000{LOOPBACK}", "0A", True),
-        (LOOPBACK, "01", False),
+        (f"{'0' * 16}FFFF0000{as_listed(HOST)}", "0A", True),
+        (as_listed(HOST), "01", False),
         ("0A0A0A0A", "0A", False),
     ],
 )

@@ -156,10 +156,10 @@ def test_repeats_are_summed_in_words(repeated: tuple[Path, Text]) -> None:
 def test_trees_are_explained(found: Text) -> None:
     """Who has never seen a report learns what the trees are, and what settings one of them alone has."""
     assert re.search(r"stock Salt (\S+ )?as it is released patched Salt (\S+ )?with our patches", found.text)
-    scenario = {"tree_master": {"patched": {"rate_limiting": {"criteria": "adaptive"}}}}
+    scenario = {"tree_master": {"patched": {"rate_limiting": {"criteria": "capacity", "adaptive": True}}}}
     versions = {"versions": {"salt_patched": "3008.5"}}
     assert sentences.meaning("patched", scenario, versions) == (
-        'Salt 3008.5 with our patches, set to "rate_limiting": {"criteria": "adaptive"}'
+        'Salt 3008.5 with our patches, set to "rate_limiting": {"criteria": "capacity", "adaptive": true}'
     )
     assert sentences.meaning("stock", scenario, {}) == "Salt as it is released"
 

@@ -1,71 +1,118 @@
 """
 A connection to PostgreSQL that serves one use after the other
-
-.. versionadded:: 3009.0
 """
 
 import contextlib
 import json
 import os
 import random
+import re
 import select
 import socket
 import time
 
-import salt.exceptions
-from salt.utils.postgres import cursor, driver, watch
+import psycopg2
+import psycopg2.extensions
+import psycopg2.extras
 
-# A connection that was not used for so many seconds is replaced by a new one.
-# Routers and servers drop idle connections, not always with a word.
-KEEP_IDLE = 60
+import salt.exceptions
+from salt.utils.postgres.cursor import Cursor
+from salt.utils.postgres.watch import WATCH
 
 # How many seconds an answer may be late
 LATE = 10
 
-# All queries of a use see the same state of the database
+# The memory that libpq keeps grows to the largest value, and never shrinks. A
+# connection that had one of so many characters is not kept.
+LARGE = 1000000
+
+# The states of a transaction
+IDLE = psycopg2.extensions.TRANSACTION_STATUS_IDLE
+ACTIVE = psycopg2.extensions.TRANSACTION_STATUS_ACTIVE
+
+# All queries of a use see the same state of the database. A standby refuses READ
+# WRITE even to those who only read.
 BEGIN = {
     "refuse": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ",
-    "rollback": "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE; ",
-    "commit": "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE; ",
+    "rollback": "BEGIN ISOLATION LEVEL REPEATABLE READ; ",
 }
 
-# The parts of DISCARD ALL, which must be alone in its message, and a role that
-# the server sets for the user, which DISCARD ALL forgets. The plans of
-# functions stay: they are most of the time of a small query, and give the same.
+# What the end of its transaction leaves of a session. The plans of functions stay:
+# they are most of the time of a small query, and give the same.
 RESET = (
-    "ROLLBACK; CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ROLE; RESET ALL;"
-    " DEALLOCATE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all();"
-    " DISCARD SEQUENCES; DISCARD TEMP"
-)
-
-# What a statement that cannot end its transaction sets, makes or listens to is
-# gone with that: less is left to reset.
-RESET_PLAIN = (
     "ROLLBACK; DEALLOCATE ALL; SELECT pg_catalog.pg_advisory_unlock_all();"
-    " DISCARD SEQUENCES"
+    " DISCARD SEQUENCES; SELECT pg_catalog.setseed({}); SELECT {}"
 )
 
-# What the server tells of a session whenever it changes. A server that does
-# not have one of them tells nothing.
-STATUSES = (
-    *("application_name", "client_encoding", "DateStyle", "IntervalStyle"),
-    *("TimeZone", "standard_conforming_strings", "is_superuser", "search_path"),
-    *("session_authorization", "default_transaction_read_only", "in_hot_standby"),
+TERMINATE = "pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())"
+
+# A custom setting such as app.tenant that was once set stays known to its session
+# for good, as an empty text, even after a ROLLBACK or DISCARD ALL. No view lists
+# these, so their names are searched for in the routines of the database: ROUTINES
+# changes with any of those, SOURCES returns their texts, and a view that sets one
+# itself counts as a text without a name.
+ROUTINES = (
+    "(SELECT pg_catalog.concat(pg_catalog.count(*), ' ',"
+    " pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8))"
+    " FROM pg_catalog.pg_proc WHERE oid >= 16384)"
+)
+SOURCES = r"""ARRAY(
+    SELECT pg_catalog.pg_get_functiondef(p.oid)
+    FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
+    WHERE p.oid >= 16384 AND p.prokind <> 'a' AND l.lanname NOT IN ('c', 'internal')
+    AND (p.prosrc = '' OR p.proconfig IS NOT NULL
+    OR p.prosrc ~* '\mset_config\M|\mload\s|\mset\s+(session\s+|local\s+)?(["\w]+\s*\.|[''%])')
+    UNION ALL SELECT 'set_config()' FROM pg_catalog.pg_rewrite
+    WHERE ev_class >= 16384 AND ev_action::pg_catalog.text LIKE '%:funcid 2078 %')
+"""
+CLEAN = (
+    f"({ROUTINES} = %s AND NOT EXISTS (SELECT FROM pg_catalog.unnest(%s::text[]) AS name"
+    " WHERE pg_catalog.current_setting(name, true) IS NOT NULL AND NOT EXISTS"
+    " (SELECT FROM pg_catalog.pg_settings AS s WHERE s.name = name.name)))"
 )
 
-# Those that a client sets when it connects. RESET ALL goes behind that where a
-# pooler stands between.
-CLIENT = ("application_name", "client_encoding", "DateStyle")
+# The name that a routine sets, and a routine of which nobody can tell what it leaves
+NAME = re.compile(
+    r"\bset_config\s*\(\s*'([^']*)'|\bset\s+(?:session\s+|local\s+)?\"?(\w+\"?\s*\.\s*\"?\w+)",
+    re.IGNORECASE,
+)
+UNKNOWN = re.compile(
+    r"\bset_config\s*\((?!\s*'[^']*'\s*,)|\bload\s+'|'\s*set\s+(?:session\s+|local\s+)?['%]",
+    re.IGNORECASE,
+)
 
-# Those by which the driver writes values and reads them
+# Parameters by which the driver writes and reads values
 FORMAT = (
     *("client_encoding", "standard_conforming_strings"),
     *("DateStyle", "IntervalStyle"),
 )
 
-DECODER = json.JSONDecoder()
 
-_watch = watch.Watch()
+def _integer(text):
+    """
+    Return an integer that a pillar can have
+    """
+    value = int(text)
+    if not -(2**63) <= value < 2**64:
+        raise salt.exceptions.CommandExecutionError(
+            "a result has an integer of more than 64 bits, which a pillar cannot have:"
+            " store it as text"
+        )
+    return value
+
+
+def _number(text, cursor):  # pylint: disable=unused-argument
+    """
+    Return the value of a field of numeric
+    """
+    if text is None:
+        return None
+    return _integer(text) if text.lstrip("-").isdigit() else float(text)
+
+
+DECODER = json.JSONDecoder(parse_int=_integer)
+NUMERIC = psycopg2.extensions.new_type((1700,), "NUMERIC", _number)
+NUMERIC_ARRAY = psycopg2.extensions.new_array_type((1231,), "NUMERIC[]", NUMERIC)
 
 
 class Connection:
@@ -77,60 +124,94 @@ class Connection:
         the server does not do so either, the connection is ended a bit later.
 
     lifetime
-        The seconds after which the connection is replaced, about.
+        The seconds after which the connection is replaced, about. With 0 it is
+        closed after its use.
 
     writes
-        What becomes of what queries write: ``refuse``, ``rollback`` or
-        ``commit``.
+        What happens if a query writes: ``refuse`` or ``rollback``.
 
     All other parameters are those of libpq.
     """
 
     def __init__(self, statement_timeout=0, lifetime=600, writes="refuse", **params):
         self.pid = os.getpid()
-        self.is_large = False
+        # whether the session has what cannot be undone, or much memory
+        self.is_lasting = self.is_large = False
         self._limit = statement_timeout
-        self._writes = writes
+        self._begin = BEGIN[writes]
         self._first = ""
-        self._is_plain = True
-        self._reset = RESET
         # not all processes at once
         self._end = time.monotonic() + lifetime * random.uniform(0.75, 1)
-        self._conn = driver.module.connect(**params)
+        self._conn = psycopg2.connect(**params)
         try:
+            self._conn.autocommit = True
+            psycopg2.extras.register_default_json(self._conn, loads=self._loads)
+            psycopg2.extras.register_default_jsonb(self._conn, loads=self._loads)
+            for new in (NUMERIC, NUMERIC_ARRAY):
+                psycopg2.extensions.register_type(new, self._conn)
             self._prepare()
         except BaseException:
             self.close()
             raise
-        self._used = time.monotonic()
 
     def _prepare(self):
-        driver.module.register_json(self._conn, self._loads)
-        self._begin = BEGIN[self._writes]
-        if self._limit:
-            own = self._conn.cursor()
-            # a pooler takes connections for a server that does not answer
-            with self._watched(self._limit + LATE):
-                own.execute(
-                    "SELECT extract(epoch FROM"
-                    " current_setting('statement_timeout')::interval)::float"
-                )
-            (lower,) = own.fetchone()
-            # It is no parameter of the connection, which would take the place
-            # of PGOPTIONS, and which PgBouncer refuses. It returns nothing that
-            # could be taken for the result of a query.
-            if not lower or lower > self._limit:
-                milliseconds = max(1, round(self._limit * 1000))
-                self._begin += f"SET LOCAL statement_timeout = {milliseconds}; "
-        self._statuses = {
-            name: driver.module.status(self._conn, name) for name in STATUSES
+        """
+        Find out what the session is before its first use
+        """
+        own = self._conn.cursor()
+        # a pooler takes connections for a server that does not answer
+        with self._watched(self._limit and self._limit + LATE):
+            own.execute(
+                "SELECT extract(epoch FROM current_setting('statement_timeout')"
+                f"::interval)::float, pg_catalog.pg_backend_pid(), {ROUTINES}, {SOURCES}"
+            )
+            lower, backend, routines, sources = own.fetchone()
+            self._is_pooled = backend != self._conn.get_backend_pid()
+            names = self._search(own, sources)
+        self._clean = None
+        if names is not None:
+            self._clean = own.mogrify(CLEAN, (routines, names)).decode()
+            if self._is_pooled:
+                self._clean += f", CASE WHEN NOT {self._clean} THEN {TERMINATE} END"
+        # It is no parameter of the connection, which would take the place of
+        # PGOPTIONS, and which PgBouncer refuses.
+        if self._limit and (not lower or lower > self._limit):
+            milliseconds = max(1, round(self._limit * 1000))
+            self._begin += f"SET LOCAL statement_timeout = {milliseconds}; "
+        self._format = self._read_format()
+
+    def _read_format(self):
+        return [self._conn.get_parameter_status(name) for name in FORMAT]
+
+    @staticmethod
+    def _search(own, sources):
+        """
+        Return the names of custom settings that routines may define, None if
+        they cannot be known
+        """
+        if any(UNKNOWN.search(source) for source in sources):
+            return None
+        found = {
+            re.sub(r'["\s]', "", "".join(filter(None, match.groups())))
+            for source in sources
+            for match in NAME.finditer(source)
         }
+        names = sorted(name for name in found if "." in name)
+        if names:
+            # those that the session begins with come back with a ROLLBACK
+            own.execute(
+                "SELECT name FROM pg_catalog.unnest(%s::text[]) AS name WHERE"
+                " COALESCE(pg_catalog.current_setting(name, true), '') = ''",
+                (names,),
+            )
+            names = [name for (name,) in own.fetchall()]
+        return names
 
     def _loads(self, text):
         """
         Return the value of a field of json or jsonb
         """
-        if len(text) > cursor.LARGE:
+        if len(text) > LARGE:
             self.is_large = True
         try:
             # looks for no space around it, which jsonb never has, and which
@@ -140,14 +221,7 @@ class Connection:
                 return value
         except ValueError:
             pass
-        return json.loads(text)
-
-    def _is(self, names):
-        """
-        Return whether the session is what it was when it began
-        """
-        status, begun = driver.module.status, self._statuses
-        return all(status(self._conn, name) == begun[name] for name in names)
+        return DECODER.decode(text)
 
     def begin(self):
         """
@@ -156,28 +230,28 @@ class Connection:
         What this takes is sent with the first query.
         """
         self._first = self._begin
-        self._is_plain = True
-        return driver.module.cursor(self._conn, self)
+        cursor = self._conn.cursor(cursor_factory=Cursor)
+        cursor.owner = self
+        return cursor
 
     @contextlib.contextmanager
-    def asking(self, is_plain=False):
+    def asking(self, is_lasting):
         """
-        Wait for a query, and yield what is to be sent before it
+        Wait for a query, and yield what to send before it
 
-        is_plain
-            Whether the query cannot end the transaction.
+        is_lasting
+            Whether the query may leave what cannot be undone.
         """
         first, self._first = self._first, ""
-        self._is_plain = self._is_plain and bool(is_plain)
+        self.is_lasting = self.is_lasting or bool(is_lasting)
         with self._watched(self._limit and self._limit + LATE):
             yield first
-        if driver.module.transaction(self._conn) != driver.INTRANS:
+        if self._conn.get_transaction_status() == IDLE:
             self.close()
             raise salt.exceptions.CommandExecutionError(
                 "a query ended the transaction that it is in"
             )
-        if not self._is(FORMAT):
-            self.close()
+        if self._read_format() != self._format:
             raise salt.exceptions.CommandExecutionError(
                 f"a query changed one of {', '.join(FORMAT)}, which its result and"
                 " the next query would be garbled by"
@@ -191,93 +265,61 @@ class Connection:
         if not seconds:
             yield
             return
-        _watch.begin(self, seconds)
+        WATCH.begin(self, seconds, self.shutdown)
         try:
             yield
-        except driver.module.Error as err:
-            if _watch.end(self) or driver.module.code(err):
+        except psycopg2.Error as err:
+            if WATCH.end(self) or err.pgcode:
                 raise
-            raise driver.module.OperationalError(
+            raise psycopg2.OperationalError(
                 f"no answer from the server in {seconds:g} seconds"
             ) from None
         finally:
-            _watch.end(self)
+            WATCH.end(self)
 
-    def end(self, complete):
+    def end(self):
         """
-        End the transaction, and leave the session as a new one
-
-        complete
-            Whether all went well. Only then anything may be committed.
+        End the transaction, and leave the session as a new one, or close it
         """
-        if self.closed:
-            return
-        if self._first:
+        if self.closed or self._first:
             # no query was sent
             self._first = ""
             return
-        if driver.module.transaction(self._conn) == driver.ACTIVE:
+        if self._conn.get_transaction_status() == ACTIVE:
             # interrupted while it waited
             self.close()
             return
-        with self._conn.cursor() as own:
-            try:
-                if complete and self._writes == "commit":
-                    # what is committed stays in the session
-                    self._is_plain = False
-                    with self._watched(self._limit and self._limit + LATE):
-                        own.execute("COMMIT")
-            finally:
-                try:
-                    with self._watched(LATE):
-                        self._clean(own)
-                except driver.module.Error:
-                    self.close()
-        self._used = time.monotonic()
-
-    def _clean(self, own):
-        """
-        Reset the session
-        """
         try:
-            own.execute(RESET_PLAIN if self._is_plain else self._reset)
-        except driver.module.Error:
-            if self.closed:
-                raise
-            # The right to call a function may be revoked. This needs none.
-            own.execute("ROLLBACK")
-            own.execute("DISCARD ALL")
-        lost = [name for name in CLIENT if not self._is([name])]
-        if lost:
-            again = "".join(
-                driver.module.mogrify(
-                    own,
-                    "; SELECT pg_catalog.set_config(%s, %s, false)",
-                    (name, self._statuses[name]),
-                )
-                for name in lost
-            )
-            own.execute(again.lstrip("; "))
-            # next time with the rest
-            self._reset += again
-        if self.is_large:
+            with self._conn.cursor() as own, self._watched(LATE):
+                is_clean = self._reset(own)
+        except psycopg2.Error:
+            is_clean = False
+        if not is_clean:
             self.close()
+
+    def _reset(self, own):
+        """
+        Reset the session, and return whether nothing is left of its use
+
+        A pooler would give a session that is not clean to another client, as soon
+        as a message ends its transaction. So the same message ends the session.
+        """
+        if self.is_lasting or self._clean is None:
+            if self._is_pooled:
+                own.execute(f"ROLLBACK; SELECT {TERMINATE}")
+            return False
+        own.execute(RESET.format(random.uniform(-1, 1), self._clean))
+        return own.fetchone()[0]
 
     def usable(self):
         """
         Return whether a query may be sent on this connection
         """
-        now = time.monotonic()
-        if self.closed or now - self._used > KEEP_IDLE or now > self._end:
+        if self.closed or self.is_large or time.monotonic() > self._end:
             return False
-        if not self._is(STATUSES):
-            return False
-        # A server has nothing to say to an idle connection, except that it
-        # goes, or that its settings are others now.
-        poll = getattr(select, "poll", None)
-        if poll is None:
-            return not select.select([self._conn.fileno()], [], [], 0)[0]
-        poll = poll()
+        # A server sends nothing to an idle connection, except that it ends, or
+        # that its settings have changed.
+        poll = select.poll()
         poll.register(self._conn.fileno(), select.POLLIN)
         return not poll.poll(0)
 
@@ -285,7 +327,7 @@ class Connection:
         """
         End the connection while another thread waits for an answer
         """
-        with contextlib.suppress(OSError, driver.module.Error):
+        with contextlib.suppress(OSError, psycopg2.Error):
             with socket.socket(fileno=os.dup(self._conn.fileno())) as sock:
                 sock.shutdown(socket.SHUT_RDWR)
 
@@ -300,8 +342,8 @@ class Connection:
         """
         Close the connection
 
-        In a process that was forked this leaves it alone: the server would
-        end the session of the parent, whose socket it is.
+        A forked process leaves it alone: the server would end the session of the
+        parent, whose socket it is.
         """
         if self.pid == os.getpid():
             self._conn.close()

@@ -1,70 +1,68 @@
 """
 A cursor whose queries are those of one use of a connection to PostgreSQL
-
-.. versionadded:: 3009.0
 """
 
-import contextlib
 import re
 
-# The kept memory of libpq grows to the largest value, and never shrinks. A
-# connection that had one of so many characters is not kept.
-LARGE = 1000000
+import psycopg2.extensions
 
-# A statement that cannot end its transaction
-PLAIN = re.compile(r"\s*(?:SELECT|WITH)\b[^;]*", re.ASCII | re.IGNORECASE)
+import salt.exceptions
+
+# What a semicolon does not end a statement in
+QUOTED = re.compile(
+    r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL
+)
+
+# A statement that returns rows, and that cannot end its transaction
+STATEMENT = re.compile(
+    r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|SHOW|CALL|EXPLAIN)\b",
+    re.ASCII | re.IGNORECASE,
+)
+
+# What the server has no means to undo
+LASTING = re.compile(
+    r"\b(?:set_config|set|load|dblink\w*|\w*replication_slot)\b",
+    re.ASCII | re.IGNORECASE,
+)
 
 
-class Asking:
+class Cursor(psycopg2.extensions.cursor):
     """
-    What a cursor of either driver does besides
+    A cursor whose queries are those of one use of a connection
 
     owner
-        The :class:`~salt.utils.postgres.connection.Connection` that it is of.
+        Its :class:`~salt.utils.postgres.connection.Connection`.
     """
 
-    # what it adds to is the cursor of a driver
-    # pylint: disable=no-member
+    # they would send something outside of the transaction
+    callproc = copy_expert = copy_from = copy_to = executemany = None
 
     owner = None
 
     def execute(self, query, vars=None):  # pylint: disable=redefined-builtin
         """
         Execute a query and wait for its result, see PEP 249
+
+        Raises CommandExecutionError unless the query is one statement that
+        returns rows: any other could end the transaction.
         """
         if hasattr(query, "as_string"):
             query = query.as_string(self)
         elif isinstance(query, bytes):
             query = query.decode()
-        with self.owner.asking(PLAIN.fullmatch(query)) as first:
-            return super().execute(first + query, vars)
-
-    def executemany(self, query, vars_list):
-        """
-        Execute a query for each of many values, see PEP 249
-        """
-        for values in vars_list:
-            self.execute(query, values)
-
-    @contextlib.contextmanager
-    def _asking(self):
-        """
-        Wait for what is no text of a query
-        """
-        with self.owner.asking() as first:
-            if first:
-                super().execute(first)
-            yield
-
-    def fetchall(self):
-        """
-        Return the rows of the last result, see PEP 249
-        """
-        rows = super().fetchall()
-        if not self.owner.is_large:
-            self.owner.is_large = any(
-                isinstance(value, str) and len(value) > LARGE
-                for row in rows
-                for value in row
+        plain = QUOTED.sub(" ", query)
+        query, plain = query.rstrip(), plain.strip()
+        if plain.endswith(";"):
+            plain = plain[:-1]
+        if (
+            not STATEMENT.match(plain)
+            or ";" in plain
+            # where a text with a backslash ends is a setting of the session
+            or (";" in query[:-1] and "\\" in query)
+        ):
+            raise salt.exceptions.CommandExecutionError(
+                "a query must be one statement that returns rows, such as a SELECT:"
+                " write a function for more statements"
             )
-        return rows
+        with self.owner.asking(LASTING.search(query)) as first:
+            return super().execute(first + query, vars)

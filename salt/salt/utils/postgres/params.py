@@ -1,14 +1,15 @@
 """
 The parameters of a connection to PostgreSQL, out of the options of a master
-
-.. versionadded:: 3009.0
 """
 
 import math
 import os
 
+import psycopg2
+import psycopg2.extensions
+
 import salt.exceptions
-from salt.utils.postgres import connection, driver
+from salt.utils.postgres import connection
 
 # What PostgreSQL takes for statement_timeout
 LONGEST = 2147483
@@ -26,34 +27,42 @@ NAMES = {"pass": "password", "db": "dbname"}
 NETWORK = {"keepalives_idle": 10, "keepalives_interval": 10, "keepalives_count": 3}
 
 
-def _seconds(name, value, greatest):
+def _seconds(name, value):
     """
     Return the value of an option that is a number of seconds
     """
     try:
         seconds = float(value or 0)
-        if not isinstance(value, bool) and 0 <= seconds <= greatest:
+        if not isinstance(value, bool) and 0 <= seconds <= LONGEST:
             return seconds
     except (TypeError, ValueError):
         pass
     raise salt.exceptions.SaltConfigurationError(
         f"{name} of the option postgres is {value!r}: it must be a number of seconds,"
-        f" 0 to {greatest}"
+        f" 0 to {LONGEST}"
     )
 
 
-def get(opts):
+def get_params(opts):
     """
     Return the parameters of a connection out of the option ``postgres``
 
-    Raises SaltConfigurationError if one of Salt's own is not what it may be.
+    Raises SaltConfigurationError if one of them is wrong.
     """
-    configured = {
-        NAMES.get(name, name): value
-        for name, value in (opts.get("postgres") or {}).items()
-    }
+    configured = {}
+    for name, value in (opts.get("postgres") or {}).items():
+        libpq = NAMES.get(name, name)
+        configured[libpq] = value
+        try:
+            if name not in OWN:
+                psycopg2.extensions.make_dsn(**{str(libpq): "1"})
+        except psycopg2.ProgrammingError:
+            raise salt.exceptions.SaltConfigurationError(
+                f"{name} is no key of the option postgres: use host, port, user, pass,"
+                f" db, {', '.join(OWN)}, or a parameter of libpq"
+            ) from None
     params = dict(NETWORK)
-    if driver.module.libpq_version() >= 120000:
+    if psycopg2.extensions.libpq_version() >= 120000:
         params["tcp_user_timeout"] = 30000
     if "service" not in configured and "PGSERVICE" not in os.environ:
         params.update(PLACE)
@@ -65,12 +74,8 @@ def get(opts):
             params["password"] = "salt"
     params.update(OWN, connect_timeout=10, fallback_application_name="salt")
     params.update(configured)
-    for name, greatest in (
-        ("connect_timeout", LONGEST),
-        ("statement_timeout", LONGEST),
-        ("lifetime", LONGEST),
-    ):
-        params[name] = _seconds(name, params[name], greatest)
+    for name in ("connect_timeout", "statement_timeout", "lifetime"):
+        params[name] = _seconds(name, params[name])
     # libpq takes integers
     params["connect_timeout"] = math.ceil(params["connect_timeout"])
     if params["writes"] not in connection.BEGIN:

@@ -1,7 +1,5 @@
 """
-Connections to PostgreSQL whose server may never answer
-
-.. versionadded:: 3009.0
+Time limits of connections to PostgreSQL
 """
 
 import os
@@ -11,11 +9,13 @@ import time
 
 class Watch:
     """
-    Ends connections whose server takes a query and never answers
+    Ends connections whose server takes a query and never answers, and closes
+    those that are idle
 
-    libpq has no limit for that: as long as the kernel of a server acknowledges,
-    as it does for a process that is stopped or waits for its disk, and as a
-    pooler does that is paused, neither keepalives nor tcp_user_timeout end it.
+    libpq has no limit for an answer: as long as the kernel of a server
+    acknowledges, as it does for a process that is stopped or waits for its disk,
+    and as a pooler does that is paused, neither keepalives nor tcp_user_timeout
+    end a connection.
     """
 
     def __init__(self):
@@ -26,26 +26,26 @@ class Watch:
 
     def _forget(self):
         """
-        Begin anew: a forked process has no threads, and nobody to give back a
-        lock that one of them had
+        Start anew: a forked process has no threads, and no thread to release a
+        lock that one of them held
         """
         self._lock = threading.Lock()
         self._ends = {}
         self._is_running = False
 
-    def begin(self, connection, seconds):
+    def begin(self, connection, seconds, act):
         """
-        End a connection unless :meth:`end` is called in so many seconds
+        Call a function unless :meth:`end` is called in so many seconds
         """
         with self._lock:
             if not self._is_running:
                 self._is_running = True
                 threading.Thread(target=self._run, daemon=True).start()
-            self._ends[connection] = time.monotonic() + seconds
+            self._ends[connection] = (time.monotonic() + seconds, act)
 
     def end(self, connection):
         """
-        Return whether a connection is still good
+        Return whether the time of a connection is not over
         """
         with self._lock:
             return self._ends.pop(connection, None) is not None
@@ -55,7 +55,13 @@ class Watch:
         while True:
             time.sleep(0.5)
             with self._lock:
-                for connection, end in list(self._ends.items()):
+                for connection, (end, act) in list(self._ends.items()):
                     if end < time.monotonic():
                         del self._ends[connection]
-                        connection.shutdown()
+                        act()
+                if not self._ends:
+                    self._is_running = False
+                    return
+
+
+WATCH = Watch()

@@ -6,8 +6,10 @@ import socket
 import struct
 import threading
 
-FLOAT = 701
+BOOL = 16
 JSONB = 3802
+# of the first question of a connection
+FIRST = (701, 23, 25, 1009)
 
 
 def message(kind, *fields):
@@ -31,17 +33,28 @@ def error(code, text, position=None):
     return message(b"E", b"SERROR\0VERROR\0", fields.encode(), b"\0")
 
 
+def row(values, kinds):
+    """
+    Return a result of one row
+    """
+    count = struct.pack("!h", len(values))
+    fields = (
+        b"pillar\0" + struct.pack("!ihihih", 0, 0, kind, -1, -1, 0) for kind in kinds
+    )
+    parts = (struct.pack("!i", len(value)) + value for value in values)
+    return (
+        message(b"T", count, *fields)
+        + message(b"D", count, *parts)
+        + message(b"C", b"SELECT 1\0")
+        + READY
+    )
+
+
 def result(value, kind=JSONB):
     """
     Return a result of one row with one field
     """
-    field = b"pillar\0" + struct.pack("!ihihih", 0, 0, kind, -1, -1, 0)
-    return (
-        message(b"T", struct.pack("!h", 1), field)
-        + message(b"D", struct.pack("!hi", 1, len(value)), value)
-        + message(b"C", b"SELECT 1\0")
-        + READY
-    )
+    return row([value], [kind])
 
 
 class Server:
@@ -70,9 +83,12 @@ class Server:
             "integer_datetimes": "on",
         }
         self.answers = {"BEGIN": message(b"C", b"BEGIN\0") + READY}
-        self.reset = message(b"C", b"DISCARD\0") + READY
-        # for the limit of the server itself
+        self.reset = result(b"t", BOOL)
+        # the limit of the server itself, and routines that may set something
         self.limit = b"0"
+        self.sources = b"{}"
+        # whether a pooler is between: then sessions are of other processes
+        self.is_pooled = False
         self.thread = threading.Thread(target=self._accept, daemon=True)
         self.thread.start()
 
@@ -122,6 +138,7 @@ class Server:
     def _serve(self, session):
         try:
             self._startup(session)
+            backend = str(len(self.startups) + 100 * self.is_pooled).encode()
             # not in a transaction
             status = b"I"
             while True:
@@ -140,7 +157,7 @@ class Server:
                 if text.startswith("SELECT extract(epoch"):
                     answer = self.limit
                     if not callable(answer):
-                        answer = result(answer, FLOAT)
+                        answer = row([answer, backend, b"1 1", self.sources], FIRST)
                 elif text.startswith("ROLLBACK; "):
                     self.resets.append(text)
                     answer = self.reset

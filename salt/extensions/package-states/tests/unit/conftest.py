@@ -1,6 +1,6 @@
 import pytest
-import saltext.package_states.item as items
-import saltext.package_states.resolver as resolver
+import saltext.package_states.model.item as items
+import saltext.package_states.model.resolver as resolver
 
 import salt._logging
 import salt.config

@@ -1,6 +1,6 @@
 # pylint: disable=protected-access
 import pytest
-import saltext.package_states.available as available
+import saltext.package_states.status.available as available
 
 SETS = [frozenset("a"), frozenset("ab")]
 

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 import saltext.package_states.beacons.pkgset as pkgset
-import saltext.package_states.pkgset
+import saltext.package_states.minion.pkgset
 
 import salt.beacons
 
 # what the topic package-change-detection brings, dictionaries as configuration too
 tells = pytest.mark.skipif(
-    not saltext.package_states.pkgset.TELLS,
+    not saltext.package_states.minion.pkgset.TELLS,
     reason="This Salt does not tell what it changes itself",
 )
 
@@ -54,15 +54,16 @@ def configure_loader_modules(opts):
 
 @pytest.fixture
 def look(config):
-    def _look():
-        return [event["tag"] for event in pkgset.beacon(config)]
+    def _look(kind="changed"):
+        tags = [event["tag"] for event in pkgset.beacon(config)]
+        return [tag for tag in tags if tag == kind]
 
     assert not _look()
     return _look
 
 
 def own(opts, files, text):
-    with saltext.package_states.pkgset.own_change(opts, str(files["status"])):
+    with saltext.package_states.minion.pkgset.own_change(opts, str(files["status"])):
         files["status"].write_text(text)
 
 
@@ -152,22 +153,33 @@ def test_cookie_may_come_after_the_status_file(look, files):
     """
     files["status"].write_text("Package: b\n")
     assert look() == ["changed"]
-    digest, stat = saltext.package_states.pkgset.digest(str(files["status"]))
+    digest, stat = saltext.package_states.minion.pkgset.digest(str(files["status"]))
     files["dpkg.cookie"].write_text(f"{digest} {int(stat.st_mtime)}\n")
     assert not look()
 
 
 def test_change_that_was_undone_is_an_event_with_a_plugin(look, files):
-    digest = saltext.package_states.pkgset.digest(str(files["status"]))[0]
+    digest = saltext.package_states.minion.pkgset.digest(str(files["status"]))[0]
     files["dpkg.cookie"].write_text(f"{digest} 1\n")
     assert look() == ["changed"]
 
 
 @tells
-def test_salts_own_change_is_no_event(look, opts, files):
+def test_salts_own_change_is_another_event(look, opts, files):
     own(opts, files, "Package: b\n")
     own(opts, files, "Package: c\n")
-    assert not look()
+    assert look("own") == ["own"]
+    assert not look() and not look("own")
+
+
+@pytest.mark.parametrize("name", ["rpmdb.cookie", "dpkg.cookie"])
+def test_the_cookie_of_salts_own_change(look, files, name):
+    files[name].with_name(f"{name}.own").write_text("other 2\n")
+    assert look("own") == ["own"]
+    assert not look("own")
+    files[name].with_name(f"{name}.own").write_text("other 3\n")
+    files[name].write_text("other 4\n")
+    assert look() == ["changed"]
 
 
 @tells
@@ -184,7 +196,7 @@ def test_change_around_salts_own_is_an_event(look, opts, files):
 
 @tells
 def test_no_look_while_salt_changes_something(look, opts, files):
-    with saltext.package_states.pkgset.own_change(opts, str(files["status"])):
+    with saltext.package_states.minion.pkgset.own_change(opts, str(files["status"])):
         files["status"].write_text("Package: b\n")
         assert not look()
     assert not look()
@@ -239,7 +251,7 @@ def test_first_look_without_psutil_is_no_event(files, config, monkeypatch):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"cookies": 3}', "\0"])
 def test_what_was_seen_is_not_readable(look, opts, files, text):
     getattr(pkgset, "__context__").clear()
-    place = os.path.join(saltext.package_states.pkgset.folder(opts), "seen")
+    place = os.path.join(saltext.package_states.minion.pkgset.folder(opts), "seen")
     with salt.utils.files.fopen(place, "w") as fh_:
         fh_.write(text)
     assert not look()

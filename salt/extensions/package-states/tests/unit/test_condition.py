@@ -1,5 +1,5 @@
 import pytest
-import saltext.package_states.condition as condition
+import saltext.package_states.model.condition as condition
 from saltext.package_states.errors import InvalidInput
 
 VERSIONS = ["0.9", "1.0", "1.2", "1.10", "2.0~rc1", "2.0", "1:0.5"]

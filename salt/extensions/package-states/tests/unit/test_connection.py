@@ -1,5 +1,5 @@
 import pytest
-import saltext.package_states.connection as connections
+import saltext.package_states.store.connection as connections
 from saltext.package_states.errors import PackageStateError
 
 psycopg2 = pytest.importorskip("psycopg2")

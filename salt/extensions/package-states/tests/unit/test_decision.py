@@ -1,6 +1,6 @@
 import pytest
-import saltext.package_states.item as items
-from saltext.package_states.decision import Facts, decide
+import saltext.package_states.model.item as items
+from saltext.package_states.model.decision import Facts, decide
 
 AVAILABLE = ("1.0", "1.2", "1.10", "2.0")
 

@@ -6,47 +6,41 @@ import random
 import time
 
 import pytest
-import saltext.package_states.document as documents
-import saltext.package_states.item as items
-import saltext.package_states.yamltext as yamltext
+import saltext.package_states.master.document as documents
+import saltext.package_states.master.yamltext as yamltext
+import saltext.package_states.model.item as items
 from saltext.package_states.errors import InvalidInput
 
 import salt.utils.yaml
 
 TEXT = """\
 package_states: 1
-stages: ["dev", "prod"]
 states:
   front:
     packages:
       bar: "removed"
       foo: "installed >=1.10,<2.0 from 1.11"
-    stages:
-      prod: {}
     assigned:
       - {grains: "os:Debian"}
-      - {group: "the web: servers", priority: -5, stage: "prod"}
+      - {group: "the web: servers", priority: -5}
   web:
     packages: {}
 """
 
 
 def test_the_same_text_comes_back():
-    text = TEXT.replace('["dev", "prod"]', "[dev, prod]")
-    found = documents.load(text)
-    again = documents.dump(found)
-    assert documents.load(again) == found
-    assert documents.dump(documents.load(again)) == again
-    front = found.states["front"]
+    found = documents.load(TEXT)
+    assert documents.dump(found) == TEXT
+    front = found["front"]
     assert [entry.version for entry in front.packages] == ["", ">=1.10,<2.0"]
     assert front.packages[1].floor == "1.11"
-    assert front.assigned[1] == ("group", "the web: servers", -5, "prod")
-    assert found.states["web"] == documents.Entry((), None, None)
+    assert front.assigned[1] == ("group", "the web: servers", -5)
+    assert found["web"] == documents.Entry((), None)
 
 
 def test_a_version_is_never_a_number():
     text = "package_states: 1\nstates: {a: {packages: {foo: installed 1.10}}}"
-    (entry,) = documents.load(text).states["a"].packages
+    (entry,) = documents.load(text)["a"].packages
     assert entry.version == "=1.10"
 
 
@@ -73,10 +67,10 @@ def test_random_sets_come_back():
                 for one in rng.sample(names, 6)
             )
             target = rng.choice(["a: b", "é #x", '"', "\\", "{x}", "- y", "&a *b !c"])
-            assigned = (documents.Assigned("group", target, rng.randrange(9), None),)
-            states[name] = documents.Entry(packages, {"prod": packages}, assigned)
-        text = documents.dump(documents.Document(["dev", "prod"], states))
-        assert documents.load(text) == documents.Document(["dev", "prod"], states)
+            assigned = (documents.Assigned("group", target, rng.randrange(9)),)
+            states[name] = documents.Entry(packages, assigned)
+        text = documents.dump(states)
+        assert documents.load(text) == states
         # others read the same names and values
         data = salt.utils.yaml.safe_load(text)
         assert set(data["states"]) == set(states)
@@ -114,7 +108,7 @@ def _refused(text):
         ("package_states: 1\nstates: {a: {packages: {x: [latest]}}}", "wanted"),
         ("package_states: 1\nstates: {a: {packages: {x: latest a b}}}", "wanted"),
         ("package_states: 1\nstates: {a: {packages: {x: ''}}}", "wanted"),
-        ("package_states: 1\nstates: {a: {stages: [x]}}", "stage"),
+        ("package_states: 1\nstates: {a: {stages: {}}}", "fields"),
         ("package_states: 1\nstates: {a: {assigned: x}}", "list"),
         ("package_states: 1\nstates: {a: {assigned: [x]}}", "assigned to one of"),
         ("package_states: 1\nstates: {a: {assigned: [{group: x, minion: y}]}}", "one of"),
@@ -123,9 +117,7 @@ def _refused(text):
         ("package_states: 1\nstates: {a: {assigned: [{group: x, priority: 1.5}]}}", "whole"),
         ("package_states: 1\nstates: {a: {assigned: [{group: x, priority: 9999999999}]}}", "whole"),
         ("package_states: 1\nstates: {a: {assigned: [{group: x}, {group: x}]}}", "twice"),
-        ("package_states: 1\nstages: [a]\nstates: {}", "list of 2"),
-        ("package_states: 1\nstages: [a, [b]]\nstates: {}", "state name"),
-        ("package_states: 1\nstages: a,b\nstates: {}", "list"),
+        ("package_states: 1\nstages: [a, b]\nstates: {}", "fields"),
         ("package_states: 1\nstates: {x: {packages: {foo: latest}", "no YAML"),
         ("package_states: 1\nstates: {\x00}", "no YAML"),
         ("package_states: 1\nstates: {\ud800: {}}", "no YAML"),

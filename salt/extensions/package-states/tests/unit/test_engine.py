@@ -2,7 +2,7 @@ from unittest.mock import patch  # pylint: disable=blacklisted-module
 
 import pytest
 import saltext.package_states.engines.pkgset as pkgset
-import saltext.package_states.pkgset
+import saltext.package_states.minion.pkgset
 from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.utils.files
@@ -106,7 +106,7 @@ def stored():
     def store(opts, minion, packages):
         found.append((minion, packages))
 
-    with patch.object(saltext.package_states.pkgset, "store", store):
+    with patch.object(saltext.package_states.minion.pkgset, "store", store):
         yield found
 
 
@@ -354,7 +354,7 @@ def test_store_that_fails(engine, error, again):
     """
     engine.change("a")
     engine.wait(5)
-    with patch.object(saltext.package_states.pkgset, "store", side_effect=error):
+    with patch.object(saltext.package_states.minion.pkgset, "store", side_effect=error):
         engine.answer("a")
     assert len(engine.wait(60)) == 1 + again
 
@@ -385,3 +385,29 @@ def test_list_of_waiting_minions_is_not_readable(engine, opts, text):
     later.refresher.load()
     later.change("b")
     assert later.wait(5)[0][-1] == "b"
+
+
+@pytest.mark.parametrize("kind", ("changed", "own"))
+def test_a_change_makes_the_status_pending(kind, monkeypatch, tmp_path):
+    """
+    Until the minion has sent its packages, whoever has changed them; and so it stays if it
+    never does
+    """
+    marked = []
+    monkeypatch.setattr(
+        saltext.package_states.minion.pkgset,
+        "mark",
+        lambda opts, minions, why: marked.append((sorted(minions), why)),
+    )
+    client = Client()
+    client.keys = ["web"]
+    waiting = pkgset.Waiting(5, 10, 60, 0)
+    refresher = pkgset.Refresher({"cachedir": str(tmp_path)}, waiting, client)
+    for name in ("web", "other"):
+        refresher.event(f"salt/beacon/{name}/pkgset/{kind}")
+    refresher.sort(100)
+    assert marked == [(["web"], "its packages have changed since")]
+    assert list(waiting.due) == ["web"]
+    assert waiting.take(200) == ["web"]
+    refresher.fail("web", "it has not answered")
+    assert marked[-1] == (["web"], "it was asked in vain: it has not answered")

@@ -1,7 +1,8 @@
 import os
 
 import pytest
-import saltext.package_states.files as files
+import saltext.package_states.compile.files as files
+import saltext.package_states.compile.sls as sls
 from saltext.package_states.errors import PackageStateError
 
 import salt.utils.atomicfile
@@ -32,3 +33,19 @@ def test_what_is_no_text_is_another_one(tmp_path):
     assert files.differs(root, "db", "text")
     with pytest.raises(PackageStateError, match="Is a directory"):
         files.read(root, "db")
+
+
+def test_a_state_with_a_dot_can_be_applied_by_name(tmp_path):
+    """
+    Salt takes a dot in the name of a file for a folder
+    """
+    root, name = str(tmp_path), files.alone("web.prod-1")
+    files.write(root, name, f"# {sls.MADE}\n")
+    files.write(root, "web1.example.com", f"# {sls.MADE}\n")
+    assert (tmp_path / files.FOLDER / "state-web+prod-1.sls").exists()
+    assert files.names_of(root) == [name, "web1.example.com"]
+    # as it was called before
+    old = tmp_path / files.FOLDER / "state-old.name.sls"
+    old.write_text(f"# {sls.MADE}\n")
+    assert files.alone("old.name") not in files.names_of(root)
+    assert files.remove(root, name) and files.read(root, name) == ""

@@ -5,9 +5,9 @@ Who is asked for what repositories have
 from unittest.mock import Mock, patch  # pylint: disable=blacklisted-module
 
 import saltext.package_states.engines.pkgset as engine
-import saltext.package_states.pkgset
+import saltext.package_states.minion.pkgset
 from saltext.package_states.errors import InvalidInput
-from saltext.package_states.lacking import FUNCTION, TRIES, Lacking
+from saltext.package_states.master.lacking import FUNCTION, TRIES, Lacking
 
 
 def test_one_of_ten_thousand_is_asked():
@@ -83,7 +83,7 @@ def test_the_engine_asks_one_minion_after_the_packages(master_opts, tmp_path):
         return ["x"]
 
     with patch.multiple(
-        saltext.package_states.pkgset,
+        saltext.package_states.minion.pkgset,
         store=lambda *_: ["x"],
         store_offers=store_offers,
     ):

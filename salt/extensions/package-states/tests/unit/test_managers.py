@@ -1,14 +1,14 @@
 import pytest
-import saltext.package_states.item as items
 import saltext.package_states.managers as managers
 import saltext.package_states.managers.apt as apt
 import saltext.package_states.managers.journal as journal
-import saltext.package_states.pkgset
+import saltext.package_states.minion.pkgset
+import saltext.package_states.model.item as items
 import saltext.package_states.states.package_state as package_state
-from saltext.package_states.decision import INSTALL, REMOVE
-from saltext.package_states.errors import Unsupported
+from saltext.package_states.errors import PackageStateError, Unsupported
 from saltext.package_states.managers.pins import HELD
 from saltext.package_states.managers.step import Step
+from saltext.package_states.model.decision import INSTALL, REMOVE
 
 DPKG = """\
 foo\tamd64\tii \t1.0\tno\tno
@@ -277,7 +277,7 @@ def test_apt_releases_its_own_holds(place):
 
 
 @pytest.mark.skipif(
-    not saltext.package_states.pkgset.TELLS,
+    not saltext.package_states.minion.pkgset.TELLS,
     reason="This Salt does not tell what it changes itself",
 )
 def test_holds_of_salt_are_its_own_changes(place, tmp_path, monkeypatch):
@@ -292,13 +292,13 @@ def test_holds_of_salt_are_its_own_changes(place, tmp_path, monkeypatch):
             return super().run(command, **kwargs)
 
     opts = {"cachedir": str(tmp_path)}
-    before = saltext.package_states.pkgset.digest(str(status))[0]
-    with saltext.package_states.pkgset.own_changes(opts):
+    before = saltext.package_states.minion.pkgset.digest(str(status))[0]
+    with saltext.package_states.minion.pkgset.own_changes(opts):
         pass
     manager = apt.Apt(Marks(), opts, {})
     manager.locks([items.make("foo", "kept")])
-    after = saltext.package_states.pkgset.digest(str(status))[0]
-    with saltext.package_states.pkgset.own_changes(opts) as pairs:
+    after = saltext.package_states.minion.pkgset.digest(str(status))[0]
+    with saltext.package_states.minion.pkgset.own_changes(opts) as pairs:
         assert pairs == [(before, after)]
 
 
@@ -326,7 +326,29 @@ def test_what_is_no_entry_fails_and_the_others_do_not(place):
     assert found["result"] is False
     assert "1" in found["comment"]
     assert "foo" in found["changes"]
-    assert package_state.installed("foo")["result"] is True
+    assert package_state.installed("foo", "", "")["result"] is True
     assert package_state.installed("foo", "{{ 1 }}")["result"] is False
     assert package_state.installed("foo", "=7")["result"] is False
     assert package_state.latest("nosuch")["result"] is False
+
+
+def test_the_lock_of_dpkg_is_waited_for(place, monkeypatch):
+    """
+    A recovery, a purge and a hold beside another program do not say that they are done
+    """
+    waits, commands = [], Commands()
+    monkeypatch.setattr("time.sleep", waits.append)
+    busy = "dpkg: error: dpkg frontend lock was locked by another process with pid 7"
+
+    def run(command, **_):
+        if command[0] == "dpkg-query" or "--print-architecture" in command:
+            return Commands().run(command)
+        return {"retcode": 2, "stdout": "", "stderr": busy}
+
+    commands.run = run
+    manager = apt.Apt(commands, {}, {})
+    with pytest.raises(PackageStateError, match="another program"):
+        manager.recover({}, None)
+    with pytest.raises(PackageStateError, match="another program"):
+        manager.commit([Step("gone", REMOVE, purge=True)], [])
+    assert sum(waits) == 120

@@ -1,8 +1,8 @@
 from types import SimpleNamespace
 
 import pytest
-import saltext.package_states.membership as membership
-import saltext.package_states.roster as roster
+import saltext.package_states.compile.membership as membership
+import saltext.package_states.store.roster as roster
 
 
 @pytest.fixture

@@ -2,42 +2,37 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
-import saltext.package_states.generations as generations
-import saltext.package_states.item as items
-import saltext.package_states.owners as owners
-import saltext.package_states.stages as stages
-import saltext.package_states.store as store
-from saltext.package_states.errors import Unapproved
-from saltext.package_states.fleet import Minion
-from saltext.package_states.resolver import GROUP, Source
+import saltext.package_states.model.item as items
+import saltext.package_states.status.owners as owners
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.fleet import Minion
+from saltext.package_states.errors import Conflict
+from saltext.package_states.model.resolver import GROUP, Source
 
 
 class Fleet:
     """
-    Three minions, of which one is held and another one has collided
+    Two minions, of which one has collided
     """
 
-    stages = ("dev", "prod")
-    final = frozenset({"held"})
     collided = {"new": "old"}
 
     def __init__(self, *_):
-        self.registry = SimpleNamespace(minions=lambda: ["held", "new", "web"])
+        self.registry = SimpleNamespace(minions=lambda: ["new", "web"])
 
     def minions(self, ids):
         return {name: Minion(name, "apt") for name in ids}
 
     def halted(self, minion):
-        return Unapproved(f"{minion.id} stays") if minion.id != "web" else None
+        return Conflict(f"{minion.id} stays") if minion.id != "web" else None
 
     def affected(self, state):
-        # one that is held is affected by its own state, one that has collided by all
-        return self.minions(["held", "new", "web"])
+        return self.minions(["new", "web"])
 
     def sources(self, minions):
         entry = items.make("foo", "removed")
         there = [Source("front", "", GROUP, "b", 0, (entry,))]
-        return {name: [] if name == "held" else there for name in minions}
+        return {name: there for name in minions}
 
     def architecture(self, minion):
         return "amd64"
@@ -49,22 +44,15 @@ def tables(monkeypatch):
     def reading(opts):
         yield None
 
-    def newest(_, ids):
-        entries = (items.make("bar", "removed"), items.make("foo", "installed", "=1.0"))
-        made = generations.Generation(3, "ann", "", "", entries)
-        return {name: made for name in ids if name == "held"}
-
-    def revisions(_, ids, *__):
+    def revisions(_, ids):
         entries = (items.make("foo", "removed"),)
         return {one: store.EMPTY._replace(number=1, items=entries) for one in ids}
 
     def ask(*_):
         # as each query for lists, keys and all
-        return [("new", "foo", ["0.9"]), ("web", "foo", ["1.0"])]
+        return [("new", "foo", ["0.9"], True), ("web", "foo", ["1.0"], False)]
 
     monkeypatch.setattr(owners, "Fleet", Fleet)
-    monkeypatch.setattr(generations, "newest", newest, raising=False)
-    monkeypatch.setattr(stages, "in_force", revisions)
     monkeypatch.setattr(store, "newest", revisions)
     monkeypatch.setattr(store, "reading", reading)
     monkeypatch.setattr(store, "ask", ask)
@@ -72,20 +60,13 @@ def tables(monkeypatch):
     monkeypatch.setattr(store, "states", lambda _: [state])
 
 
-def test_of_who_is_held_is_wanted_what_the_file_says():
+def test_of_who_is_held_nobody_knows_what_is_wanted():
     """
-    Whatever applies to it meanwhile, nobody has approved that; a removal wants it gone
+    Its states collide; a removal wants a package gone
     """
     found = owners.page({}, "foo")
     assert found["minions"] == [
-        {
-            "minion": "held",
-            "installed": "",
-            "wanted": "installed =1.0",
-            "source": "generation 3",
-            "held": "held stays",
-        },
-        {"minion": "new", "installed": "0.9", "held": "new stays"},
+        {"minion": "new", "installed": "0.9", "held": True, "halted": "new stays"},
         {
             "minion": "web",
             "installed": "1.0",
@@ -94,21 +75,18 @@ def test_of_who_is_held_is_wanted_what_the_file_says():
         },
     ]
     assert found["counts"] == {
-        "minions": 3,
+        "minions": 2,
         "have it": 2,
-        "want it": 1,
+        "want it": 0,
         "want it gone": 1,
         "in conflict": 0,
-        "held": 2,
+        "halted": 1,
     }
 
 
 def test_a_minion_calls_what_is_its_own_without_architecture():
     found = owners.page({}, "foo:amd64")["minions"]
-    assert [row["installed"] for row in found] == ["", "0.9", "1.0"]
-    assert [row["wanted"] for row in found if "wanted" in row] == [
-        "installed =1.0",
-        "removed",
-    ]
+    assert [row["installed"] for row in found] == ["0.9", "1.0"]
+    assert [row["wanted"] for row in found if "wanted" in row] == ["removed"]
     found = owners.page({}, "foo:i386")["minions"]
     assert found == []

@@ -1,5 +1,5 @@
 import pytest
-import saltext.package_states.pkgset as pkgset
+import saltext.package_states.minion.pkgset as pkgset
 from saltext.package_states.errors import InvalidInput
 
 

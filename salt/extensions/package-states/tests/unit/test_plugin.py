@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import pytest
+import saltext.package_states.minion.plugin as plugin
 import saltext.package_states.modules.pkgset as pkgset
-import saltext.package_states.plugin as plugin
 from saltext.package_states.errors import Unsupported
 
 HERE = pathlib.Path(plugin.__file__).parent
@@ -122,10 +122,12 @@ def test_a_link_that_waits_for_the_cookie_is_not_followed(environment, root, cac
     assert (cache / "dpkg.cookie").stat().st_mode & 0o777 == 0o644
 
 
-def test_what_salt_changes_is_not_told(notify, root, cache):
-    (root / "var/lib/dpkg/status").write_bytes(b"one")
+def test_what_salt_changes_is_told_in_another_cookie(notify, root, cache):
+    status = root / "var/lib/dpkg/status"
+    status.write_bytes(b"one")
     assert notify("dpkg", SALT_RUNNING="1") == ""
-    assert not cache.exists()
+    assert [one.name for one in cache.iterdir()] == ["dpkg.cookie.own"]
+    assert (cache / "dpkg.cookie.own").read_text() == line(status)
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,38 @@ import contextlib
 import types
 
 import pytest
+import saltext.package_states.model.item as items
+import saltext.package_states.model.resolver as resolver
 import saltext.package_states.query_locks.package_state as package_state
 from saltext.package_states.errors import PackageStateError
 
 
-def row(package, state, condition="", version=""):
-    return types.SimpleNamespace(
-        package=package,
-        state=state,
-        condition=condition,
-        version=version,
-        source="base",
-        verdict=f"wanted: {state}",
-    )
+class Fleet:
+    """
+    Two minions with package states, of which one is in trouble
+    """
+
+    def __init__(self, *_):
+        pass
+
+    def minions(self, ids):
+        return {name: name for name in ids if name != "new"}
+
+    def sources(self, minions):
+        return dict.fromkeys(minions, ())
+
+    def possible(self, minion, _):
+        if minion == "web2":
+            return (), {"foo": PackageStateError("a conflict")}
+        rows = (
+            ("telnet", "removed"),
+            ("vim", "installed", "=9.1"),
+            ("nano", "kept"),
+            ("curl", "latest"),
+            ("bash", "present", ">=5"),
+        )
+        base = types.SimpleNamespace(label="base")
+        return [resolver.Verdict(items.make(*row), base, ()) for row in rows], {}
 
 
 @pytest.fixture
@@ -26,20 +45,12 @@ def found(monkeypatch):
     """
     Return what locks a query finds, with or without package states on the master
     """
-    rows = [
-        row("telnet", "Absent"),
-        row("vim", "Installed", "Equal", "9.1"),
-        row("nano", "Installed (kept)"),
-        row("curl", "Installed", "", "Latest"),
-    ]
-    every = [("web1", rows), ("web2", PackageStateError("a conflict"))]
     query = types.SimpleNamespace(
         accepted=lambda context: ["web1", "web2", "new"],
         of_minion=lambda minion, name, **more: {"name": f"{minion}/{name}", **more},
     )
     monkeypatch.setattr(package_state, "query", query)
-    monkeypatch.setattr(package_state, "Fleet", lambda *_: None)
-    monkeypatch.setattr(package_state.refresh, "every", lambda _, ids: [*every])
+    monkeypatch.setattr(package_state, "Fleet", Fleet)
 
     def reading(opts):
         if opts["package_states"] == "broken":

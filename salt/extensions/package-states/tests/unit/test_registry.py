@@ -3,10 +3,10 @@ Which minions, groups and organizations there are
 """
 
 import pytest
-import saltext.package_states.fleet as fleets
-import saltext.package_states.registry as registry
-import saltext.package_states.resolver as resolver
-import saltext.package_states.store as store
+import saltext.package_states.compile.fleet as fleets
+import saltext.package_states.compile.registry as registry
+import saltext.package_states.model.resolver as resolver
+import saltext.package_states.store.tables as store
 from saltext.package_states.errors import InvalidInput, NotThere
 
 import salt.cache

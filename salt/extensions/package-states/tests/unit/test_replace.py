@@ -5,12 +5,12 @@ Files that somebody else has prepared the place of
 import os
 
 import pytest
-import saltext.package_states.files as files
+import saltext.package_states.compile.files as files
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.managers.lockfile as lockfile
 import saltext.package_states.managers.pins as pins
-import saltext.package_states.replace as replace
-import saltext.package_states.transfer as transfer
+import saltext.package_states.master.transfer as transfer
+import saltext.package_states.minion.replace as replace
 from saltext.package_states.errors import InvalidInput
 
 PIN = pins.Pin("foo", "1", 1001, "installed")

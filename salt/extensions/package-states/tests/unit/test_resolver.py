@@ -1,7 +1,7 @@
 import itertools
 
 import pytest
-import saltext.package_states.resolver as resolver
+import saltext.package_states.model.resolver as resolver
 from saltext.package_states.errors import Conflict
 
 

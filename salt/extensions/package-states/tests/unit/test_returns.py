@@ -6,9 +6,9 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
-import saltext.package_states.answers as answers
-import saltext.package_states.returns as returns
-import saltext.package_states.store as store
+import saltext.package_states.master.answers as answers
+import saltext.package_states.master.returns as returns
+import saltext.package_states.store.tables as store
 from saltext.package_states.errors import PackageStateError
 
 import salt.client
@@ -160,4 +160,3 @@ def test_what_is_no_answer(asked, answer, told):
 def test_answers_of_the_job_cache(asked):
     asked.cache = {"web": {"return": {"a": ["1"]}, "retcode": 0}, "db": {"return": "x"}}
     assert answers.ask({}, "web", "f.x") == {"a": ["1"]}
-    assert answers.available({}, ["web", "db"], ["a"]) == {"web": {"a": ["1"]}}

@@ -2,14 +2,14 @@
 import json
 
 import pytest
-import saltext.package_states.item as items
 import saltext.package_states.managers.dnf as dnf
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.managers.rpm as rpm
 import saltext.package_states.managers.zypper as zypper
-from saltext.package_states.decision import INSTALL, REMOVE
-from saltext.package_states.errors import PackageStateError, Unsupported
+import saltext.package_states.model.item as items
+from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.step import Step
+from saltext.package_states.model.decision import INSTALL, REMOVE
 
 import salt.utils.files
 
@@ -39,9 +39,11 @@ class Machine:
             if word in command:
                 return {"retcode": 0, "stdout": "", "stderr": "", **answer}
         out = ""
+        if "--whatprovides" in command:
+            return {"retcode": 1, "stdout": "no package provides it", "stderr": ""}
         if command[0] == "rpm":
             out = "".join(
-                f"{name}\t{version if ':' in version else '0:' + version}\t{arch}\t1\t1\n"
+                f"{name}\t{version if ':' in version else '0:' + version}\t{arch}\n"
                 for name, version, arch in self.installed
             )
         elif "repoquery" in command:
@@ -65,7 +67,7 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setattr(zypper, "CONF", str(tmp_path / "zypp.conf"))
     monkeypatch.setattr(zypper, "LOCKS", str(tmp_path / "zypp" / "locks"))
     (tmp_path / "plugins").mkdir()
-    monkeypatch.setattr(dnf, "PLUGINS", (str(tmp_path / "*" / "versionlock.py"),))
+    monkeypatch.setattr(dnf, "MAIN", str(tmp_path / "dnf.conf"))
     monkeypatch.setattr(dnf, "CONF", str(tmp_path / "plugins" / "versionlock.conf"))
     monkeypatch.setattr(dnf, "LOCKS", str(tmp_path / "plugins" / "versionlock.list"))
     return tmp_path
@@ -308,39 +310,128 @@ def test_dnf_that_fails_is_no_dnf_that_removes_nothing(places, stdout, stderr, p
     assert part in found.problem
 
 
-def test_dnf_without_its_plugin(places):
+def test_locks_that_are_not_in_force(places):
+    """
+    What is written is no lock until the package manager says so
+    """
     machine = Machine(FOO, REPO)
-    machine.answers["versionlock"] = {
-        "retcode": 1,
-        "stderr": "No such command: versionlock. Please use",
-    }
-    with pytest.raises(Unsupported, match="python3-dnf-plugin-versionlock"):
-        dnf.Dnf(machine, {}, {}).locks([items.make("foo", "installed")])
+    manager = dnf.Dnf(machine, {}, {})
+    assert manager.loose() == []
+    manager.locks([items.make("foo", "installed")])
+    machine.answers["versionlock"] = {"retcode": 1, "stderr": "No such command: x"}
+    assert "python3-dnf-plugin-versionlock" in manager.loose()[0]
+    (places / "plugins" / "versionlock.conf").write_text("[main]\nenabled = 0\n")
+    assert "versionlock.conf says enabled = 0" in manager.loose()[0]
     machine.answers["versionlock"]["stderr"] = "Error: Locklist not set"
-    with pytest.raises(PackageStateError, match="Locklist not set"):
-        dnf.Dnf(machine, {}, {}).locks([])
+    assert "Locklist not set" in manager.loose()[0]
+    machine.answers["versionlock"] = {"stdout": "bar-0:1-1.*\n"}
+    assert "foo-0:1.0-1.* is not in force" in manager.loose()[0]
+    machine.answers["versionlock"] = {"stdout": "foo-0:1.0-1.*\n"}
+    assert manager.loose() == []
+    zypp = zypper.Zypper(machine, {}, {})
+    zypp.locks([items.make("foo", "installed")])
+    assert "foo is not in force" in zypp.loose()[0]
+    machine.answers["locks"] = {"stdout": '<lock number="1"><name>foo</name></lock>'}
+    assert zypp.loose() == []
+    (places / "zypp.conf").write_text("[main]\nlocksfile.apply = no\n")
+    assert "locksfile.apply" in zypp.loose()[0]
 
 
 def test_old_versions_that_a_killed_rpm_left_are_erased(places):
     """
-    Not those that were there before, and never the one that came last
+    Those of packages of which the manager said that it replaces them, and no others
     """
-    machine = Machine([], [])
     rows = [
-        ("foo", "0:2.0-1", "noarch", 5),
-        ("foo", "0:1.0-1", "noarch", 9),
-        ("kernel", "0:5-1", "x86_64", 5),
-        ("kernel", "0:6-1", "x86_64", 9),
-        ("lib", "0:1-1", "x86_64", 5),
-        ("lib", "0:1-1", "i686", 9),
+        ("foo", "2.0-1", "noarch"),
+        ("foo", "1.0-1", "noarch"),
+        ("kernel", "5-1", "x86_64"),
+        ("kernel", "6-1", "x86_64"),
+        ("lib", "1-1", "x86_64"),
+        ("lib", "1-1", "i686"),
+        ("late", "1-1", "noarch"),
     ]
-    text = "".join(
-        f"{name}\t{version}\t{arch}\t{time}\t1\n" for name, version, arch, time in rows
-    )
-    machine.answers["-qa"] = {"stdout": text}
-    dnf.Dnf(machine, {}, {}).recover({"several": ["kernel"]})
+    machine = Machine(rows, [])
+    manager = dnf.Dnf(machine, {}, {})
+    replaced = {"foo": ["2.0-1"], "lib": ["1-1"], "late": ["1-1"]}
+    assert manager.leftovers({"replaced": replaced}) == ["foo-2.0-1.noarch"]
+    manager.recover({"replaced": replaced}, None)
+    # as a run of before has written it
+    manager.recover({"several": []}, None)
     erased = [command for command in machine.commands if "--erase" in command]
     assert erased == [["rpm", "--erase", "--nodeps", "foo-2.0-1.noarch"]]
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_versions_that_vanish_from_repositories_stay_locked_out(places, kind):
+    machine = Machine([], [("foo", one, "noarch", "r") for one in ("1.0-1", "1.5-1")])
+    manager = kind(machine, {}, {})
+    manager.locks([items.make("foo", "removed", "!=2.0")])
+    before = sorted(lock.id for lock in manager.file().read())
+    assert len(before) == 2
+    machine.available = []
+    manager.refreshed()
+    assert manager.locks([items.make("foo", "removed", "!=2.0")]) == {}
+    # but not what may be there now
+    manager.locks([items.make("foo", "removed", "!=1.0")])
+    assert [lock.id for lock in manager.file().read()] == [
+        one for one in before if "1.5" in one
+    ]
+
+
+def test_zypper_that_is_busy_does_not_say_that_there_is_nothing(places):
+    machine = Machine(FOO, REPO)
+    text = '<message type="error">System management is locked</message>'
+    machine.answers["search"] = {"retcode": 7, "stdout": text}
+    manager = zypper.Zypper(machine, {}, {})
+    with pytest.raises(PackageStateError, match="management is locked"):
+        manager.facts("foo")
+    with pytest.raises(PackageStateError, match="management is locked"):
+        manager.inventory()
+
+
+@pytest.mark.parametrize(
+    "kind,word,answer",
+    (
+        (dnf.Dnf, "repoquery", {"stderr": "Ignoring repositories: gone\n"}),
+        (
+            zypper.Zypper,
+            "search",
+            {
+                "retcode": 106,
+                "stdout": "Skipping repository &apos;gone&apos; because of the above",
+            },
+        ),
+    ),
+)
+def test_a_repository_that_cannot_be_read_is_no_empty_one(places, kind, word, answer):
+    machine = Machine(FOO, REPO)
+    machine.answers[word] = answer
+    manager = kind(machine, {}, {})
+    assert manager.decide(items.make("foo", "latest")).action == "impossible"
+    assert manager.decide(items.make("foo", "installed")).action == "nothing"
+    assert manager.unread() == ("gone",)
+    with pytest.raises(PackageStateError, match="the repository gone can't be read"):
+        manager.inventory()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_gives_way_to_another_version(places, kind):
+    """
+    An installonly package comes beside the one that is there
+    """
+    machine = Machine(FOO, REPO)
+    row = '<solvable type="package" name="{}" arch="noarch"/>'
+    machine.answers["--assumeno"] = {
+        "stdout": TABLE.replace(
+            "Removing:", "Installing:\n kernel x86_64 2-1 r 1 k\nRemoving:"
+        )
+    }
+    machine.answers["--dry-run"] = {
+        "stdout": f"<to-upgrade>{row.format('bar')}</to-upgrade>"
+        f"<to-install>{row.format('kernel')}</to-install>"
+    }
+    steps = [Step("bar", INSTALL, "2.0-1"), Step("kernel", INSTALL, "2-1")]
+    assert kind(machine, {}, {}).solve(steps, []).replaced == ("bar",)
 
 
 def test_inventory(places):
@@ -381,8 +472,18 @@ def test_dnf_reads_the_lists_anew_with_its_next_answer(places):
     assert asked == [True, False]
 
 
-def test_where_the_plugin_of_dnf_is_nobody_asks_for_it(places):
-    (places / "plugins" / "versionlock.py").touch()
+def test_dnf_does_not_wait_for_ever(places, monkeypatch):
+    """
+    Another one at work is waited for, a minute
+    """
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
     machine = Machine(FOO, REPO)
-    dnf.Dnf(machine, {}, {}).check()
-    assert machine.commands == []
+    machine.answers["--assumeyes"] = {"retcode": dnf.LOCKED}
+    steps = [Step("foo", INSTALL, "2.0-1")]
+    with pytest.raises(PackageStateError, match="another program"):
+        dnf.Dnf(machine, {}, {}).commit(steps, [])
+    assert sum(waits) == 60
+    machine.answers["repoquery"] = {"retcode": dnf.LOCKED}
+    with pytest.raises(PackageStateError, match="can't be asked what there is"):
+        dnf.Dnf(machine, {}, {}).fetch(["foo"])

@@ -6,9 +6,9 @@ import multiprocessing
 from types import SimpleNamespace
 
 import pytest
-import saltext.package_states.authors as authors
+import saltext.package_states.master.authors as authors
+import saltext.package_states.master.transfer as transfer
 import saltext.package_states.runners.package_states as package_states
-import saltext.package_states.transfer as transfer
 from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.loader
@@ -24,27 +24,42 @@ def configure_loader_modules(master_opts):
 
 
 REFUSED = (
-    ("create", {"name": "../x"}, "'../x' is no state name; "),
+    ("set", {"name": "../x"}, "'../x' is no state name; "),
     ("set", {"name": "a", "package": "{{ x }}", "wanted": "latest"}, "'{{ x }}' is no"),
     ("set", {"name": "a", "package": "vim", "wanted": "there"}, "vim can't be that; "),
-    ("set_many", {"name": "a", "packages": "vim"}, "Give a list of entries"),
-    ("set_many", {"name": ["a"], "packages": []}, "['a'] is no state name; "),
-    ("unset", {"name": "a", "package": ["vim"]}, "['vim'] is no package name; "),
+    ("set", {"name": "a", "package": 5, "wanted": "latest"}, "Give a package, or "),
+    ("set", {"name": "a", "package": [{"x": 1}]}, "An entry has the fields package"),
+    ("set", {"name": ["a"], "package": []}, "['a'] is no state name; "),
+    ("set", {"name": "a", "rename": "b c"}, "'b c' is no state name; "),
+    ("unset", {"name": "a", "package": [["vim"]]}, "Give a package, or several"),
+    ("unset", {"name": "a"}, "Give a package, or several"),
     (
         "assign",
         {"name": "a", "kind": "group", "target": "b", "priority": 1.5},
         "The priority must be a whole number; ",
     ),
-    ("upgrade", {"name": "a", "version": "1.5"}, "A version is one of a package; "),
+    (
+        "set",
+        {"name": "a", "package": "*", "wanted": "upgrade", "version": "1.5"},
+        "A version is one of a package; ",
+    ),
     # as the command line reads version=1.5
     (
-        "upgrade",
-        {"name": "a", "package": "vim", "version": 1.5},
+        "set",
+        {"name": "a", "package": "vim", "wanted": "upgrade", "version": 1.5},
         "1.5 is a number here",
     ),
-    ("import_file", {"name": "a", "path": 5}, "5 is no path; give that of a file"),
-    ("import_file", {"name": "a", "path": "/nope/x"}, "'/nope/x' can't be read: "),
-    ("list", {}, "PostgreSQL says: "),
+    ("load", {"path": 5}, "5 is no path; give that of a file"),
+    ("load", {"path": "/nope/x"}, "'/nope/x' can't be read: "),
+    ("show", {}, "PostgreSQL says: "),
+    # earlier commands, for one release
+    ("list", {}, "package_states.list is gone; use package_states.show."),
+    (
+        "rollback",
+        {"name": "a"},
+        "package_states.rollback is gone; use package_states.re",
+    ),
+    ("compile", {}, "package_states.compile is gone; use package_states.refresh."),
 )
 
 
@@ -90,15 +105,13 @@ def test_nobody_within_the_master_is_a_person(
     parent = SimpleNamespace() if within else None
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: parent)
     # pylint: disable=protected-access
-    assert package_states._author("bob") == author
+    assert package_states._save("bob", "", None, False).author == author
 
 
 FILES = (
     ("export", {}, "path"),
-    ("apply", {}, "path"),
-    ("apply", {"text": "package_states: 1"}, "seen"),
-    ("export_file", {"name": "a"}, "path"),
-    ("import_file", {"name": "a"}, "path"),
+    ("load", {}, "path"),
+    ("load", {"text": "package_states: 1"}, "seen"),
 )
 
 
@@ -182,3 +195,30 @@ def test_a_minion_calls_nothing(master_opts, name, more):
     thorium = {**master_opts, "fun": f"{name}.x", "arg": [], "kwarg": {}, "async": True}
     for opts in (command, thorium, master_opts):
         assert f"{name}.refresh" in salt.loader.runner(opts)
+
+
+def test_there_are_sixteen_commands(master_opts):
+    """
+    What else answers is the name of an earlier one
+    """
+    found = salt.loader.runner(master_opts)
+    names = {one[15:] for one in found if one.startswith("package_states.")}
+    assert package_states.MOVED.keys() < names
+    assert sorted(names - package_states.MOVED.keys()) == [
+        "assign",
+        "available",
+        "dry_run",
+        "export",
+        "history",
+        "import",
+        "load",
+        "refresh",
+        "restore",
+        "set",
+        "setup",
+        "show",
+        "status",
+        "unassign",
+        "unset",
+        "where",
+    ]

@@ -3,7 +3,7 @@ The tables are made and upgraded in steps
 """
 
 import pytest
-import saltext.package_states.schema as schema
+import saltext.package_states.store.schema as schema
 from saltext.package_states.errors import PackageStateError
 
 
@@ -24,9 +24,11 @@ class Connection:
 
 
 def test_steps_have_all_numbers():
+    """
+    But for the one whose features are gone
+    """
     numbers = [number for number, _, _ in schema.migrations()]
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert schema.newest() == numbers[-1]
+    assert numbers == [one for one in range(1, schema.newest() + 1) if one != 5]
 
 
 @pytest.mark.parametrize(

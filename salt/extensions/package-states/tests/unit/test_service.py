@@ -2,23 +2,26 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
-import saltext.package_states.connection as connections
-import saltext.package_states.files as files
-import saltext.package_states.generations as generations
-import saltext.package_states.item as items
-import saltext.package_states.membership as membership
-import saltext.package_states.schema as schema
-import saltext.package_states.service as service
-import saltext.package_states.sls as sls
-import saltext.package_states.standing as standing
-import saltext.package_states.store as store
-from saltext.package_states.errors import Conflict, InvalidInput, PackageStateError
-from saltext.package_states.fleet import Assignment, Fleet, Minion
+import saltext.package_states.compile.files as files
+import saltext.package_states.compile.membership as membership
+import saltext.package_states.compile.sls as sls
+import saltext.package_states.master.edit as edit
+import saltext.package_states.master.service as service
+import saltext.package_states.master.upgrades as upgrades
+import saltext.package_states.model.item as items
+import saltext.package_states.store.connection as connections
+import saltext.package_states.store.schema as schema
+import saltext.package_states.store.standing as standing
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.fleet import Assignment, Fleet, Minion
+from saltext.package_states.errors import Conflict, PackageStateError
+
+ME = service.Save("me")
 
 
 class Tables:
     """
-    What :mod:`saltext.package_states.store` is asked for, without PostgreSQL
+    What :mod:`saltext.package_states.store.tables` is asked for, without PostgreSQL
     """
 
     def __init__(self):
@@ -27,6 +30,7 @@ class Tables:
         self.revisions = {}
         self.minions = {}
         self.assigned = []
+        self.labels = {}
         self.moved = membership.Movement([], [], {}, [], {})
 
     def state(self, _, name):
@@ -38,9 +42,14 @@ class Tables:
     def check(self, _, where, seen):
         return self.revisions.get(where.id, store.EMPTY)
 
-    def save(self, _, where, current, entries, author, comment, parent):
+    def known(self, _, name):
+        return name in self.states
+
+    def save(self, _, where, current, entries, how, parent=None):
         number = current.number + 1
-        revision = store.Revision(number, number, None, author, comment, "", entries)
+        revision = store.Revision(
+            number, number, None, how.author, how.comment, "", entries
+        )
         self.revisions[where.id] = revision
         return revision
 
@@ -64,10 +73,10 @@ class Tables:
 @pytest.fixture
 def tables(monkeypatch):
     found = Tables()
-    for name in ("state", "newest", "check", "save", "reading", "writing", "assign"):
+    names = "state", "newest", "check", "save", "reading", "writing", "assign", "known"
+    for name in names:
         monkeypatch.setattr(store, name, getattr(found, name))
     monkeypatch.setattr(standing, "drop", lambda *_: None)
-    monkeypatch.setattr(generations, "keep", lambda *_: None)
     monkeypatch.setattr(membership, "notice", lambda *_: found.moved)
     monkeypatch.setattr(store, "states", lambda _: list(found.states.values()))
 
@@ -80,10 +89,11 @@ def tables(monkeypatch):
 
     def begin(self, opts, connection, before=None):
         self.connection = connection
-        self.stages = []
         self.assignments = found.assigned
         self.registry = SimpleNamespace(
-            target=lambda kind, name: name, minions=lambda: sorted(found.minions)
+            target=lambda kind, name: name,
+            minions=lambda: sorted(found.minions),
+            label=lambda kind, target: found.labels.get(target, target),
         )
         self.own = {one.name: one for one in found.states.values() if one.own}
 
@@ -104,7 +114,7 @@ def put(states, name, *row):
     Save a state with one entry
     """
     entries = (items.make(*row),)
-    return states.change(name, lambda *_: entries, "me")
+    return states.save(name, lambda *_: entries, ME)
 
 
 def test_a_state_has_a_file_of_its_own(states, tables):
@@ -132,10 +142,10 @@ def test_a_state_does_not_take_the_file_of_a_minion_with_its_name(
     "call",
     (
         lambda states: put(states, "web", "foo", "latest"),
-        lambda states: states.assign("web", "group", "a", 0, "me"),
-        lambda states: states.compile(),
+        lambda states: edit.assign(states, "web", "group", "a", 0, ME),
+        lambda states: states.sweep(),
     ),
-    ids=("change", "assign", "compile"),
+    ids=("save", "assign", "sweep"),
 )
 def test_files_are_written_after_the_end_and_before_the_next_one(states, tables, call):
     tables.states["web"] = store.State(1, "web", False)
@@ -229,7 +239,7 @@ def test_hostile_grains_keep_nobody_from_their_file(states, tables, monkeypatch)
     for value in ([], {}, None, 7, "x"):
         grains["bad"]["osarch"] = value
         assert states.sweep()["errors"] == {}
-        assert '"foo"' in states.current("web")[1]
+        assert '"foo"' in files.read(states.compiler.root, "web")
 
 
 def test_a_sweep_forgets_no_status_of_who_has_no_state(states, tables, monkeypatch):
@@ -251,18 +261,6 @@ def test_a_sweep_forgets_no_status_of_who_has_no_state(states, tables, monkeypat
     del tables.states["web"]
     states.sweep()
     assert dropped == ["web", "web"]
-
-
-@pytest.mark.parametrize(
-    "day",
-    ("20261124", "2026-W48-2", "2026W482", "2026-11", "2026-11-24 12", "tomorrow", ""),
-)
-def test_what_is_no_day_is_refused(day):
-    """
-    Newer Pythons take some of them, and then it would be the begin of the day
-    """
-    with pytest.raises(InvalidInput, match="is no day; write it like 2026-11-24"):
-        generations._at(None, "web", day)  # pylint: disable=protected-access
 
 
 def test_a_registry_that_is_empty_removes_nothing(states, tables, tmp_path):
@@ -320,24 +318,47 @@ def test_a_minion_in_two_minds_is_told_in_its_file(states, tables, monkeypatch):
     monkeypatch.setattr(Fleet, "rivals", lambda *_: [])
     found = states.sweep()
     assert "foo: 'group one: one' says latest" in found["errors"]["web"]
-    text, there = states.current("web")
-    assert text == there
+    text = files.read(states.compiler.root, "web")
+    assert states.is_current(Fleet({}, None), tables.minions["web"])
     assert '"package_states bar"' in text and '"package_states foo"' not in text
     assert '        "foo": "foo: _group one: one_ says latest' in text
     # what was wrong before is no reason to refuse another change
-    assert states.change(
-        "one",
-        lambda *_: [*tables.revisions[1].items, items.make("new", "latest")],
-        "me",
-    )["minions"] == ["web"]
+    more = [*tables.revisions[1].items, items.make("new", "latest")]
+    assert states.save("one", lambda *_: more, ME)["minions"] == ["web"]
     with pytest.raises(Conflict):
-        states.change("one", lambda *_: [items.make("bar", "removed")], "me")
+        states.save("one", lambda *_: [items.make("bar", "removed")], ME)
+
+
+def test_a_group_that_is_gone_empties_no_file(states, tables, monkeypatch):
+    """
+    Nobody knows who was in it: files that have its states stay, and that is said, until it is
+    back or the state is unassigned
+    """
+    tables.minions.update(web=Minion("web", "apt"), db=Minion("db", "apt"))
+    tables.states["front"] = store.State(1, "front", False)
+    entries = (items.make("foo", "latest"),)
+    tables.revisions[1] = store.Revision(1, 1, None, "me", "", "", entries)
+    tables.assigned.append(Assignment(1, "front", "group", "a", "a", 0))
+    monkeypatch.setattr(Fleet, "applies", lambda _, __, minion: minion.id == "web")
+    assert states.sweep()["files"] == ["front", "web"]
+    monkeypatch.setattr(Fleet, "applies", lambda *_: False)
+    tables.labels["a"] = None
+    _own(tables, "db", 2, ("bar", "latest"))
+    found = states.sweep()
+    assert found["files"] == ["db"]
+    assert "the group a is gone, to which front is assigned" in found["errors"]["web"]
+    assert '"foo"' in files.read(states.compiler.root, "web")
+    # what has nothing to do with it is saved
+    assert put(states, "db", "baz", "latest")["files"] == ["db"]
+    tables.assigned.clear()
+    assert (states.sweep()["files"], states.sweep()["errors"]) == (["web"], {})
+    assert '"foo"' not in files.read(states.compiler.root, "web")
 
 
 def test_a_dry_run_writes_no_files(states, tables, tmp_path):
     tables.states["web"] = store.State(1, "web", False)
     entries = (items.make("foo", "latest"),)
-    found = states.change("web", lambda *_: entries, "me", dry_run=True)
+    found = states.save("web", lambda *_: entries, ME._replace(dry_run=True))
     assert found["dry_run"] and "files" not in found
     assert tables.done == ["lock", "rollback", "unlock"]
     assert not list(tmp_path.rglob("packages-*"))
@@ -370,7 +391,7 @@ def test_the_lock_outlasts_the_transaction(monkeypatch):
     asked.clear()
     # whoever has the lock then has written files, which are older now
     away.append(True)
-    with pytest.raises(PackageStateError, match="run package_states.compile"):
+    with pytest.raises(PackageStateError, match="run package_states.refresh"):
         with store.writing({}, after=lambda: asked.append("files")):
             pass
     assert asked == [*begin[:-1], "COMMIT", "files", "SELECT 1", "close"]
@@ -381,3 +402,21 @@ def test_the_lock_outlasts_the_transaction(monkeypatch):
         connection.execute("work")
         raise ValueError
     assert asked == [*begin, "close"]
+
+
+def test_an_upgrade_to_no_version_in_common_says_so():
+    """
+    As where apt, dnf and zypper, or two releases of Debian, are in one state
+    """
+    told = [
+        ("apt", {"foo": ["2.0-1", "1.0-1"]}),
+        ("dnf", {"foo": ["2.0-3.el9"]}),
+        ("dnf", {}),
+    ]
+    missed, entry = {}, items.make("foo", "installed", "<3")
+    upgraded = upgrades._upgraded  # pylint: disable=protected-access
+    assert upgraded(entry, told, None, "apt", missed) == entry
+    assert "share no version of foo that is <3" in missed["foo"]
+    missed.clear()
+    assert upgraded(entry, told[1:], None, "dnf", missed).floor == "2.0-3.el9"
+    assert not missed

@@ -3,13 +3,13 @@ import random
 import string
 
 import pytest
-import saltext.package_states.files as files
-import saltext.package_states.item as items
-import saltext.package_states.names as names
-import saltext.package_states.platforms as platforms
-import saltext.package_states.resolver as resolver
-import saltext.package_states.sls as sls
-from saltext.package_states.errors import InvalidInput, Protected, Unsupported
+import saltext.package_states.compile.files as files
+import saltext.package_states.compile.sls as sls
+import saltext.package_states.model.item as items
+import saltext.package_states.model.names as names
+import saltext.package_states.model.platforms as platforms
+import saltext.package_states.model.resolver as resolver
+from saltext.package_states.errors import InvalidInput, Protected
 
 import salt.config
 import salt.state
@@ -125,10 +125,10 @@ def test_more_protected_packages_are_passed_on(source):
 )
 def test_what_a_platform_cannot_do_is_an_error(platform, row):
     item = items.make(*row)
-    with pytest.raises(Unsupported, match=f"{item.name}|{platform[:3]}"):
-        platforms.check(platform, [item])
+    problem = platforms.problem(platform, item)
+    assert item.name in problem or platform[:3] in problem
     # which platform a minion has may not be known yet
-    platforms.check(None, [item])
+    assert platforms.problem(None, item) is None
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,12 @@ def test_what_a_platform_cannot_do_is_an_error(platform, row):
         ({"os_family": "RedHat", "os": "RedHat", "osmajorrelease": 41}, "dnf"),
         ({"os_family": "Suse", "transactional": True}, "transactional"),
         ({"os_family": "Suse", "transactional": False}, "zypper"),
-        ({"os_family": "Arch"}, None),
+        ({"os_family": "RedHat", "os": "CentOS", "osmajorrelease": 7}, "yum"),
+        ({"os_family": "RedHat", "os": "Amazon", "osmajorrelease": 2023}, "dnf"),
+        ({"os_family": "RedHat"}, "dnf"),
+        ({"os_family": "Arch"}, "other"),
+        ({"os_family": "FreeBSD"}, "other"),
+        ({"os_family": "Windows"}, "other"),
         ({"os_family": ["Debian"]}, None),
         ({"os_family": {}}, None),
         ({}, None),

@@ -2,15 +2,15 @@
 import itertools
 
 import pytest
-import saltext.package_states.item as items
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.minion.transaction as transaction
+import saltext.package_states.model.item as items
 import saltext.package_states.states.package_state as package_state
-import saltext.package_states.transaction as transaction
-from saltext.package_states.choice import MOST, Choice
-from saltext.package_states.decision import INSTALL, Facts
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Manager
 from saltext.package_states.managers.step import Solution, Step
+from saltext.package_states.minion.choice import MOST, Choice
+from saltext.package_states.model.decision import INSTALL, Facts
 
 
 def _steps(names):
@@ -91,6 +91,14 @@ class Fake(Manager):  # pylint: disable=abstract-method
     def essential(self, key):
         return key == "core"
 
+    def unread(self):
+        return self.lost
+
+    lost = ()
+
+    def providers(self, name):
+        return []
+
     def solve(self, steps, items, scope=""):
         gone = {step.key for step in steps if step.action != INSTALL}
         also = {
@@ -170,6 +178,42 @@ def test_one_that_breaks_is_told_and_the_others_are_tried_again():
     }
 
 
+def test_what_asks_repositories_that_cannot_be_read_is_left_as_it_is():
+    manager = Fake({"aa": "1", "bb": "1", "cc": "1"}, {"aa": ["2"], "dd": ["1"]})
+    manager.lost = ("base", "updates")
+    rows = (
+        ("aa", "latest"),
+        ("bb", "removed", "<2"),
+        ("cc", "installed"),
+        ("dd", "removed", "=1"),
+    )
+    made = transaction.plan(manager, _items(*rows))
+    assert {key: one.action for key, one in made.decisions.items()} == {
+        "aa": "impossible",
+        "bb": "impossible",
+        "cc": "nothing",
+        "dd": "nothing",
+    }
+    assert "the repositories base, updates" in made.decisions["aa"].reason
+
+
+def test_recovery_removes_nothing_that_the_killed_run_did_not_change():
+    manager = Fake({"aa": "1", "bb": "1", "core": "1"}, {})
+    told = []
+
+    def recover(_, check):
+        told.extend(check(Solution(removed=(one,))) for one in ("aa", "bb", "core"))
+        told.append(check(Solution(changed=("held",))))
+        told.append(check(Solution()))
+        del manager.there["aa"]
+
+    manager.recover = recover
+    notes = {"steps": [["aa", "install", "2"], ["core", "install", "1"]]}
+    found = transaction.recover(manager, _items(("cc", "installed")), notes)
+    assert found == {"aa": {"old": "1", "new": ""}}
+    assert [bool(one) for one in told] == [False, True, True, True, False]
+
+
 @pytest.fixture
 def configure_loader_modules():
     return {
@@ -193,8 +237,9 @@ def fake(monkeypatch):
         manager.locks = (
             lambda entries, *rest: manager.locked.append([e.key for e in entries]) or {}
         )
-        manager.recovered = []
-        manager.recover = manager.recovered.append
+        manager.killed = []
+        manager.recover = lambda notes, check: manager.killed.append(notes)
+        manager.loose = list
         monkeypatch.setattr(package_state, "_manager", lambda: manager)
         monkeypatch.setattr(
             package_state.salt.utils.pkg, "check_refresh", lambda _: False
@@ -221,12 +266,22 @@ def test_each_package_tells_what_became_of_it(fake):
     assert one["changes"] == {"aa": {"old": "1", "new": "2"}}
     assert package_state.installed("bb")["changes"] == {"bb": {"old": "", "new": "1"}}
     assert package_state.latest("cc")["result"] is False
-    # each is told once; by itself a package is changed at once
-    assert package_state.latest("aa")["changes"] == {}
+    # each is told once
+    assert package_state.latest("aa")["result"] is False
     assert manager.calls == [["aa", "bb"]]
-    del manager.there["bb"]
-    assert package_state.installed("bb")["changes"] == {"bb": {"old": "", "new": "1"}}
     assert journal.unfinished() is None
+
+
+def test_a_package_that_no_state_of_locks_has_planned_is_left_as_it_is(fake):
+    """
+    Nor does it take the notes of a run that was killed
+    """
+    manager = fake(Fake({}, {"aa": ["1"]}))
+    journal.begin({"steps": []})
+    found = package_state.installed("aa")
+    assert (found["result"], found["changes"], manager.calls) == (False, {}, [])
+    assert "package_state.locks" in found["comment"]
+    assert journal.unfinished() == {"steps": []}
 
 
 def test_a_killed_run_is_recognised(fake, monkeypatch):
@@ -234,12 +289,12 @@ def test_a_killed_run_is_recognised(fake, monkeypatch):
     journal.begin({"steps": []})
     monkeypatch.setitem(package_state.__opts__, "test", True)
     found = package_state.locks("x", [["aa", "installed", "", ""]])
-    assert "ended too early" in found["comment"] and manager.recovered == []
+    assert "ended too early" in found["comment"] and manager.killed == []
     assert journal.unfinished() is not None
     monkeypatch.setitem(package_state.__opts__, "test", False)
     found = package_state.locks("x", [["aa", "installed", "", ""]])
     assert "ended too early" in found["comment"]
-    assert manager.recovered == [{"steps": []}]
+    assert manager.killed == [{"steps": []}]
     assert journal.unfinished() is None
     assert "too early" not in package_state.locks("x", [])["comment"]
 
@@ -285,3 +340,40 @@ def test_without_a_plan_no_package_is_changed(fake, monkeypatch):
         assert (found["result"], found["changes"]) == (False, {})
         assert "the state of the locks failed" in found["comment"]
     assert manager.calls == []
+
+
+def test_a_bare_name_is_removed_in_all_architectures(fake):
+    manager = fake(
+        Fake({"aa": "1", "aa:i386": "1", "bb:i386": "1", "cc:i386": "1"}, {})
+    )
+    rows = [["aa", "removed", "", ""], ["bb", "removed", "", ""]]
+    assert package_state.locks("x", rows)["changes"] == {}
+    for name in ("aa", "bb"):
+        found = package_state.removed(name)
+        assert found["result"] is True
+        assert found["changes"][f"{name}:i386"] == {"old": "1", "new": ""}
+    assert manager.there == {"cc:i386": "1"}
+    # but what is named by itself is not
+    rows = [["cc", "removed", "", ""], ["cc:i386", "installed", "", ""]]
+    package_state.locks("x", rows)
+    assert manager.there == {"cc:i386": "1"}
+
+
+def test_one_architecture_that_must_stay_fails_the_bare_name(fake):
+    manager = fake(
+        Fake({"aa": "1", "aa:i386": "1", "held": "1"}, {}, {"held": "aa:i386"})
+    )
+    found = package_state.locks("x", [["aa", "removed", "", ""]])
+    assert manager.there == {"aa:i386": "1", "held": "1"}
+    state = package_state.removed("aa")
+    assert state["result"] is False and "held" in state["comment"]
+    assert found["result"] is True
+
+
+def test_a_name_that_another_package_provides_is_not_absent(monkeypatch):
+    manager = Fake({"exim": "1"}, {"real": ["1"]})
+    monkeypatch.setattr(manager, "providers", lambda name: ["exim"])
+    made = transaction.plan(manager, _items(("mta", "removed"), ("real", "removed")))
+    assert made.decisions["mta"].action == "impossible"
+    assert "exim provides it" in made.decisions["mta"].reason
+    assert made.decisions["real"].action == "nothing"

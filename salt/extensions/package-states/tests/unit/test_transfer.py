@@ -1,8 +1,8 @@
 import os
 
 import pytest
-import saltext.package_states.transfer as transfer
-import saltext.package_states.yamltext as yamltext
+import saltext.package_states.master.transfer as transfer
+import saltext.package_states.master.yamltext as yamltext
 from saltext.package_states.errors import InvalidInput
 
 import salt.utils.atomicfile

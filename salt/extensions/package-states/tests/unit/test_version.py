@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-import saltext.package_states.version as version
+import saltext.package_states.model.version as version
 
 # pairs in order, the older one first
 DEBIAN = [
@@ -89,7 +89,7 @@ def test_equal_versions_have_one_order_in_every_process(manager):
     order in each process
     """
     code = (
-        "import saltext.package_states.version as v;"
+        "import saltext.package_states.model.version as v;"
         f"print(v.sort({manager!r}, ['1.0-1', '1.00-1', '0:1.0-1', '2-1', '1.000-1']))"
     )
     found = {

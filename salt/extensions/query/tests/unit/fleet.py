@@ -6,7 +6,7 @@ import contextlib
 import re
 from unittest.mock import patch  # pylint: disable=blacklisted-module
 
-import saltext.query.live.job
+import saltext.query.live
 
 
 class Clock:
@@ -103,18 +103,27 @@ class Fleet:
                     "excluded": excluded,
                     "reason": "the queue is paused" if held else "",
                 }
-                data = {"ticket": "t", "targets": gets, "waiting": len(held)}
-                self.fire(jid, "dispatched", data)
             for after in sorted({self.turns[one] for one in held if one in self.turns}):
                 wave = [one for one in held if self.turns.get(one) == after]
-                rest = [one for one in held if self.turns.get(one, after + 1) > after]
-                data = {"ticket": "t", "targets": wave, "waiting": len(rest)}
-                self.fire(jid, "dispatched", data, after)
                 for minion in wave:
                     self._execute(jid, minion, functions, isinstance(fun, str), after)
         for minion in gets:
             self._execute(jid, minion, functions, isinstance(fun, str))
         return ret
+
+    def show(self, jid):
+        """
+        Return what the job handler knows of the last job.
+        """
+        asked, functions = self.asked[int(jid) - int(self.jid)]
+        waits = [one for one in asked if one in self.waiting]
+        waits += [
+            one for one in asked if self.turns.get(one, 0) > self.clock.now - 1000
+        ]
+        if all(one in self.exempt for one in functions):
+            waits = []
+        lines = [{"waiting": len(waits), "reason": "the queue is paused"}]
+        return {"waiting": lines if waits else [], "left_out": self.left_out}
 
     def _execute(self, jid, minion, functions, single, turn=0):
         if minion not in self.answers:
@@ -153,6 +162,12 @@ class Fleet:
         self.events.remove(found)
         return found[1]
 
+    def pass_time(self, seconds):
+        """
+        Let time pass.
+        """
+        self.clock.now += seconds
+
     def cancel(self, jid):
         """
         Take a job out of the queue.
@@ -181,15 +196,21 @@ def answering(answers, **more):
             return not fleet.handler or all(one in fleet.exempt for one in functions)
 
         @staticmethod
+        def show(jid):
+            return fleet.show(jid)
+
+        @staticmethod
         def cancel(jid):
             fleet.cancel(jid)
 
-    class Asker(saltext.query.live.job.Asker):
-        def __init__(self, context, seconds, patience):
-            super().__init__(context, seconds, patience, fleet.clock)
+    class Client(saltext.query.live.Client):
+        clock = staticmethod(fleet.clock)
+
+        def __init__(self, context, seconds):
+            super().__init__(context, seconds)
             self.queue = Queue
 
     with patch("salt.client.get_local_client", return_value=fleet), patch(
-        "saltext.query.live.job.Asker", Asker
-    ):
+        "saltext.query.live.Client", Client
+    ), patch("saltext.query.live.time.sleep", fleet.pass_time):
         yield fleet

@@ -10,8 +10,7 @@ import time
 import pytest
 import saltext.query
 import saltext.query.documents
-import saltext.query.sources.job_cache as job_cache
-import saltext.query.sources.keys as keys
+from saltext.query.sources import job_cache, keys
 
 import salt.config
 import salt.payload
@@ -52,7 +51,7 @@ def through_salt(monkeypatch):
     """
 
     def switch():
-        monkeypatch.setattr(saltext.query.documents.Documents, "is_local", False)
+        monkeypatch.setattr(saltext.query.documents, "_DIRECT", ())
 
     return switch
 
@@ -136,7 +135,9 @@ def test_jobs(master):
                 "id": minion,
             }
             write(f"{folder}/{minion}/return.p", salt.payload.dumps(returned))
-    direct = job_cache.LocalJobs(master.opts)
+    direct = job_cache.LocalJobs(
+        master.opts, saltext.query.documents.Documents(master.opts)
+    )
     returner = job_cache.ReturnerJobs({**master.opts, "id": "master"})
     returner.returners.pack["__opts__"].update(master.opts)
     assert sorted(direct.ids()) == sorted(returner.ids()) == jids

@@ -6,15 +6,15 @@ import json
 import pathlib
 import random
 
+import field_pages
 import pytest
 import saltext.query
+import saltext.query.compare
 import saltext.query.context
 import saltext.query.engine
-import saltext.query.natural
-import saltext.query.tables
 from saltext.query.errors import QueryError
 from saltext.query.field import Field, alias, table
-from saltext.query.item import Item, ItemType, hosts
+from saltext.query.item import Item, ItemType, named
 from saltext.query.kinds import KINDS, MISSING_NODATA, MISSING_OFFLINE, MISSING_UNAVAIL
 
 import salt.utils.files
@@ -52,7 +52,7 @@ def example(monkeypatch):
             Field("mtotal", "MemTotal", "unit", "Memory", _value("mtotal")),
             *[_nic(number) for number in range(4)],
         ],
-        lambda context, names: (Item(context, name) for name in hosts(NODES, names)),
+        lambda context, names: (Item(context, name) for name in named(NODES)),
     )
     monkeypatch.setattr("saltext.query.api.item_type", lambda opts, what: itemtype)
     return itemtype
@@ -110,31 +110,20 @@ def test_request_of_the_specification(example):
     """
     A request is a dictionary, whose filter names items, with the inner part repeated.
     """
-    ret = saltext.query.request(
-        {},
-        {
-            "what": "node",
-            "fields": ["name"],
-            "filter": ["|", ["=", "name", "node2"], ["=", "name", "node1"]],
-        },
-    )
+    rule = ["|", ["=", "name", "node2"], ["=", "name", "node1"]]
+    ret = saltext.query.items({}, "node", ["name"], rule)
     assert ret["data"] == [[(0, "node2")], [(0, "node1")]]
 
 
 def test_empty_filter_means_all(example):
-    query = {"what": "node", "fields": ["name"], "filter": None}
-    assert len(saltext.query.request({}, query)["data"]) == 3
+    assert len(saltext.query.items({}, "node", ["name"], None)["data"]) == 3
+    with pytest.raises(QueryError, match="leave it out"):
+        saltext.query.items({}, "node", ["name"], " ")
 
 
 @pytest.mark.parametrize(
     "query",
     (
-        None,
-        [],
-        {},
-        {"what": "node"},
-        {"fields": ["name"]},
-        {"what": "node", "fields": ["name"], "names": []},
         {"what": "node", "fields": "name"},
         {"what": "node", "fields": [1]},
         {"what": "node", "fields": ["name"] * 1001},
@@ -146,7 +135,7 @@ def test_empty_filter_means_all(example):
 )
 def test_wrong_requests(example, query):
     with pytest.raises(QueryError):
-        saltext.query.request({}, query)
+        saltext.query.items({}, **query)
 
 
 def test_fields_query_of_the_specification(example):
@@ -211,11 +200,15 @@ def test_old_format_fails_for_unknown_fields(example):
     "limit,offset,names,following",
     (
         (0, 0, [], None),
-        (2, 0, ["node1", "node2"], 2),
+        (2, 0, ["node1", "node2"], "node2"),
         (2, 2, ["node3"], None),
         (3, 0, ["node1", "node2", "node3"], None),
         (None, 1, ["node2", "node3"], None),
         (5, 7, [], None),
+        (1, "node1", ["node2"], "node2"),
+        # it is gone meanwhile
+        (2, "node1a", ["node2", "node3"], None),
+        (None, "node3", [], None),
     ),
 )
 def test_paging(example, limit, offset, names, following):
@@ -376,7 +369,7 @@ def test_missing_cells_have_no_value(missing, cell):
 
 def test_natural_order():
     names = ["web10", "web2", "Web1", "db", "web2a", "web02", "10", "9", "1" * 5000]
-    assert sorted(names, key=saltext.query.natural.key)[:8] == [
+    assert sorted(names, key=saltext.query.compare.text_key)[:8] == [
         "9",
         "10",
         "1" * 5000,
@@ -400,18 +393,17 @@ def test_natural_order():
     ),
 )
 def test_hosts(name, wanted, same):
-    assert saltext.query.natural.is_host(name, wanted) is same
-    assert bool(saltext.query.natural.HostSet([wanted]).match(name)) is same
+    assert (wanted.lower() in saltext.query.compare.leading(name)) is same
 
 
 @pytest.mark.parametrize("what", saltext.query.item_types({}))
 def test_documentation_is_made_of_the_definitions(what):
     """
-    If this fails, run ``python -m saltext.query.tables docs``.
+    If this fails, run ``python tests/unit/field_pages.py docs``.
     """
     page = pathlib.Path(__file__).parents[2] / "docs" / f"{what}.rst"
     with salt.utils.files.fopen(page) as handle:
-        assert handle.read() == saltext.query.tables.rst(what)
+        assert handle.read() == field_pages.rst(what)
 
 
 def test_a_field_that_fails_costs_a_cell(example, monkeypatch):
@@ -474,8 +466,8 @@ def test_an_item_type_of_a_site_that_refuses_itself(tmp_path):
 @pytest.mark.parametrize(
     "text,expected",
     [
-        ("import nonesuch_module\n", "rack.py: No module named 'nonesuch_module';"),
-        ("x = 1\n", "rack.py: it has no source();"),
+        ("import nonesuch_module\n", "rack.py: No module named 'nonesuch_module'."),
+        ("x = 1\n", "rack.py: it has no source()."),
         (None, "Add a module 'rack' to query_sources"),
     ],
 )

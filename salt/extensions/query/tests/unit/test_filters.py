@@ -3,8 +3,7 @@ import random
 
 import pytest
 import saltext.query.filters
-import saltext.query.regex
-from saltext.query.errors import QueryError, QueryTooDearError
+from saltext.query.errors import QueryError
 from saltext.query.field import Field, alias, table
 from saltext.query.filters import Filter
 from saltext.query.kinds import MISSING_NODATA
@@ -62,7 +61,8 @@ def holds(rule, item=None):
         (["=", "text", "debian 12"], False),
         (["=", "text", "Debian"], False),
         (["!=", "text", "Debian"], True),
-        (["<", "text", "Debian 2"], True),
+        (["<", "text", "Debian 2"], False),
+        (["<", "text", "Debian 100"], True),
         (["<=", "text", "Debian 12"], True),
         ([">", "text", "Debian 12"], False),
         ([">=", "text", "Debian 12"], True),
@@ -114,8 +114,11 @@ def test_filters(rule, result):
         (["<", "number", 1], None),
         (["=~", "text", "."], None),
         (["=[]", "other", 1], None),
-        (["?", "bool"], False),
-        (["!", ["?", "bool"]], True),
+        (["?", "bool"], None),
+        (["!", ["?", "bool"]], None),
+        (["missing", "bool"], True),
+        (["!", ["missing", "bool"]], False),
+        (["missing", "name"], False),
         (["&", ["=", "text", "x"], ["=", "name", "web3"]], None),
         (["&", ["=", "text", "x"], ["=", "name", "web4"]], False),
         (["|", ["=", "text", "x"], ["=", "name", "web3"]], True),
@@ -190,7 +193,6 @@ def test_ten_levels_are_allowed():
         ["=~", "other", "4"],
         ["=~", "text", 4],
         ["=~", "text", "("],
-        ["=~", "text", r"(a)\1"],
         ["=[]", "text", "a"],
         ["=[]", "number", 1],
         ["=[]", "other", b"a"],
@@ -238,12 +240,12 @@ def test_names_within_names():
     The parts of a request may have been put together: the order is kept.
     """
     rule = ["|", ["|", ["=", "name", "b"], ["=", "name", "a"]], ["=", "id", "c"]]
-    assert saltext.query.filters.simple_names(rule, FIELDS) == ["b", "a", "c"]
+    assert Filter(rule, FIELDS).names == ["b", "a", "c"]
 
 
 def test_many_comparisons_are_refused():
-    rule = ["|", *[["=", "text", "x"]] * (saltext.query.filters.MAX_TERMS + 1)]
-    with pytest.raises(QueryTooDearError):
+    rule = ["|", *[["!=", "text", "x"]] * (saltext.query.filters.MAX_TERMS + 1)]
+    with pytest.raises(QueryError):
         Filter(rule, FIELDS)
 
 
@@ -254,30 +256,19 @@ def test_empty_groups_count_as_well(word):
     """
     group = ["!", ["&"]] if word == "!" else [word]
     rule = ["&", *[group] * (saltext.query.filters.MAX_TERMS + 1)]
-    with pytest.raises(QueryTooDearError, match="at most 1000"):
+    with pytest.raises(QueryError, match="at most 1000"):
         Filter(rule, FIELDS)
 
 
 def test_what_just_fits():
     most = saltext.query.filters.MAX_TERMS
     assert most == 1000
-    Filter(["|", *[["=", "text", "x"]] * (most - 1)], FIELDS)
+    Filter(["|", *[["!=", "text", "x"]] * (most - 1)], FIELDS)
 
 
 def test_many_names_are_not():
     rule = ["|", *[["=", "name", "x"]] * 5000]
     assert holds(rule) is False
-
-
-def test_regular_expressions_of_a_filter_share_their_work(monkeypatch):
-    ticks = itertools.count()
-    monkeypatch.setattr(saltext.query.regex, "MAX_SECONDS", 15.5)
-    monkeypatch.setattr(
-        saltext.query.regex.Budget.__init__, "__defaults__", (lambda: next(ticks),)
-    )
-    assert holds(["|", *[["=~", "text", "q"]] * 5]) is False
-    with pytest.raises(QueryTooDearError, match="takes too long"):
-        holds(["|", *[["=~", "text", "q"]] * 10])
 
 
 def test_cheap_fields_are_looked_at_first():
@@ -331,10 +322,10 @@ def _oracle(rule, item):
     if word == "&":
         return min((_oracle(one, item) for one in rule[1:]), default=1)
     value = item.get(rule[1])
-    if word == "?":
-        return int(bool(value))
     if value is None:
         return 0.5
+    if word == "?":
+        return int(bool(value))
     return int(
         {
             "=": value == rule[2],
@@ -370,17 +361,14 @@ def test_random_filters():
     (
         (["=", "name", "a"], ["a"]),
         (["==", "id", "a"], ["a"]),
-        (["|"], []),
         (["|", ["=", "name", "b"], ["=", "name", "a"]], ["b", "a"]),
         (["|", ["=", "name", "b"], ["=", "name", "b"]], ["b"]),
         (["|", ["=", "name", "b"], ["=", "text", "a"]], None),
+        (["|"], None),
         (["|", ["!=", "name", "b"]], None),
         (["&", ["=", "name", "b"]], None),
         (["=", "text", "a"], None),
-        (["=", "name", 1], None),
-        ([], None),
-        ("a", None),
     ),
 )
 def test_names_of_filters(rule, names):
-    assert saltext.query.filters.simple_names(rule, FIELDS) == names
+    assert Filter(rule, FIELDS).names == names

@@ -63,9 +63,8 @@ def test_a_type_that_others_may_write(site, caplog, which, mode):
         "cache": folder / "__pycache__",
     }[which]
     place.chmod(mode)
-    with caplog.at_level(logging.ERROR):
-        with pytest.raises(QueryError) as refused:
-            saltext.query.item_type(opts, "licence")
+    with caplog.at_level(logging.ERROR), pytest.raises(QueryError) as refused:
+        saltext.query.item_type(opts, "licence")
     assert f"{place} " in str(refused.value)
     assert f"{place} " in caplog.text
     assert saltext.query.item_type(opts, "node").name == "node"

@@ -10,8 +10,7 @@ import shutil
 import subprocess
 
 import pytest
-import saltext.query.formats as formats
-import saltext.query.render as render
+from saltext.query import formats, render
 
 HOSTILE = [
     "Debian;evil",
@@ -204,11 +203,11 @@ def test_notes():
         "age": 4,
         "reasons": {"The queue is paused": 2},
     }
-    found = {"data": [1] * 5, "total": 20, "offset": 5, "next": 10, "live": live}
+    found = {"data": [1] * 5, "total": 20, "offset": 5, "next": "web9", "live": live}
     assert list(formats.notes({**found, "damaged": 1})) == [
-        "6 to 10 of 20 items; go on with offset 10",
-        "8 minions answered, 1 are offline, 2 were not asked, 3 were asked up to 4 s ago",
-        "not asked, 2: The queue is paused",
+        "5 of 20 items; go on with offset web9",
+        "8 minions answered, 1 are offline, of 2 there is no answer, 3 were asked up to 4 s ago",
+        "no answer, 2: The queue is paused",
         "1 documents of the cache are damaged and look like no data: see the log",
     ]
     assert not list(formats.notes({"data": []}))

@@ -1,5 +1,5 @@
 import pytest
-import saltext.query.http as http
+from saltext.query import http
 from saltext.query.errors import QueryError
 
 

@@ -151,7 +151,7 @@ def test_forms_stay_as_they_are():
         ),
         (
             {"x": {"$type": "group", "y": {}}},
-            {"x": []},
+            {"x": ["y"]},
             {},
             "x has to be a mapping, but a list was typed for the group",
         ),
@@ -173,3 +173,23 @@ def test_what_cannot_be_filled_in_is_named(layout, group, minion, expected):
     with pytest.raises(form.BadForm) as err:
         form.fill(layout, group, minion)
     assert str(err.value) == expected
+
+
+OLD = ["x", "", [], ["x"], 1, True, None]
+
+
+@pytest.mark.parametrize("typed", OLD)
+def test_group_over_an_old_value_takes_what_the_group_has(typed):
+    """
+    Where the minion's values do not count, Uyuni does not look at them
+    """
+    elements = {"ntp": {"$type": "group", "$scope": "group", "server": {}}}
+    group = {"ntp": {"server": "g"}}
+    assert form.fill(elements, group, {"ntp": typed}) == group
+
+
+@pytest.mark.parametrize("typed", OLD)
+def test_group_over_a_value_that_uyuni_fails_at_is_refused(typed):
+    elements = {"ntp": {"$type": "group", "server": {"$default": "d"}}}
+    with pytest.raises(form.BadForm, match="^ntp has to be a mapping"):
+        form.fill(elements, {}, {"ntp": typed})

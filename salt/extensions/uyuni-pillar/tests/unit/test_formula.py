@@ -5,8 +5,9 @@ Tests of the formulas of a minion
 import logging
 
 import pytest
-import saltext.uyuni_pillar.document as document
 import saltext.uyuni_pillar.formula as formula
+
+import salt.utils.json
 
 FORM = {"ntp": {"$type": "namespace", "server": {"$default": "d"}, "port": {}}}
 
@@ -15,9 +16,9 @@ FORM = {"ntp": {"$type": "namespace", "server": {"$default": "d"}, "port": {}}}
 def write(tmp_path):
     def write(name, form=None, folder="one", **metadata):
         if form is not None:
-            document.write(str(tmp_path / folder / name / "form.yml"), form)
+            _write(tmp_path / folder / name / "form.yml", form)
         if metadata:
-            document.write(str(tmp_path / folder / name / "metadata.yml"), metadata)
+            _write(tmp_path / folder / name / "metadata.yml", metadata)
 
     return write
 
@@ -108,3 +109,19 @@ def test_form_that_cannot_be_filled_in_is_an_error(write, formulas, tmp_path):
 def test_names_do_not_leave_the_folders(formulas, name):
     with pytest.raises(formula.MissingFormula, match="is not the name of a formula"):
         formula.pillar(formulas, {}, {name: {}}, [])
+    # its other formulas are there
+    assert formula.pillar(formulas, {}, {name: {}}, [], lenient=True) == {
+        "formulas": []
+    }
+
+
+def test_empty_metadata_is_a_formula_with_states(write, formulas, tmp_path):
+    write("ntp", FORM)
+    (tmp_path / "one" / "ntp" / "metadata.yml").write_text("")
+    assert formula.pillar(formulas, {}, {"ntp": {}}, [])["formulas"] == ["ntp"]
+
+
+def _write(path, value):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # JSON is YAML
+    path.write_text(salt.utils.json.dumps(value))

@@ -1,105 +1,290 @@
 """
-What minions are asked about jobs that they have not returned.
+What is heard of minions, and what they are asked.
 """
+
+# pylint: disable=protected-access
 
 import asyncio
 
-import salt.job_criteria.capacity
-import tests.pytests.functional.job_handler.worker as worker
+import pytest
+
+import salt.payload
+import salt.utils.event
+from tests.pytests.functional.job_handler.conftest import MINIONS
+from tests.support.mock import patch
 
 
-def test_maintenance_asks_without_the_queue(setup):
-    setup.config(max_master_jobs=1, long_running=60)
+def event(tag, data):
+    """
+    Return an event as it comes from the bus.
+    """
+    end = salt.utils.event.TAGEND.encode()
+    return tag.encode() + end + salt.payload.dumps(data, use_bin_type=True)
+
+
+def answer(setup, question, **answers):
+    for minion, value in answers.items():
+        tag = f"salt/job/{question['jid']}/ret/{minion}"
+        setup.handler.maintenance.hear(event(tag, {"id": minion, "return": value}))
+
+
+def test_returns(setup):
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", ["m00", "m01"])
+        tag = "salt/job/1/ret/m00"
+        for _ in range(2):
+            handler.maintenance.hear(event(tag, {"id": "m00", "return": "x" * 10**6}))
+        return dict(handler.leases.slots)
+
+    assert asyncio.run(run()) == {"m01": 1}
+
+
+@pytest.mark.parametrize(
+    "tag, data",
+    [
+        ("salt/job/1/ret/m00", {"id": "m01"}),
+        ("salt/job/1/ret/m00", {"return": {"id": "m00"}}),
+        ("salt/job/1/ret/m00", "m00"),
+        ("salt/job/1/ret/m00", [{"id": "m00"}]),
+        ("salt/job/1/ret/m00", None),
+        ("salt/job/1/ret/", {"id": "m00"}),
+        ("salt/minion/m00/start", {"id": "m01"}),
+        ("salt/minion/m00/start", ["m00"]),
+        ("salt/job/1/publish", {"jid": "1", "minions": ["m00"]}),
+        ("salt/job/x/publish", {"jid": "x", "minions": MINIONS}),
+        ("salt/job/1/excluded", {"excluded": {"m00": "so"}}),
+    ],
+)
+def test_forged_events(setup, tag, data):
+    """
+    They neither end a lease of another minion nor begin one, and nothing fails.
+    """
 
     async def run():
         handler = await setup.start()
-        await worker.publish(setup, "1", ["m0"])
-        await worker.publish(setup, "2", ["m0"])
-        setup.clock.now += 61
-        await handler.tick()
-        question = setup.bus.published[-1]
-        assert (question["fun"], question["tgt"]) == ("saltutil.running", ["m0"])
-        # a minion that runs as many jobs as it may answers all the same
-        assert question["__ignore_process_count_max"] is True
-        handler.maintenance.answered(question["jid"], "m0", [])
-        await handler.tick()
-        question = setup.bus.published[-1]
-        assert (question["fun"], question["arg"]) == ("saltutil.find_job", ["1"])
-        handler.maintenance.answered(question["jid"], "m0", {})
-        await handler.tick()
+        await setup.publish("1", ["m00"])
+        handler.maintenance.hear(event(tag, data))
+        handler.maintenance.hear(tag.encode() + b"\n\n\xc1")
+        return dict(handler.leases.slots)
 
-    asyncio.run(run())
-    assert setup.bus.published[-1]["jid"] == "2"
+    assert asyncio.run(run()) == {"m00": 1}
 
 
-def test_questions_that_can_not_be_published(setup):
+def test_start_asks(setup):
     """
-    Nobody is silent who was not asked, and the queue goes on as far as it can.
+    Jobs survive that a minion connects again, so it keeps its leases until it has said
+    what it runs.
     """
 
     async def run():
         handler = await setup.start()
-        await worker.publish(setup, "1", ["m0"])
+        await setup.publish("1", ["m00"])
+        await setup.publish("2", ["m00"])
+        await setup.land()
+        handler.maintenance.hear(event("salt/minion/m00/start", {"id": "m00"}))
+        assert handler.leases.slots == {"m00": 2}
+        await setup.tick(1)
+        (asked,) = setup.bus.questions()
+        assert (asked["fun"], asked["tgt"]) == ("saltutil.running", ["m00"])
+        answer(setup, asked, m00=[{"jid": "1"}])
+        await setup.tick(1)
+        find = setup.bus.questions()[1]
+        assert (find["fun"], find["arg"]) == ("saltutil.find_job", ["2"])
+        answer(setup, find, m00={})
+        await setup.tick(31)
+        return list(handler.leases.jobs)
+
+    assert asyncio.run(run()) == ["1"]
+
+
+@pytest.mark.parametrize(
+    "value", ["'saltutil.running' is not available.", None, {}, [], 5, [["1"]], [{}]]
+)
+def test_answers_that_name_no_job(setup, value):
+    """
+    The lease expires, the minion is not silent, and its next job goes out.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", ["m00"])
+        await setup.tick(61)
+        answer(setup, setup.bus.questions()[0], m00=value)
+        for _ in range(4):
+            await setup.tick(10)
+            for asked in setup.bus.questions()[1:]:
+                answer(setup, asked, m00=value)
+        await setup.publish("2", ["m00"])
+        return list(handler.leases.jobs), handler.leases.silent
+
+    assert asyncio.run(run()) == (["2"], {})
+
+
+def test_job_that_takes_long(setup):
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", ["m00"])
+        for _ in range(60):
+            await setup.tick(10)
+            for asked in setup.bus.questions():
+                answer(setup, asked, m00=[{"jid": "1"}])
+        asked = len(setup.bus.questions())
+        await setup.tick(200)
+        return handler.leases.has("1", "m00"), asked
+
+    held, asked = asyncio.run(run())
+    assert held
+    assert 8 <= asked <= 11
+
+
+def test_silent_minion(setup):
+    """
+    It gets no jobs until something comes from it, and is asked less and less often.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", ["m00"])
+        for _ in range(20):
+            await setup.tick(5)
+        assert list(handler.leases.silent) == ["m00"]
+        assert handler.leases.occupied == 0
+        await setup.publish("2", ["m00", "m01"])
+        reason = handler.store.left_out("2")["m00"]
+        before = len(setup.bus.questions())
+        for _ in range(24 * 60):
+            await setup.tick(60)
+            setup.returns("2", "m01")
+        asked = len(setup.bus.questions()) - before
+        handler.maintenance.hear(event("salt/minion/m00/start", {"id": "m00"}))
+        await setup.publish("3", ["m00"])
+        return reason, asked, handler.leases.has("3", "m00")
+
+    reason, asked, held = asyncio.run(run())
+    assert reason.startswith("the minion has not answered for ")
+    assert 20 <= asked <= 40
+    assert held
+
+
+def test_silent_minion_whose_key_is_deleted(setup):
+    async def run():
+        handler = await setup.start()
+        handler.leases.set_silent("m00", setup.clock.now, setup.clock.now)
+        handler.leases.set_silent("m01", setup.clock.now, setup.clock.now)
+        with patch.object(handler.maintenance, "_accepted", lambda: ["m01"]):
+            await handler.maintenance.forget_deleted()
+        return list(handler.leases.silent)
+
+    assert asyncio.run(run()) == ["m01"]
+
+
+def test_minions_are_asked_early_if_jobs_wait(setup):
+    """
+    After five seconds in which no lease has ended.
+    """
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        await setup.tick(6)
+        quiet = len(setup.bus.questions())
+        await setup.publish("2", MINIONS[:10])
+        for _ in range(7):
+            await setup.tick(1)
+        return quiet, setup.bus.questions()
+
+    quiet, asked = asyncio.run(run())
+    assert quiet == 0
+    assert asked[0]["tgt"] == MINIONS[:10]
+
+
+def test_question_that_can_not_be_published(setup):
+    """
+    A minion that was not asked is not silent.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", ["m00"])
         setup.bus.broken = True
-        for _ in range(60 + 3 * 15):
-            setup.clock.now += 1
-            await handler.tick()
-        assert handler.criteria.silent == {}
-        assert handler.criteria.ledger.used == 1
+        for _ in range(30):
+            await setup.tick(5)
+        assert handler.leases.has("1", "m00")
         setup.bus.broken = False
-        await handler.tick()
-        assert setup.bus.published[-1]["fun"] == "saltutil.running"
-        assert handler.criteria.silent == {}
+        await setup.tick(1)
+        return setup.bus.questions()
 
-    asyncio.run(run())
+    assert [asked["tgt"] for asked in asyncio.run(run())] == [["m00"]]
 
 
-def test_capacities_are_whole_again(setup):
+def test_lost_bus(setup):
     """
-    Of 1,000 minions 100 die in mid-job, and of the others 50 returns are lost with the
-    event bus: within the threshold and two rounds only what really runs, or waits in a
-    minion's own queue, is charged.
+    What it has sent meanwhile is lost, so all minions with leases are asked.
     """
-    setup.config(max_master_jobs=2000, long_running=60, reconcile_interval=15)
-    minions = [f"m{number:04}" for number in range(1000)]
-    dead, lost = set(minions[:100]), set(minions[100:150])
-    runs, waits = set(minions[150:180]), set(minions[180:190])
-
-    def answer(handler, load):
-        for minion in set(load["tgt"]) - dead:
-            if load["fun"] == "saltutil.running":
-                found = [{"jid": "1"}] if minion in runs else []
-            else:
-                found = {"jid": "1"} if minion in waits else {}
-            handler.maintenance.answered(load["jid"], minion, found)
 
     async def run():
         handler = await setup.start()
-        await worker.publish(setup, "1", minions)
-        assert handler.criteria.ledger.used == 1000
-        worker.give_back(setup, "1", *set(minions) - dead - lost - runs - waits)
-        handler.maintenance.missed()
-        answered = 1
-        for _ in range(60 + 2 * 15):
-            setup.clock.now += 1
-            await handler.tick()
-            for load in setup.bus.published[answered:]:
-                answer(handler, load)
-            answered = len(setup.bus.published)
-        assert set(handler.criteria.silent) == dead
-        # what they were sent may still run when they are back
-        assert handler.criteria.ledger.of_job("1") == runs | waits | dead
-        assert handler.criteria.stats(setup.clock())["used"] == len(runs | waits)
-        shown = handler.report.show("1", setup.clock())
-        assert set(shown["silent"]) == dead
-        assert set(shown["running_on"]) == runs | waits
-        for _ in range(salt.job_criteria.capacity.HOLD_SECONDS + 60 + 2 * 15):
-            setup.clock.now += 1
-            await handler.tick()
-            for load in setup.bus.published[answered:]:
-                answer(handler, load)
-            answered = len(setup.bus.published)
-        assert handler.criteria.ledger.of_job("1") == runs | waits
-        assert set(handler.criteria.silent) == dead
+        await setup.publish("1", MINIONS[:3])
+        await handler.maintenance._disconnected()
+        await handler.maintenance._connected(None)
+        await setup.tick(1)
+        return setup.bus.questions()[0]["tgt"]
 
-    asyncio.run(run())
+    assert asyncio.run(run()) == MINIONS[:3]
+
+
+def test_peers_of_a_cluster(setup):
+    """
+    What they publish occupies slots here as well, for its list of minions or those of the
+    event ``new``.
+    """
+    setup.opts["cluster_id"] = "c"
+
+    async def run():
+        handler = await setup.start()
+        hear = handler.maintenance.hear
+        hear(event("salt/job/1/new", {"jid": "1", "minions": ["m00"]}))
+        hear(event("salt/job/1/publish", {"jid": "1", "fun": "f", "tgt": "*"}))
+        hear(
+            event(
+                "salt/job/2/publish",
+                {"jid": "2", "fun": "f", "tgt": ["m01"], "tgt_type": "list"},
+            )
+        )
+        hear(
+            event("salt/job/3/publish", {"jid": "3", "fun": "f", "minions": "TRIMMED"})
+        )
+        hear(
+            event(
+                "salt/job/4/publish",
+                {"jid": "4", "fun": "test.ping", "minions": ["m02"]},
+            )
+        )
+        return dict(handler.leases.slots)
+
+    assert asyncio.run(run()) == {"m00": 1, "m01": 1}
+
+
+def test_master_of_masters(setup):
+    """
+    It does not know its minions, so the job counts, until its returns have stopped.
+    """
+    setup.opts["order_masters"] = True
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        for jid in ("1", "2"):
+            await setup.publish(jid, ["syndic"])
+        assert setup.bus.jobs() == [("1", "*")]
+        for _ in range(5):
+            await setup.tick(10)
+            setup.returns("1", "m00")
+        assert setup.bus.jobs() == [("1", "*")]
+        for _ in range(4):
+            await setup.tick(5)
+        assert setup.bus.questions() == []
+        return [jid for jid, _ in setup.bus.jobs()], handler.leases.silent
+
+    assert asyncio.run(run()) == (["1", "2"], {})

@@ -1,318 +1,543 @@
 """
-What a job handler takes over from the one before it, after a crash or with a master that is
-started again.
+The job handler ends at any moment, as ``kill -9`` would end it, and another one goes on.
 """
 
+# pylint: disable=protected-access
+
 import asyncio
+import os
+import random
+import sqlite3
+import stat
 
 import pytest
 
-import salt.job_handler.recovery
-import tests.pytests.functional.job_handler.worker as worker
+import salt.job_handler
+import salt.job_handler.queue
+import salt.job_handler.store
+import salt.payload
+import salt.utils.event
+from tests.pytests.functional.job_handler.conftest import (
+    MINIONS,
+    POSTGRESQL,
+    request,
+    sqlite_only,
+)
+from tests.support.mock import MagicMock
 
 
-def test_second_try_is_remembered_after_a_crash(setup):
+def test_queue_is_taken_over(setup):
     async def run():
         await setup.start()
-        await worker.publish(setup, "1", ["m0"], worker.request())
-        await setup.stop()
-        await setup.start()
-        return await worker.publish(setup, "2", ["m0"], worker.request())
-
-    assert asyncio.run(run())["load"]["jid"] == "1"
-
-
-def test_crash_with_a_queue(setup):
-    """
-    Jobs that wait are published by the next job handler, in their order, and once.
-    """
-    setup.config(max_master_jobs=1)
-
-    async def run():
-        handler = await setup.start()
-        for number in range(4):
-            await worker.publish(setup, f"{number}", ["m0"])
-        await worker.land(setup, handler)
+        await setup.publish("1", MINIONS[:10])
+        await setup.publish("2", MINIONS[:5], request=request(priority=2))
+        await setup.land()
         await setup.stop()
         handler = await setup.start()
-        assert handler.criteria.ledger.used == 1
-        for number in range(4):
-            worker.give_back(setup, f"{number}", "m0")
-            await handler.tick()
+        assert handler.leases.occupied == 10
+        assert [job.jid for job in handler.queue] == ["2"]
+        assert next(iter(handler.queue)).priority == 2
+        setup.returns("1", *MINIONS[:10])
+        await setup.tick(1)
 
     asyncio.run(run())
-    assert setup.bus.jids() == ["0", "1", "2", "3"]
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1", "2"]
 
 
-def test_crash_between_two_waves(setup):
+def test_what_may_not_have_been_sent_is_sent_again(setup):
     """
-    The rest goes to the rest only.
-    """
-
-    async def run():
-        handler = await setup.start()
-        await worker.publish(setup, "1", worker.MINIONS[:15])
-        await worker.land(setup, handler)
-        await setup.stop()
-        handler = await setup.start()
-        worker.give_back(setup, "1", *setup.bus.reached("1", worker.MINIONS[:15])[0])
-        await handler.tick()
-
-    asyncio.run(run())
-    first, second = setup.bus.reached("1", worker.MINIONS[:15])
-    assert sorted(first + second) == sorted(worker.MINIONS[:15])
-
-
-def test_crash_after_most_have_returned(setup):
-    """
-    Of 31 minions at a limit of 3 jobs each, 30 have returned three jobs and one is dead:
-    after a crash the next job goes to the 30, and nobody is left out before it has been
-    asked.
-    """
-    minions = [f"m{number}" for number in range(31)]
-    setup.config(max_minion_jobs=3, long_running=60, reconcile_interval=15)
-
-    async def run():
-        handler = await setup.start()
-        for jid in "123":
-            await worker.publish(setup, jid, minions)
-            worker.give_back(setup, jid, *minions[:30])
-        await worker.land(setup, handler)
-        await setup.stop()
-        handler = await setup.start()
-        assert handler.criteria.ledger.minions() == {"m30": 3}
-        await worker.publish(setup, "4", minions)
-        assert setup.bus.told("4", "excluded") == []
-        assert sorted(setup.bus.published[-1]["tgt"]) == sorted(minions[:30])
-        assert handler.report.show("4", setup.clock())["state"] == "queued"
-        worker.give_back(setup, "4", *minions[:30])
-        for _ in range(2 * 15 + 2):
-            setup.clock.now += 1
-            await handler.tick()
-
-    asyncio.run(run())
-    ((minion, reason),) = setup.bus.told("4", "excluded")[0]["excluded"].items()
-    assert (minion, reason[:27]) == ("m30", "the minion has not answered")
-    assert setup.bus.jids() == list("1234")
-
-
-def test_crash_before_the_last_returns_were_written_down(setup):
-    """
-    They are asked for, and nobody is left out meanwhile.
-    """
-    setup.config(max_minion_jobs=1)
-
-    async def run():
-        handler = await setup.start()
-        await worker.publish(setup, "1", ["m0", "m1"])
-        await worker.land(setup, handler)
-        worker.give_back(setup, "1", "m0", "m1")
-        await setup.stop()
-        handler = await setup.start()
-        assert handler.criteria.ledger.minions() == {"m0": 1, "m1": 1}
-        await worker.publish(setup, "2", ["m0", "m1"])
-        assert setup.bus.jids() == ["1"]
-        for fun in ("saltutil.running", "saltutil.find_job"):
-            await handler.tick()
-            question = setup.bus.published[-1]
-            assert (question["fun"], question["tgt"]) == (fun, ["m0", "m1"])
-            for minion in question["tgt"]:
-                handler.maintenance.answered(
-                    question["jid"], minion, [] if "run" in fun else {}
-                )
-        await handler.tick()
-
-    asyncio.run(run())
-    assert setup.bus.jids() == ["1", "2"]
-    assert setup.bus.told("2", "excluded") == []
-
-
-def test_who_has_returned_is_not_sent_it_again(setup):
-    async def run():
-        handler = await setup.start()
-        await worker.publish(setup, "1", ["m0", "m1"])
-        worker.give_back(setup, "1", "m1")
-        await handler.tick()
-        await setup.stop()
-        await setup.start()
-
-    asyncio.run(run())
-    assert setup.bus.jids() == ["1", "1"]
-    assert setup.bus.published[1]["tgt"] == ["m0"]
-
-
-def test_silent_minions_are_remembered(setup):
-    async def run():
-        handler = await setup.start()
-        handler.criteria.on_silent("m0", setup.clock())
-        await handler.tick()
-        await setup.stop()
-        handler = await setup.start()
-        assert handler.criteria.silent == {"m0": setup.clock()}
-        # nor is anybody left out who has been heard of before the end
-        handler.criteria.heard("m0")
-        await handler.tick()
-        await setup.stop()
-        handler = await setup.start()
-        assert handler.criteria.silent == {}
-        handler.criteria.on_silent("m0", setup.clock())
-        await handler.tick()
-        await setup.stop()
-        # minions come back to a master that is started again
-        handler = await setup.start(master="another")
-        assert handler.criteria.silent == {}
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize("fixed", ["order_masters", "resources"])
-def test_what_is_sent_again_keeps_its_target(setup, resources, fixed):
-    """
-    It may reach others than those who are known. What manages resources executes it twice,
-    so it is not sent again there.
-    """
-    setup.opts["order_masters"] = fixed == "order_masters"
-    first = "m3" if fixed == "resources" else "m0"
-
-    async def run():
-        handler = await setup.start()
-        await worker.publish(setup, "1", [first, "m1"])
-        worker.give_back(setup, "1", "m1")
-        await handler.tick()
-        await setup.stop()
-        await setup.start()
-
-    asyncio.run(run())
-    sent = [load["tgt"] for load in setup.bus.published if load["jid"] == "1"]
-    assert sent == (["*"] if fixed == "resources" else ["*", "*"])
-
-
-@pytest.mark.parametrize("later", [50, 51])
-def test_what_minions_may_have_forgotten_is_not_sent_again(setup, caplog, later):
-    """
-    They remember the last hundred jobs.
-    """
-    setup.config(max_master_jobs=1000)
-
-    async def run():
-        handler = await setup.start()
-        await worker.publish(setup, "1", ["m0"])
-        for number in range(later):
-            await worker.publish(setup, f"{number + 2}", ["m0"])
-            worker.give_back(setup, f"{number + 2}", "m0")
-        await handler.tick()
-        await setup.stop()
-        await setup.start()
-
-    asyncio.run(run())
-    assert setup.bus.jids().count("1") == (2 if later == 50 else 1)
-    said = "Job 1 may have been sent to m0 when the job handler ended"
-    assert (said in caplog.text) == (later == 51)
-
-
-def test_crash_in_the_moment_of_publishing(setup):
-    """
-    What may not have been sent is sent again, under the same job id: the publisher may
-    have been killed with the job handler.
+    Under the same job id, and not to minions that have returned. That a minion has
+    connected again is no reason to leave it out.
     """
 
     async def run():
         await setup.start()
-        await worker.publish(setup, "1", ["m0"])
+        await setup.publish("1", MINIONS[:5])
+        setup.returns("1", "m00")
+        await setup.tick()
+        await setup.stop()
+        handler = await setup.start()
+        handler.maintenance.started("m01")
+        await setup.tick()
+        return handler
+
+    handler = asyncio.run(run())
+    assert setup.bus.jobs() == [("1", "*"), ("1", MINIONS[1:5])]
+    assert sorted(handler.leases.jobs["1"]) == MINIONS[1:5]
+
+
+def test_what_has_been_sent_is_not_sent_again(setup):
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:5])
+        await setup.land()
         await setup.stop()
         await setup.start()
+        await setup.tick()
 
     asyncio.run(run())
-    assert setup.bus.jids() == ["1", "1"]
-    assert setup.bus.published[0] == setup.bus.published[1]
+    assert setup.bus.jobs() == [("1", "*")]
 
 
-def test_restart_of_the_master(setup):
+@pytest.mark.parametrize("how", ["late", "cancelled", "paused"])
+def test_what_is_not_sent_again(setup, how):
     """
-    Minions have to connect again before anything is sent to them.
+    Minions that were started meanwhile would run a job twice: a master that reboots itself
+    by a job would do so for ever.
     """
-    setup.config(max_master_jobs=1)
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:5], fun="system.reboot")
+        await setup.stop()
+        if how == "late":
+            setup.clock.now += 61
+        handler = await setup.start("another master")
+        if how == "cancelled":
+            await handler.dispatcher.cancel("1", None)
+        if how == "paused":
+            handler.queue.paused_until = float("inf")
+        for _ in range(10):
+            await setup.tick(10)
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("1", "*")]
+
+
+@sqlite_only
+def test_database_that_is_replaced(setup):
+    """
+    The job handler ends, and the next one takes over what is there.
+    """
 
     async def run():
         handler = await setup.start()
-        await worker.publish(setup, "0", ["m0"])
-        await worker.publish(setup, "1", ["m0"])
-        await worker.land(setup, handler)
+        os.rename(handler.store.path, f"{handler.store.path}.away")
+        await setup.publish("1", ["m00"])
+        with pytest.raises(SystemExit):
+            await setup.tick()
         await setup.stop()
-        handler = await setup.start(master="another")
-        worker.give_back(setup, "0", "m0")
-        await handler.tick()
-        assert setup.bus.jids() == ["0"]
-        setup.clock.now += salt.job_handler.recovery.RECONNECT_SECONDS
-        await handler.tick()
+        await setup.start()
+        await setup.tick()
 
     asyncio.run(run())
-    assert setup.bus.jids() == ["0", "1"]
+    assert setup.bus.jobs() == [("1", "*")]
 
 
-async def _restarted(setup):
+def test_job_of_which_nothing_was_published(setup):
     """
-    Return the job handler of a master that was just started again, with nothing to do.
+    All of its minions were left out when the job handler ended.
     """
+
+    async def run():
+        await setup.start()
+        for jid in ("1", "2", "3"):
+            await setup.publish(jid, ["m00"])
+        await setup.stop()
+        await setup.start()
+        return setup.states()["3"]
+
+    assert asyncio.run(run()) == "done"
+
+
+def test_rest_that_is_cancelled_while_a_wave_may_not_have_been_sent(setup):
+    """
+    The wave is sent again, and the rest is not.
+    """
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS)
+        await setup.handler.dispatcher.cancel("1", None)
+        await setup.handler.clean()
+        await setup.stop()
+        handler = await setup.start()
+        await setup.tick()
+        setup.returns("1", *MINIONS[:10])
+        await setup.land()
+        await setup.land()
+        await handler.clean()
+        return handler.store.load_of(1), setup.states()
+
+    load, states = asyncio.run(run())
+    first, second = setup.bus.jobs()
+    assert first == second
+    assert load is None
+    assert states == {"1": "cancelled"}
+
+
+def _answer_all(setup):
+    """
+    A minion answers all questions: it runs nothing.
+    """
+    for question in setup.bus.questions():
+        tag = f"salt/job/{question['jid']}/ret/m00{salt.utils.event.TAGEND}"
+        data = salt.payload.dumps({"id": "m00", "return": []})
+        setup.handler.maintenance.hear(tag.encode() + data)
+
+
+async def _pause_after_restart(setup):
     await setup.start()
+    await setup.publish("1", ["m00"])
     await setup.stop()
-    return await setup.start(master="another")
+    handler = await setup.start()
+    handler.queue.paused_until = float("inf")
+    for _ in range(40):
+        await setup.tick(5)
+        _answer_all(setup)
+    assert len(setup.bus.jobs()) == 1
+    assert handler.leases.has("1", "m00")
+    return handler
 
 
-def test_job_in_the_first_seconds_of_a_restarted_master(setup):
+def test_wave_that_may_not_have_been_sent_outlasts_a_pause(setup):
     """
-    It waits for minions as well, also if the job handler is killed meanwhile.
+    Its minions say that they do not run the job, as nobody has sent it to them yet.
     """
 
     async def run():
-        handler = await _restarted(setup)
-        answer = await worker.publish(setup, "1", ["m0", "m1"])
-        assert answer["load"]["job_handler"]["state"] == "queued"
-        await handler.tick()
+        handler = await _pause_after_restart(setup)
+        handler.queue.paused_until = None
+        await setup.tick(1)
+        assert setup.bus.jobs() == [("1", "*")] * 2
+        # from now on they are asked for it
+        for _ in range(40):
+            await setup.tick(5)
+            _answer_all(setup)
+        return handler.leases.has("1", "m00")
+
+    assert not asyncio.run(run())
+
+
+def test_wave_that_may_not_have_been_sent_is_cancelled(setup):
+    """
+    Its minions are asked whether they got it.
+    """
+
+    async def run():
+        handler = await _pause_after_restart(setup)
+        await handler.dispatcher.cancel("1", None)
+        for _ in range(40):
+            await setup.tick(5)
+            _answer_all(setup)
+        return handler.leases.has("1", "m00"), setup.states()
+
+    assert asyncio.run(run()) == (False, {"1": "done"})
+    assert setup.bus.jobs() == [("1", "*")]
+
+
+def test_minions_with_resources_get_nothing_twice(setup, resources):
+    async def run():
+        await setup.start()
+        await setup.publish("1", ["m03"])
         await setup.stop()
-        setup.clock.now += salt.job_handler.recovery.RECONNECT_SECONDS - 1
-        handler = await setup.start(master="another")
-        await handler.tick()
-        assert setup.bus.jids() == []
-        setup.clock.now += 1
-        await handler.tick()
+        await setup.start()
+        await setup.tick()
 
     asyncio.run(run())
-    assert setup.bus.jids() == ["1"]
+    assert setup.bus.jobs() == [("1", "*")]
 
 
-def test_synchronous_job_in_the_first_seconds_of_a_restarted_master(setup):
+def test_restarted_master_waits_for_its_minions(setup):
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        await setup.publish("2", MINIONS[:1])
+        await setup.land()
+        await setup.stop()
+        handler = await setup.start("another master")
+        setup.returns("1", *MINIONS[:10])
+        await setup.tick(2 if POSTGRESQL else 20)
+        before = [jid for jid, _ in setup.bus.jobs()]
+        reason = handler.report.jobs(setup.clock())[0]["reason"]
+        await setup.tick(30)
+        return before, reason
+
+    before, reason = asyncio.run(run())
+    assert before == ["1"]
+    assert "restarted" in reason
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1", "2"]
+
+
+def test_caller_does_not_wait_for_minions_to_find_a_restarted_master(setup):
     """
-    Its client would have gone when all minions are there, so those that are answer.
+    Only jobs that nobody waits for do, and they hold up no other.
     """
 
     async def run():
-        await _restarted(setup)
-        await worker.publish(setup, "1", ["m0"], worker.request(sync=True))
-        assert setup.bus.jids() == ["1"]
-        await worker.publish(setup, "2", ["m0"])
-        await worker.publish(setup, "3", ["m0"], worker.request("3", sync=True))
+        await setup.start()
+        await setup.stop()
+        await setup.start("another master")
+        await setup.publish("1", ["m00"])
+        await setup.publish("2", ["m01"], request=request(sync=True))
+        before = [jid for jid, _ in setup.bus.jobs()]
+        await setup.tick(35)
+        return before
 
-    asyncio.run(run())
-    assert setup.bus.jids() == ["1"]
+    assert asyncio.run(run()) == ["2"]
+    assert [jid for jid, _ in setup.bus.jobs()] == ["2", "1"]
 
 
-def test_publisher_that_fails_while_jobs_wait_for_minions(setup):
+def test_limit_holds_at_once(setup):
     """
-    They go on to wait.
+    Nothing goes out before the leases are known.
     """
 
     async def run():
-        handler = await _restarted(setup)
-        setup.bus.broken = True
-        await worker.publish(setup, "1", ["m0"], worker.request(sync=True, timeout=600))
-        setup.bus.broken = False
-        await worker.publish(setup, "2", ["m0"])
-        setup.clock.now += salt.job_handler.recovery.RECONNECT_SECONDS - 1
-        await handler.tick()
-        assert setup.bus.jids() == []
-        setup.clock.now += 1
-        await handler.tick()
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        await setup.stop()
+        await setup.start()
+        answer = await setup.publish("2", MINIONS[:5])
+        return answer["load"]["job_handler"]["waiting"]
+
+    assert asyncio.run(run()) == 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_restart_at_every_moment(setup, seed):
+    """
+    No job is lost, and none is published to a minion under two job ids or after it has
+    returned.
+    """
+    rand = random.Random(seed)
+    sent, returned, jobs = {}, set(), {}
+
+    def look():
+        """
+        Take note of what was published.
+        """
+        for jid, target in setup.bus.jobs():
+            minions = jobs[jid] if target == "*" else target
+            if isinstance(minions, str):
+                gone = setup.handler.store.left_out(jid)
+                minions = [name for name in jobs[jid] if name not in gone]
+            for minion in minions:
+                assert (jid, minion) not in returned
+                sent[jid, minion] = True
+        setup.bus.published.clear()
+
+    async def run():
+        await setup.start()
+        for number in range(120):
+            kind = rand.random()
+            if kind < 0.4:
+                jid = f"j{number}"
+                jobs[jid] = sorted(rand.sample(MINIONS, rand.choice((1, 3, 20))))
+                await setup.publish(jid, jobs[jid], request=request(jid))
+                again = await setup.publish("no", jobs[jid], request=request(jid))
+                assert again["load"]["jid"] == jid
+            elif kind < 0.75:
+                look()
+                for jid, held in list(setup.handler.leases.jobs.items()):
+                    for minion in list(held):
+                        if rand.random() < 0.5 and (jid, minion) in sent:
+                            setup.returns(jid, minion)
+                            returned.add((jid, minion))
+            else:
+                await setup.tick(rand.choice((0, 0.5, 4)))
+            if rand.random() < 0.2:
+                look()
+                await setup.stop()
+                await setup.start()
+                # returns that were not written down come again, or the minions are asked
+                for jid, minion in returned:
+                    setup.returns(jid, minion)
+        for _ in range(200):
+            look()
+            for jid, held in list(setup.handler.leases.jobs.items()):
+                for minion in list(held):
+                    setup.returns(jid, minion)
+                    returned.add((jid, minion))
+            await setup.tick(1)
+        look()
+        assert len(setup.handler.queue) == 0
+        for jid, minions in jobs.items():
+            left_out = setup.handler.store.left_out(jid)
+            for minion in minions:
+                assert ((jid, minion) in sent) != (minion in left_out), (jid, minion)
 
     asyncio.run(run())
-    assert setup.bus.jids() == ["1", "2"]
+    assert len(jobs) > 20
+
+
+# ----------------------------------------------------------------------
+# The store
+# ----------------------------------------------------------------------
+
+
+@sqlite_only
+def test_only_the_user_of_the_master_reads_it(setup):
+    asyncio.run(setup.start())
+    folder = salt.job_handler.store.folder(setup.opts)
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    for name in os.listdir(folder):
+        assert stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", ["job_handler", "job_handler/jobs.sqlite"])
+def test_link_in_its_place(setup, name):
+    path = os.path.join(setup.opts["cachedir"], name)
+    if "/" in name:
+        os.mkdir(os.path.dirname(path), mode=0o700)
+    os.symlink("/tmp", path)
+    with pytest.raises(salt.job_handler.store.StoreError, match="^Move "):
+        salt.job_handler.store.Store(setup.opts)
+
+
+@sqlite_only
+def test_masters_that_share_a_cachedir(setup):
+    first = salt.job_handler.store.folder({**setup.opts, "cluster_id": "c", "id": "a"})
+    second = salt.job_handler.store.folder({**setup.opts, "cluster_id": "c", "id": "b"})
+    assert first != second
+
+
+@sqlite_only
+def test_newer_version(setup):
+    """
+    It is refused, and nothing of it changes.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", MINIONS)
+        handler.store.db.execute("PRAGMA user_version = 99")
+        await setup.stop()
+        salt.job_handler.handover._stores.clear()
+        with pytest.raises(salt.job_handler.store.StoreError, match="version 99"):
+            await setup.start()
+
+    asyncio.run(run())
+    db = sqlite3.connect(
+        os.path.join(salt.job_handler.store.folder(setup.opts), "jobs.sqlite")
+    )
+    assert db.execute("SELECT jid FROM jobs").fetchall() == [("1",)]
+
+
+@sqlite_only
+@pytest.mark.parametrize("where", ["header", "middle", "row"])
+def test_damaged_database(setup, where):
+    """
+    The job handler goes on with what can be read, and one damaged database is kept.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("0", MINIONS[:10])
+        for number in range(1, 60):
+            await setup.publish(str(number), MINIONS[:10], arg=["x" * 300])
+        await setup.land()
+        if where == "row":
+            handler.store.db.execute("UPDATE jobs SET load = 'x' WHERE jid = '7'")
+        handler.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        path = handler.store.path
+        for _ in range(1 if where == "row" else 2):
+            await setup.stop()
+            salt.job_handler.handover._stores.clear()
+            if where != "row":
+                with salt.utils.files.fopen(path, "r+b") as damaged:
+                    damaged.seek(0 if where == "header" else 40 * 1024)
+                    damaged.write(b"\xff" * 4096)
+            handler = await setup.start()
+            if where == "row":
+                with pytest.raises(salt.job_handler.store.DamageError):
+                    setup.returns("0", *MINIONS[:10])
+                    for _ in range(60):
+                        await setup.tick(1)
+                        for jid in list(handler.leases.jobs):
+                            setup.returns(jid, *MINIONS[:10])
+                handler.store.mark_damaged()
+                await setup.stop()
+                handler = await setup.start()
+        return handler, path
+
+    handler, path = asyncio.run(run())
+    assert handler.store.damage() is None
+    assert {job.jid for job in handler.queue} <= {str(number) for number in range(60)}
+    if where != "header":
+        assert len(handler.queue) > 10
+    aside = [name for name in os.listdir(os.path.dirname(path)) if "damaged" in name]
+    assert "jobs.sqlite.damaged" in aside
+    assert len([name for name in aside if name.endswith("damaged")]) == 1
+
+
+@sqlite_only
+def test_turned_off(setup):
+    """
+    What waits ends with a reason, and nothing comes back when it is turned on again.
+    """
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        await setup.publish("2", MINIONS[:2])
+        await setup.land()
+        await setup.stop()
+        salt.job_handler.handover._stores.clear()
+        section = setup.opts["rate_limiting"]
+        setup.opts["rate_limiting"] = {}
+        processes = MagicMock()
+        salt.job_handler.add_process(setup.opts, processes)
+        assert not processes.add_process.called
+        setup.opts["rate_limiting"] = section
+        handler = await setup.start()
+        assert (len(handler.queue), handler.leases.occupied) == (0, 0)
+        return handler.store.left_out("2")
+
+    sentence = salt.job_handler.queue.SENTENCES[salt.job_handler.queue.OFF]
+    assert asyncio.run(run()) == dict.fromkeys(MINIONS[:2], sentence)
+
+
+@pytest.mark.parametrize("jump", [-90000, 90000])
+def test_clock_of_the_machine_jumps(setup, jump, monkeypatch):
+    """
+    The clock of the job handler does not, over a restart either.
+    """
+    store = salt.job_handler.store.Store(setup.opts)
+    before = store.clock()
+    store.close()
+    wrong = __import__("time").time() + jump
+    monkeypatch.setattr("time.time", lambda: wrong)
+    store = salt.job_handler.store.Store(setup.opts)
+    assert 0 <= store.clock() - before < 60
+    store.close()
+
+
+@sqlite_only
+def test_space_comes_back(setup):
+    """
+    The database of a long queue gets small again.
+    """
+    setup.config(max_master_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        for number in range(200):
+            await setup.publish(str(number), MINIONS, arg=[os.urandom(20000).hex()])
+        for number in range(1, 200):
+            await handler.dispatcher.cancel(str(number), None)
+        handler.store.checkpoint()
+        before = os.path.getsize(handler.store.path)
+        for _ in range(3):
+            await handler.clean()
+        handler.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return before, os.path.getsize(handler.store.path)
+
+    before, after = asyncio.run(run())
+    assert after < before / 3
+
+
+def test_reasons_are_kept_as_long_as_the_job_cache(setup):
+    async def run():
+        handler = await setup.start()
+        for jid in ("1", "2", "3"):
+            await setup.publish(jid, ["m00"])
+        setup.clock.now += 10**6
+        handler.store.clean(0)
+        kept = handler.store.left_out("3")
+        handler.store.clean(86400)
+        return kept, handler.store.left_out("3")
+
+    kept, gone = asyncio.run(run())
+    assert list(kept) == ["m00"]
+    assert gone == {}

@@ -367,3 +367,16 @@ async def test_a_frame_without_its_parts_ends_the_connection(message, caplog):
     stream.close.assert_called_once()
     server.message_handler.assert_not_called()
     assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("name", [None, 5, [], {}, b"_auth", ["_auth"]])
+def test_method_without_a_name(name):
+    """
+    It is refused, and what came is not written down: it may be too deep for that
+    """
+    funcs = salt.master.TransportMethods()
+    assert funcs.get_method(name) is None
+    deep = []
+    for _ in range(10000):
+        deep = [deep]
+    assert funcs.get_method(deep) is None

@@ -1,388 +1,496 @@
+"""
+The criteria module that is shipped.
+"""
+
 import pytest
 
 import salt.job_criteria.capacity
+import salt.job_handler.leases
+import salt.job_handler.policy
+import salt.job_handler.queue
+from tests.support.mock import patch
+
+
+class Bench:
+    """
+    A queue with these settings.
+    """
+
+    def __init__(self, rules=(), **settings):
+        self.now = 100.0
+        self.number = 0
+        # the store has them while a job waits
+        self.minions = {}
+        self.leases = salt.job_handler.leases.Leases()
+        self.criteria = salt.job_criteria.capacity.criteria(settings, self.leases)
+        section = {"max_queue_age": 10**6, "fail_mode": "open", **settings}
+        self.rules = salt.job_handler.policy.Rules(rules)
+        self.queue = salt.job_handler.queue.Queue(
+            self.criteria, self.leases, self.rules, section, self.minions_of
+        )
+
+    def minions_of(self, job):
+        return list(self.minions[job.seq])
+
+    def submit(self, minions, fun="state.apply", **values):
+        if isinstance(minions, int):
+            minions = [f"m{number:05}" for number in range(minions)]
+        self.number += 1
+        self.minions[self.number] = minions
+        job = salt.job_handler.queue.Job(
+            self.number,
+            f"j{self.number}",
+            fun,
+            len(minions),
+            minions=list(minions),
+            queued=self.now,
+            **values,
+        )
+        self.queue.put(job)
+        return job
+
+    def sent(self):
+        """
+        Return ``(job id, how many minions)`` of what goes out now.
+        """
+        return [
+            (action.job.jid, len(action.minions))
+            for action in self.queue.advance(self.now)
+        ]
+
+    def returns(self, jid, count=10**9):
+        for minion in list(self.leases.jobs.get(jid, ()))[:count]:
+            self.leases.returned(jid, minion, self.now)
+            self.criteria.released(jid, minion, self.now)
 
 
 @pytest.mark.parametrize(
-    "settings,expected",
+    "settings, wrong",
     [
-        ({}, []),
-        ({"max_master_jobs": 1, "max_minion_jobs": 1, "waves": False}, []),
-        (
-            {"max_master_jobs": 0},
-            ["max_master_jobs is 0: write a whole number from 1 to 1000000000000."],
-        ),
-        (
-            {
-                "max_minion_jobs": "ten",
-                "waves": "no",
-                "wave_patience": 0,
-                "min_wave": True,
-            },
-            [
-                "max_minion_jobs is 'ten': write a whole number from 1 to 1000000000000.",
-                "min_wave is True: write a whole number from 1 to 1000000000000.",
-                "waves is 'no': write True or False.",
-                "wave_patience is 0: write seconds above 0, at most 1000000000000.",
-            ],
-        ),
+        ({}, None),
+        ({"max_master_jobs": 2000, "max_minion_jobs": 10}, None),
+        ({"max_master_jobs": 0}, "max_master_jobs is 0: write a whole number"),
+        ({"max_minion_jobs": "many"}, "max_minion_jobs is 'many'"),
+        ({"max_minion_jobs": True}, "max_minion_jobs is True"),
+        ({"minion_full": "drop"}, "minion_full is 'drop': write exclude or wait."),
+        ({"waves": 1}, "waves is 1: write True or False."),
+        ({"reserve": 1}, "reserve is 1: write 0 or a share"),
+        ({"wave_patience": float("nan")}, "wave_patience is nan"),
+        ({"costs": ["state.*"]}, "costs is ['state.*']"),
+        ({"costs": {"state.*": 0}}, "costs is {'state.*': 0}"),
+        ({"minion_jobs": [{"G@role": 1}]}, "minion_jobs has 'G@role': write"),
+        ({"minion_jobs": [{"web*": 0}]}, "minion_jobs of web* is 0"),
+        ({"lanes": [{"a": {"users": "x"}}]}, "the users of lane a are 'x'"),
+        ({"lanes": [{"a": {"color": 1}}]}, "lane a has color"),
+        ({"lanes": [{"a": 5}]}, "lane a is 5"),
+        ({"adaptive": True, "min_master_jobs": 3000}, "min_master_jobs is 3000"),
     ],
 )
-def test_validate(settings, expected):
-    assert salt.job_criteria.capacity.Capacity.validate(settings) == expected
+def test_settings(settings, wrong):
+    errors = salt.job_criteria.capacity.Capacity.validate(settings)
+    if wrong is None:
+        assert errors == []
+    else:
+        assert len(errors) == 1 and errors[0].startswith(wrong)
 
 
-def test_no_limits(bench):
+def test_no_limits():
+    bench = Bench()
+    bench.submit(10000)
+    bench.submit(10000)
+    assert bench.sent() == [("j1", 10000), ("j2", 10000)]
+
+
+def test_waves_have_three_quarters_of_the_limit():
+    bench = Bench(max_master_jobs=100, reserve=0)
+    bench.submit(300)
+    assert bench.sent() == [("j1", 100)]
+    bench.returns("j1", 74)
+    assert bench.sent() == []
+    bench.returns("j1", 1)
+    assert bench.sent() == [("j1", 75)]
+    # a quarter if nothing comes back for a second
+    bench.returns("j1", 25)
+    assert bench.sent() == []
+    bench.now += 1.1
+    assert bench.sent() == [("j1", 25)]
+    # whatever there is after five seconds
+    bench.returns("j1", 1)
+    bench.now += 5
+    assert bench.sent() == [("j1", 1)]
+
+
+def test_small_jobs_pass_wide_ones():
     """
-    Without limits everything goes out at once.
+    They have a share of the limit, and the wide job is not delayed by them.
     """
-    setup = bench()
-    for _ in range(3):
-        setup.submit(1000)
-    assert [len(minions) for _, minions in setup.sent()] == [1000] * 3
+    bench = Bench(max_master_jobs=100)
+    bench.submit(200)
+    assert bench.sent() == [("j1", 95)]
+    for _ in range(7):
+        bench.submit(1)
+    assert bench.sent() == [(f"j{number}", 1) for number in range(2, 7)]
+    assert bench.leases.occupied == 100
 
 
-def test_stats(bench):
-    setup = bench(max_master_jobs=10, max_minion_jobs=1)
-    setup.submit(["a", "b"])
-    setup.advance()
-    assert setup.criteria.stats(setup.now) == {
-        "used": 2,
-        "silent": 0,
-        "charges": 2,
-        "limit": 10,
-        "full_minions": 2,
+@pytest.mark.parametrize("settings", [{"waves": False}, {"fixed": True}])
+def test_one_piece(settings):
+    """
+    A job that is wider than the limit runs alone, or beside jobs that take long.
+    """
+    fixed = settings.pop("fixed", False)
+    bench = Bench(max_master_jobs=10, **settings)
+    bench.submit(["a", "b"], fixed=fixed)
+    wide = bench.submit(50, fixed=fixed)
+    assert bench.sent() == [("j1", 2)]
+    bench.now += 100
+    assert bench.sent() == []
+    assert "2 of 10 slots" in wide.reason
+    for minion in ("a", "b"):
+        bench.leases.renew("j1", minion, bench.now)
+    assert bench.sent() == [("j2", 50)]
+
+
+def test_limit_of_each_minion():
+    bench = Bench(max_minion_jobs=1)
+    bench.submit(["a", "b"])
+    bench.submit(["a", "c"])
+    actions = list(bench.queue.advance(bench.now))
+    assert actions[1].minions == ["c"]
+    assert actions[1].excluded == {"a": "the minion has 1 of 1 slots occupied"}
+
+
+def test_job_waits_for_minions_at_their_limit():
+    bench = Bench(max_minion_jobs=1, minion_full="wait")
+    bench.submit(["a", "b"])
+    waits = bench.submit(["a"])
+    bench.submit(["c"])
+    assert bench.sent() == [("j1", 2), ("j3", 1)]
+    assert waits.reason == "1 minions are at their limit"
+    bench.returns("j1")
+    assert bench.sent() == [("j2", 1)]
+
+
+def test_many_jobs_wait_for_their_minions():
+    """
+    They are looked at a few at a time.
+    """
+    bench = Bench(max_minion_jobs=1, minion_full="wait")
+    bench.submit(1000)
+    for _ in range(200):
+        bench.submit(1000)
+    bench.sent()
+    while bench.queue.more:
+        bench.sent()
+    with patch.object(
+        bench.criteria, "decide", side_effect=bench.criteria.decide
+    ) as decide:
+        for _ in range(10):
+            bench.now += 0.01
+            bench.sent()
+    assert decide.call_count < 40
+
+
+def test_minions_by_id_grain_and_pillar():
+    bench = Bench(
+        max_minion_jobs=1,
+        minion_jobs=[{"G@role:build": 3}, {"I@tier:gold": 2}, {"router-*": 4}],
+    )
+    data = {
+        ("grains", "a"): {"role": "build"},
+        ("pillar", "b"): {"tier": "gold"},
     }
 
+    class Cache:
+        def list(self, bank):
+            return [name for kind, name in data if kind == bank]
 
-def test_min_wave(bench):
-    setup = bench(max_master_jobs=10, min_wave=6)
-    setup.submit(20, "wide")
-    ((_, first),) = setup.sent()
-    setup.give_back("wide", *first[:5])
-    assert setup.sent() == []
-    setup.give_back("wide", first[5])
-    assert [len(minions) for _, minions in setup.sent()] == [6]
+        def fetch(self, bank, name):
+            return data.get((bank, name))
 
-
-def test_waves_do_not_wait_for_what_is_held_for_long(bench):
-    """
-    Jobs of hours hold two fifths of the capacity: the others' waves go out as soon as
-    three quarters of the rest are free, not after the patience.
-    """
-    setup = bench(max_master_jobs=100, reserve=0)
-    setup.submit([f"h{number}" for number in range(40)], "hours")
-    assert [len(minions) for _, minions in setup.sent()] == [40]
-    setup.now += 6
-    setup.submit(300, "wide")
-    ((_, wave),) = setup.sent()
-    assert len(wave) == 60
-    sizes = []
-    while wave and len(sizes) < 10:
-        setup.now += 1
-        setup.give_back("wide", *wave)
-        found = setup.sent()
-        wave = found[0][1] if found else []
-        sizes.append(len(wave))
-    assert sizes == [60, 60, 60, 60, 0]
+    with patch("salt.cache.factory", return_value=Cache()):
+        bench.criteria.learn(bench.criteria.collect({}), 0)
+    limits = [bench.criteria.minion_limit(name) for name in ("a", "b", "router-1", "x")]
+    assert limits == [3, 2, 4, 1]
 
 
-def test_waves_do_not_wait_for_those_that_are_gone(bench):
-    """
-    Half of a wave does not answer: the next one goes out a second after the last answer,
-    whatever others get back meanwhile.
-    """
-    setup = bench(max_master_jobs=100, reserve=0)
-    setup.submit(300, "wide")
-    ((_, wave),) = setup.sent()
-    setup.submit(["x1", "x2", "x3"], "other")
-    setup.now += 0.5
-    setup.give_back("wide", *wave[:50])
-    assert [jid for jid, _ in setup.sent()] == []
-    setup.now += 0.9
-    assert setup.sent() == []
-    setup.now += 0.2
-    assert [(jid, len(minions)) for jid, minions in setup.sent()] == [("wide", 50)]
+def test_costs():
+    bench = Bench(
+        max_master_jobs=10,
+        reserve=0,
+        min_wave=1,
+        max_minion_jobs=5,
+        costs={"state.highstate": 10, "state.*": 5},
+        default_cost=2,
+    )
+    job = bench.submit(["a"], ["test.ping", "state.sls"])
+    assert bench.criteria.cost(job) == 7
+    bench.sent()
+    # a minion without a job gets one whatever that costs
+    assert bench.leases.slots == {"a": 7}
+    bench.returns("j1")
+    bench.submit(5, "state.sls")
+    assert bench.sent() == [("j2", 2)]
 
 
-def test_few_places_wait_for_more(bench):
-    """
-    Less than a quarter of the capacity is no wave, even where nothing else comes back.
-    """
-    setup = bench(max_master_jobs=100, reserve=0)
-    setup.submit(300, "wide")
-    ((_, wave),) = setup.sent()
-    setup.now += 0.5
-    setup.give_back("wide", *wave[:24])
-    for _ in range(4):
-        assert setup.sent() == []
-        setup.now += 1
-    setup.now += 1
-    assert [len(minions) for _, minions in setup.sent()] == [24]
-
-
-def test_min_wave_holds_where_nothing_comes_back(bench):
-    setup = bench(max_master_jobs=100, reserve=0, min_wave=60)
-    setup.submit(300, "wide")
-    ((_, wave),) = setup.sent()
-    setup.give_back("wide", *wave[:50])
-    assert setup.sent() == []
-    setup.now += 2
-    assert setup.sent() == []
-
-
-def test_waves_do_not_wait_for_what_was_just_seen_to_run(bench):
-    """
-    The maintenance asks once a minute what runs. That a minion says so does not mean that
-    it returns soon.
-    """
-    setup = bench(max_master_jobs=100, reserve=0)
-    hours = [f"h{number}" for number in range(40)]
-    setup.submit(hours, "hours")
-    assert len(setup.sent()) == 1
-    setup.now += 60
-    for minion in hours:
-        setup.criteria.reconcile(minion, "hours", True, setup.now)
-    setup.submit(300, "wide")
-    ((_, wave),) = setup.sent()
-    setup.now += 1
-    setup.give_back("wide", *wave)
-    assert [len(minions) for _, minions in setup.sent()] == [60]
-
-
-@pytest.mark.parametrize("fixed", [True, False])
-def test_job_in_one_piece_does_not_wait_for_hours(bench, fixed):
-    """
-    It goes when all is back that comes back soon: behind it everybody waits. A master of
-    masters sends each job in one piece.
-    """
-    setup = bench(max_master_jobs=100, reserve=0, waves=fixed)
-    hours = [f"h{number}" for number in range(30)]
-    setup.submit(hours, "hours")
-    setup.submit(["a"], "short")
-    assert len(setup.sent()) == 2
-    setup.submit(80, "wide", fixed=fixed)
-    setup.now += 60
-    for minion in hours:
-        setup.criteria.reconcile(minion, "hours", True, setup.now)
-    assert setup.sent() == []
-    setup.give_back("short", "a")
-    assert [len(minions) for _, minions in setup.sent()] == [80]
-    # nor is that the end of all limits
-    setup.submit(80, "next", fixed=fixed)
-    for number in range(80):
-        setup.criteria.reconcile(f"m{number}", "wide", True, setup.now + 60)
-    assert setup.sent() == []
-
-
-def test_job_in_one_piece_that_fits_keeps_to_the_limit(bench):
-    setup = bench(max_master_jobs=100, reserve=0, waves=False)
-    setup.submit(["h"], "hours")
-    setup.submit(["a"], "short")
-    assert len(setup.sent()) == 2
-    setup.now += 60
-    setup.criteria.reconcile("h", "hours", True, setup.now)
-    setup.submit(99, "wide")
-    assert setup.sent() == []
-    setup.give_back("short", "a")
-    assert [len(minions) for _, minions in setup.sent()] == [99]
-    assert setup.criteria.ledger.used == 100
-
-
-def test_small_waves_wait_where_nearly_all_is_held_for_long(bench):
-    """
-    Minions that come back one by one from a long job do not make a wave each: the first
-    one does, as the job has not moved for long.
-    """
-    setup = bench(max_master_jobs=100, reserve=0)
-    setup.submit(300, "wide")
-    ((_, wave),) = setup.sent()
-    setup.now += 60
-    setup.sent()
-    sizes = []
-    for minion in wave:
-        setup.give_back("wide", minion)
-        sizes += [len(minions) for _, minions in setup.sent()]
-    assert sizes[0] == 1
-    assert min(sizes[1:]) >= 18
-
-
-def test_full_minions_beyond_the_wave_stay(bench):
-    """
-    Who is full now need not be when its wave comes.
-    """
-    setup = bench(max_master_jobs=4, max_minion_jobs=1)
-    setup.submit(["m9"], "long")
-    setup.submit([f"m{number}" for number in range(10)], "wide")
-    _, action = setup.advance()
-    assert (action.minions, action.excluded) == (["m0", "m1", "m2"], {})
-    setup.give_back("long", "m9")
-    while True:
-        setup.give_back("wide", *action.minions)
-        actions = setup.advance()
-        if not actions:
-            break
-        (action,) = actions
-        assert action.excluded == {}
-    assert "m9" in action.minions
-
-
-def test_small_job_goes_beside_a_wide_one(bench):
-    """
-    And the wide one gets as many minions in each wave as if there was none.
-    """
-    setup = bench(max_master_jobs=100)
-    setup.submit(300, "wide")
-    assert [len(minions) for _, minions in setup.sent()] == [95]
-    setup.submit(["a", "b"], "small")
-    setup.submit(["a", "b", "c", "d"], "too wide beside it")
-    setup.submit(["c"], "next")
-    assert setup.sent() == [("small", ["a", "b"]), ("next", ["c"])]
-    setup.give_back("wide", *[f"m{number}" for number in range(300)])
-    assert [(jid, len(minions)) for jid, minions in setup.sent()] == [("wide", 95)]
-    assert setup.criteria.ledger.used == 98
-
-
-def test_nothing_is_kept_for_small_jobs(bench):
-    setup = bench(max_master_jobs=100, reserve=0)
-    setup.submit(300, "wide")
-    assert [len(minions) for _, minions in setup.sent()] == [100]
-    setup.submit(["a"], "small")
-    assert setup.sent() == []
-
-
-def test_who_floods_the_queue_waits_behind_himself(bench):
-    """
-    Of a user who asks for fifty jobs and one who asks for one a moment later.
-    """
-    setup = bench(max_master_jobs=10)
-    for number in range(50):
-        setup.submit(10, f"many{number}", user="alice")
-    assert [jid for jid, _ in setup.sent()] == ["many0"]
-    setup.submit(10, "one", user="bob")
-    setup.give_back("many0", *[f"m{number}" for number in range(10)])
-    assert [jid for jid, _ in setup.sent()] == ["one"]
-
-
-def test_without_fairness_the_order_is_that_of_the_requests(bench):
-    setup = bench(max_master_jobs=10, fair=False)
-    for number in range(3):
-        setup.submit(10, f"many{number}", user="alice")
-    setup.submit(10, "one", user="bob")
+def test_users_take_turns():
+    bench = Bench(max_master_jobs=1, reserve=0)
+    for user in ("alice", "alice", "alice", "bob"):
+        bench.submit(["a"], user=user)
     order = []
     for _ in range(4):
-        ((jid, minions),) = setup.sent()
+        ((jid, _),) = bench.sent()
         order.append(jid)
-        setup.give_back(jid, *minions)
-    assert order == ["many0", "many1", "many2", "one"]
+        bench.returns(jid)
+    assert order == ["j1", "j4", "j2", "j3"]
 
 
-def test_nobody_waits_for_ever(bench):
-    """
-    A user who has had much, behind others who go on asking.
-    """
-    setup = bench(max_master_jobs=10, ageing=60)
-    setup.submit(10, "first", user="alice")
-    setup.give_back(*setup.sent()[0][:1], *[f"m{number}" for number in range(10)])
-    setup.submit(10, "second", user="alice")
-    for number in range(600):
-        setup.submit(10, f"bob{number}", user=f"bob{number}")
-        ((jid, minions),) = setup.sent()
-        setup.give_back(jid, *minions)
-        setup.now += 1
-        if jid == "second":
-            break
-    # what she has had halves each minute, and her job counts more each minute
-    assert number < 180
-
-
-@pytest.mark.parametrize("reserve", [1, -0.1, "x", True])
-def test_reserve_is_a_part(reserve):
-    validate = salt.job_criteria.capacity.Capacity.validate
-    assert validate({"reserve": reserve}) == [
-        f"reserve is {reserve!r}: write 0 or a part of the capacity below 1."
-    ]
-    assert validate({"reserve": 0, "fair": False, "ageing": 1.5}) == []
-
-
-def test_job_waits_for_minions_that_are_full(bench):
-    """
-    Others pass it, and each minion gets it when it has room.
-    """
-    setup = bench(max_minion_jobs=1, minion_full="wait")
-    setup.submit(["a"], "runs on a")
-    setup.submit(["b"], "runs on b")
-    setup.submit(["a", "b", "c"], "waits")
-    setup.submit(["d"], "passes")
-    assert setup.sent() == [
-        ("runs on a", ["a"]),
-        ("runs on b", ["b"]),
-        ("waits", ["c"]),
-        ("passes", ["d"]),
-    ]
-    (job,) = setup.manager.queue
-    assert (job.count, job.reason) == (2, "2 minions are at their limit")
-    setup.submit(["e"], "passes, too")
-    assert setup.sent() == [("passes, too", ["e"])]
-    setup.give_back("runs on b", "b")
-    assert setup.sent() == [("waits", ["b"])]
-    setup.give_back("runs on a", "a")
-    assert setup.sent() == [("waits", ["a"])]
-    assert len(setup.manager.queue) == 0
-
-
-def test_order_of_jobs_that_wait_for_one_minion(bench):
-    setup = bench(max_minion_jobs=1, minion_full="wait")
-    for jid in "123":
-        setup.submit(["a"], jid)
+def test_first_come_first_served():
+    bench = Bench(max_master_jobs=1, reserve=0, fair=False)
+    for user in ("alice", "alice", "bob"):
+        bench.submit(["a"], user=user)
     order = []
     for _ in range(3):
-        ((jid, _),) = setup.sent()
+        ((jid, _),) = bench.sent()
         order.append(jid)
-        setup.give_back(jid, "a")
-    assert order == ["1", "2", "3"]
+        bench.returns(jid)
+    assert order == ["j1", "j2", "j3"]
 
 
-def test_parked_job_can_be_cancelled_held_and_discarded(bench):
-    setup = bench(max_minion_jobs=1, minion_full="wait")
-    setup.submit(["a"], "runs")
-    setup.submit(["a"], "cancelled")
-    setup.submit(["a"], "held")
-    setup.submit(["a"], "late", deadline=setup.now + 5)
-    assert len(setup.sent()) == 1
-    (action,) = setup.manager.cancel("cancelled", setup.now)
-    assert action.job.jid == "cancelled"
-    setup.manager.orders.give("held", held=True)
-    setup.now += 5
-    (action,) = setup.advance()
-    assert action.job.jid == "late"
-    setup.give_back("runs", "a")
-    assert setup.sent() == []
-    setup.manager.orders.give("held", held=False)
-    assert setup.sent() == [("held", ["a"])]
+def test_lanes():
+    bench = Bench(
+        max_master_jobs=10,
+        reserve=0,
+        lanes=[
+            {"urgent": {"weight": 10, "functions": ["pkg.*"]}},
+            {"bulk": {"weight": 1, "users": ["cron*"]}},
+        ],
+    )
+    for _ in range(40):
+        bench.submit(10, "pkg.install")
+        bench.submit(10, user="cron-1")
+    urgent = 0
+    for _ in range(22):
+        ((jid, _),) = bench.sent()
+        urgent += int(jid[1:]) % 2
+        bench.returns(jid)
+    assert 18 <= urgent <= 21
 
 
-def test_minion_full_is_one_of_two():
-    validate = salt.job_criteria.capacity.Capacity.validate
-    assert validate({"minion_full": "later"}) == [
-        "minion_full is 'later': write exclude or wait."
-    ]
+def test_silent_minions_are_left_out():
+    bench = Bench()
+    bench.leases.set_silent("a", bench.now - 30, bench.now)
+    bench.submit(["a", "b"])
+    (action,) = bench.queue.advance(bench.now)
+    assert action.excluded == {"a": "the minion has not answered for 30 s"}
 
 
-def test_points_of_those_that_are_missing(bench):
+def test_a_part_of_the_network_is_gone():
     """
-    One is back and still at work, another is given up and a third is late, all between two
-    decisions: as many are missing as before, but others.
+    When most slots are with minions that do not answer, others are asked before they get
+    a job, and those that answer go on.
     """
-    setup = bench(max_master_jobs=100)
-    criteria = setup.criteria
-    for jid, minions in (("1", "abc"), ("2", "a"), ("3", "a")):
-        setup.submit(list(minions), jid)
-    setup.sent()
-    criteria.on_silent("a", setup.now)
-    criteria.missing.late_now(["b"])
-    assert criteria.missing.points() == 4
-    criteria.reconcile("a", "1", True, setup.now)
-    criteria.on_silent("b", setup.now)
-    criteria.missing.late_now(["c"])
-    assert criteria.missing.points() == 2
+    bench = Bench(max_master_jobs=10, reserve=0, min_wave=1)
+    bench.leases.interval = 15
+    gone = [f"gone{number}" for number in range(40)]
+    here = [f"here{number}" for number in range(40)]
+    bench.submit(gone[:10])
+    assert bench.sent() == [("j1", 10)]
+    for minion in gone[10:] + here:
+        bench.submit([minion])
+    reached = []
+    for _ in range(100):
+        bench.now += 1
+        for question in bench.leases.tick(bench.now, bench.queue.waiting(bench.now)):
+            bench.leases.asked("q", question, bench.now)
+            for minion in question.minions:
+                if minion in here:
+                    bench.leases.answered("q", minion, [], bench.now)
+        for action in bench.queue.advance(bench.now):
+            reached += action.minions
+            for minion in action.minions:
+                if minion in here:
+                    bench.leases.returned(action.job.jid, minion, bench.now)
+    assert sorted(set(reached) - set(gone)) == sorted(here)
+    assert len(set(reached) & set(gone)) <= 10
+    assert set(gone) == set(bench.leases.silent)
+    assert not len(bench.queue)
+
+
+def test_limit_that_follows_the_rate_of_returns():
+    """
+    It doubles, is bounded by what returns in four seconds, and jobs that take long come on
+    top.
+    """
+    bench = Bench(adaptive=True, max_master_jobs=1000)
+    for _ in range(100):
+        bench.submit(500)
+    limits = []
+    for _ in range(60):
+        bench.now += 1
+        bench.sent()
+        limits.append(bench.criteria.limit())
+        for jid in list(bench.leases.jobs):
+            bench.returns(jid, 100)
+            break
+    assert limits[0] == 50
+    assert max(limits) <= 1000
+    assert 300 <= limits[-1] <= 500
+    jid = next(iter(bench.leases.jobs))
+    held = len(bench.leases.jobs[jid])
+    before = bench.criteria.limit()
+    for minion in list(bench.leases.jobs[jid]):
+        bench.leases.renew(jid, minion, bench.now)
+    assert bench.criteria.limit() == before + held
+    kept = bench.criteria.snapshot()
+    other = salt.job_criteria.capacity.criteria(
+        {"adaptive": True}, salt.job_handler.leases.Leases()
+    )
+    other.restore(kept, 0)
+    assert other.limit() == before
+    other.restore({"limit": "broken"}, 0)
+
+
+def test_limit_that_nothing_comes_near_to_stays():
+    bench = Bench(adaptive=True)
+    for _ in range(20):
+        bench.now += 1
+        bench.submit(["a"])
+        bench.sent()
+        bench.returns(f"j{bench.number}")
+    assert bench.criteria.limit() == 50
+
+
+# ----------------------------------------------------------------------
+# Rules
+# ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rule, wrong",
+    [
+        ({"action": "pause"}, None),
+        ({"action": "limit", "limit": 5, "cost": 2, "priority": -1}, None),
+        ("pause", "rule 1 is 'pause'"),
+        ({}, "action of rule 1 is None"),
+        ({"action": "limit"}, "rule 1 has no limit"),
+        ({"action": "limit", "limit": 0}, "limit of rule 1 is 0"),
+        ({"action": "queue", "priority": 1.5}, "priority of rule 1 is 1.5"),
+        ({"action": "queue", "user": 5}, "user of rule 1 is 5"),
+        ({"action": "queue", "colour": 5}, "rule 1 has colour"),
+    ],
+)
+def test_wrong_rules(rule, wrong):
+    errors = list(salt.job_handler.policy.errors([rule]))
+    if wrong is None:
+        assert errors == []
+    else:
+        assert len(errors) == 1 and errors[0].startswith(wrong)
+
+
+def test_rules():
+    bench = Bench(
+        [
+            {"user": "root", "function": "cmd.*", "action": "accept"},
+            {"function": "pkg.*", "action": "limit", "limit": 3, "reason": "mirror"},
+            {"function": "state.*", "action": "queue", "cost": 4, "priority": 5},
+            {"user": "intern*", "action": "pause", "reason": "not today"},
+        ],
+        max_master_jobs=10,
+        reserve=0,
+        min_wave=1,
+    )
+    bench.submit(30, "cmd.run", user="root")
+    bench.submit(["a"], "test.echo", user="intern-1")
+    assert bench.sent() == [("j1", 30)]
+    bench.returns("j1")
+    limited = bench.submit(10, "pkg.install")
+    first = bench.submit(["a"], "state.apply")
+    assert bench.sent() == [(first.jid, 1), (limited.jid, 3)]
+    assert bench.leases.occupied == 7
+    bench.now += 6
+    assert bench.sent() == []
+    assert limited.reason == "mirror: 3 of 3 slots are occupied"
+    paused = bench.queue.get(2)
+    assert paused.reason == "not today"
+
+
+def test_rule_that_accepts_behind_a_job_that_waits():
+    bench = Bench(
+        [{"user": "oncall", "action": "accept"}], max_master_jobs=10, reserve=0
+    )
+    for user in ("root", "root", "oncall"):
+        bench.submit(10, user=user)
+    assert bench.sent() == [("j1", 10), ("j3", 10)]
+
+
+def test_job_that_costs_more_than_the_limit_of_its_rule():
+    bench = Bench([{"function": "f", "action": "limit", "limit": 2, "cost": 5}])
+    bench.submit(2, "f")
+    assert bench.sent() == [("j1", 1)]
+    bench.returns("j1")
+    assert bench.sent() == [("j1", 1)]
+
+
+def test_cost_of_a_rule():
+    """
+    It counts in the decision as well.
+    """
+    bench = Bench(
+        [{"function": "f", "action": "queue", "cost": 10}],
+        max_master_jobs=100,
+        reserve=0,
+        max_minion_jobs=15,
+    )
+    bench.submit(100, "f")
+    assert bench.sent() == [("j1", 10)]
+    assert bench.leases.occupied == 100
+    bench.returns("j1", 9)
+    bench.queue.remove(bench.queue.get(1))
+    bench.submit(["m00009", "x"], "f")
+    (action,) = bench.queue.advance(bench.now)
+    assert action.minions == ["x"]
+    assert action.excluded == {"m00009": "the minion has 10 of 15 slots occupied"}
+
+
+def test_many_rules():
+    """
+    A large job is compared with each target once.
+    """
+    rules = [{"target": f"G@n:{number}", "action": "pause"} for number in range(1000)]
+    bench = Bench(rules)
+    bench.rules.learn({f"G@n:{number}": frozenset({"x"}) for number in range(1000)})
+    with patch("salt.job_handler.policy.frozenset", create=True) as made:
+        made.side_effect = frozenset
+        bench.submit(10000)
+        assert made.call_count == 1
+    assert bench.sent() == [("j1", 10000)]
+
+
+def test_rule_with_a_target():
+    """
+    It matches a job if any of its minions is in the target.
+    """
+    bench = Bench([{"target": "G@role:db", "action": "pause"}])
+    bench.submit(["a", "b"])
+    bench.rules.learn({"G@role:db": frozenset({"b"})})
+    bench.submit(["a"])
+    assert bench.sent() == [("j2", 1)]
+    bench.rules.learn({"G@role:db": frozenset({"c"})})
+    assert bench.sent() == [("j1", 2)]
+
+
+def test_module_that_fails():
+    """
+    The job waits or is published, as fail_mode says.
+    """
+    for mode, sent in (("open", [("j1", 2)]), ("closed", [])):
+        for result in (ZeroDivisionError, None):
+            bench = Bench(max_master_jobs=1, fail_mode=mode)
+            bench.submit(["a", "b"])
+            wrong = salt.job_criteria.publish(["a", "x"])
+            with patch.object(
+                bench.criteria, "decide", side_effect=result, return_value=wrong
+            ):
+                assert bench.sent() == sent
+                assert bench.queue.failing

@@ -6,7 +6,8 @@ import pytest
 
 from salt.cli.batch import Batch
 from salt.exceptions import JobQueueFullError
-from salt.job_handler.client import patiently
+from salt.job_handler.client import about, patiently, renew
+from salt.job_handler.control import JobHandlerUnavailable
 from salt.utils.batch_manager import BatchManager
 from salt.utils.batch_state import (
     create_batch_state,
@@ -24,26 +25,40 @@ def manager(tmp_path):
     """
     What drives the batches of ``salt --async``, with one batch of size 1
     """
-    opts = {"cachedir": str(tmp_path), "hash_type": "sha256"}
+    opts = {
+        "cachedir": str(tmp_path),
+        "hash_type": "sha256",
+        "rate_limiting": {"criteria": "capacity"},
+    }
     ret = BatchManager(opts)
     ret.local = Mock()
+    # what the job handler says when it is asked
+    ret.reply = {"waiting": [], "left_out": {}}
     batch = {"fun": "test.ping", "batch": 1, "timeout": 3, "gather_job_timeout": 10}
     state = create_batch_state(batch, ["web1", "web2"], JID, "master", now=0)
     assert progress_batch(state, {}, now=0).publish == ["web1"]
-    state["job_handler"] = {"ticket": "t"}
     write_batch_state(JID, state, opts)
     ret.active_batches.add(JID)
-    return ret
+    ret.asked = []
+
+    def ask(opts, request, timeout):
+        ret.asked.append(request)
+        if isinstance(ret.reply, Exception):
+            raise ret.reply  # pylint: disable=raising-bad-type
+        return ret.reply
+
+    with patch("salt.job_handler.control.ask_sync", ask):
+        yield ret
 
 
-def tell(manager, kind, **data):
+def tell(manager, kind="queued"):
     """
     Let the manager hear an event of the job handler
     """
     # pylint: disable-next=protected-access
-    manager._handle_event(
-        {"tag": f"salt/job/{JID}/{kind}", "data": {"ticket": "t", **data}}
-    )
+    assert manager._wanted(f"salt/job/{JID}/{kind}")
+    # pylint: disable-next=protected-access
+    manager._handle_event({"tag": f"salt/job/{JID}/{kind}", "data": {}})
 
 
 def sent(manager):
@@ -105,13 +120,11 @@ def test_minions_that_wait_in_the_queue_keep_their_slots():
     assert progress_batch(state, {}, now=0).publish == ["web1"]
     tracked = {"minions": ["web1"], "active": True}
     for now in (10, 20, 30):
-        # pylint: disable-next=protected-access
-        Batch._renew_waiting(state, {object(): tracked}, now)
+        renew({"rate_limiting": {"x": 1}}, state, {object(): tracked}, now)
         action = progress_batch(state, {}, now=now)
         assert (action.publish, action.timed_out_minions) == ([], [])
     tracked["active"] = False
-    # pylint: disable-next=protected-access
-    Batch._renew_waiting(state, {object(): tracked}, 43)
+    renew({"rate_limiting": {"x": 1}}, state, {object(): tracked}, 43)
     action = progress_batch(state, {}, now=43)
     assert (action.publish, action.timed_out_minions) == (["web2"], ["web1"])
 
@@ -119,85 +132,75 @@ def test_minions_that_wait_in_the_queue_keep_their_slots():
 def test_a_batch_of_the_master_waits_for_its_part(manager):
     """
     While a part waits in the queue its minions are not late, and the next part is not
-    handed over
+    handed over. An event is a reason to ask at once, whatever is in it.
     """
-    tell(manager, "queued", publication=1, waiting=1)
+    manager.reply["waiting"] = [{}]
+    # pylint: disable=protected-access
     for now in (20, 40, 60):
-        # pylint: disable-next=protected-access
         manager._tick(now=now)
     assert sent(manager) == []
-    tell(manager, "dispatched", publication=1, waiting=0, targets=["web1"])
-    # pylint: disable-next=protected-access
+    manager.reply["waiting"] = []
+    tell(manager, "dispatched")
+    manager._tick(now=61)
     manager._tick(now=72)
     assert sent(manager) == []
-    # pylint: disable-next=protected-access
     manager._tick(now=73)
     assert sent(manager) == [["web2"]]
     assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "timeout"}
 
 
-def test_a_batch_of_the_master_goes_on_without_whom_it_cannot_reach(manager):
-    tell(manager, "excluded", excluded={"web1": "the minion is at 10 of 10 points"})
+def test_a_batch_of_the_master_goes_on_without_minions_that_are_left_out(manager):
+    """
+    Whether it has heard an event or not, which may have come before it knew the batch
+    """
+    manager.reply["left_out"] = {"web1": "the minion is busy"}
     # pylint: disable-next=protected-access
     manager._tick(now=1)
     assert sent(manager) == [["web2"]]
-    assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "failed"}
-
-
-def test_a_batch_of_the_master_knows_what_was_said_before_it_was_adopted(manager):
-    """
-    The first part is published by the command that starts the batch
-    """
     state = read_batch_state(JID, manager.opts)
-    state["job_handler"] = {
-        "state": "dispatched",
-        "ticket": "t",
-        "publication": 1,
-        "waiting": 0,
-        "excluded": {"web1": "the minion is at 10 of 10 points"},
+    assert state["failed"] == {"web1": "failed"}
+    assert state["left_out"] == {
+        "web1": "Minion did not get the job. [the minion is busy]"
     }
-    write_batch_state(JID, state, manager.opts)
-    # pylint: disable-next=protected-access
-    manager._tick(now=1)
-    assert sent(manager) == [["web2"]]
-    assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "failed"}
 
 
-def test_a_first_part_that_waits_is_not_late(manager):
-    state = read_batch_state(JID, manager.opts)
-    state["job_handler"] = {
-        "state": "queued",
-        "ticket": "t",
-        "publication": 1,
-        "waiting": 1,
-    }
-    write_batch_state(JID, state, manager.opts)
-    for now in (20, 40):
-        # pylint: disable-next=protected-access
+def test_a_batch_of_the_master_asks_now_and_then(manager):
+    # pylint: disable=protected-access
+    for now in (10, 11, 12, 14, 15, 16):
+        manager._progress_one(JID, {}, now=now)
+    assert manager.asked == [{"cmd": "show", "jid": JID}] * 2
+    tell(manager, "excluded")
+    manager._progress_one(JID, {}, now=17)
+    # the clock may be set back
+    manager._progress_one(JID, {}, now=1)
+    assert len(manager.asked) == 4
+
+
+def test_a_batch_of_the_master_while_the_job_handler_is_started_again(manager):
+    """
+    Its minions are not late meanwhile, but a job handler that does not come back stops no
+    batch.
+    """
+    manager.reply = JobHandlerUnavailable()
+    # pylint: disable=protected-access
+    for now in (10, 20, 40, 60):
         manager._tick(now=now)
     assert sent(manager) == []
-    tell(manager, "dispatched", publication=1, waiting=0, targets=["web1"])
-    # pylint: disable-next=protected-access
-    manager._tick(now=53)
+    manager._tick(now=73)
     assert sent(manager) == [["web2"]]
 
 
 def test_a_batch_of_the_master_hears_of_its_part_in_the_queue(manager):
-    jid = next(iter(manager.active_batches))
     # pylint: disable=protected-access
     for kind in ("queued", "dispatched", "excluded", "discarded"):
-        assert manager._wanted(f"salt/job/{jid}/{kind}")
-        assert not manager._wanted(f"salt/job/{jid}0/{kind}")
-
-
-def test_a_batch_of_the_master_forgets_its_queue_when_it_ends(manager):
-    tell(manager, "queued", publication=1, waiting=1)
-    assert list(manager.queued_jobs) == [JID]
-    # pylint: disable-next=protected-access
+        assert manager._wanted(f"salt/job/{JID}/{kind}")
+    assert not manager._wanted(f"salt/job/{JID}/new")
+    # which it does not keep
+    manager.parts.hear("salt/job/2/queued")
+    assert not manager.parts._known
+    manager._tick(now=1)
     manager._retire(JID)
-    assert manager.queued_jobs == {}
-    tell(manager, "queued", publication=1, waiting=1)
-    assert manager.queued_jobs == {}
+    assert not manager.parts._known
 
 
 def _refusing(times):
@@ -209,7 +212,7 @@ def _refusing(times):
     def ask():
         asked.append(None)
         if len(asked) <= times:
-            raise JobQueueFullError("The queue is full.", 0)
+            raise JobQueueFullError("The queue is full.", 0.01)
         yield {"web2": {"ret": True}}
 
     return ask, asked
@@ -244,12 +247,12 @@ def test_batch_that_meets_a_full_queue(minion_opts, on):
     def cmd_iter_no_block(minions, *args, **kwargs):
         calls.append(minions)
         if len(calls) == 2:
-            raise JobQueueFullError("The queue is full.", 0)
+            raise JobQueueFullError("The queue is full.", 0.01)
         yield {minions[0]: {"ret": True, "retcode": 0}}
 
     with patch("salt.client.get_local_client"):
         batch = Batch(opts, quiet=True)
-    batch.local = Mock(cmd_iter_no_block=cmd_iter_no_block)
+    batch.local = Mock(cmd_iter_no_block=cmd_iter_no_block, opts=opts)
     batch.gather_minions = lambda: (["web1", "web2"], iter([]), [])
     # pylint: disable=protected-access
     batch._subscribe_to_halt = Mock()
@@ -283,45 +286,75 @@ def test_part_of_an_asynchronous_batch_that_is_refused(manager):
     assert sorted(read_batch_state(JID, manager.opts)["done"]) == ["web1", "web2"]
 
 
-def test_part_of_an_asynchronous_batch_that_was_cancelled(manager):
+def test_parts_of_an_asynchronous_batch_that_are_refused(manager):
     """
-    What the master answers ends the batch, without waiting for a timeout.
+    A second refusal does not forget the first one, nor does a restart of the master.
     """
-    manager.opts["rate_limiting"] = {"criteria": "capacity"}
-    excluded = {"excluded": {"web2": "It was taken out of the master's queue"}}
-    manager.local.run_job.return_value = {"jid": JID, "job_handler": excluded}
+    state = read_batch_state(JID, manager.opts)
+    state.update({"batch_size": 2, "pending": ["web2", "web3"]})
+    write_batch_state(JID, state, manager.opts)
+    manager.local.run_job.side_effect = JobQueueFullError("The queue is full.", 30)
+    # pylint: disable=protected-access
+    manager._progress_one(JID, {}, now=10)
+    manager._progress_one(JID, returned("web1"), now=11)
+    assert sent(manager) == [["web2"], ["web3"]]
+    again = BatchManager(manager.opts)
+    again.local = Mock()
+    again.active_batches.add(JID)
+    for now in (20, 39, 42):
+        again._progress_one(JID, {}, now=now)
+    assert sent(again) == [["web2"], ["web3"]]
+    again._progress_one(JID, {**returned("web2"), **returned("web3")}, now=43)
+    state = read_batch_state(JID, manager.opts)
+    assert (sorted(state["done"]), state["failed"]) == (["web1", "web2", "web3"], {})
+
+
+def test_part_of_an_asynchronous_batch_that_a_rule_refuses(manager):
+    """
+    It is not asked for again, and the job says why its minions did not get it.
+    """
+    refusal = JobQueueFullError("web servers have to answer. Nothing was sent.", 0)
+    manager.local.run_job.side_effect = refusal
     # pylint: disable=protected-access
     manager._progress_one(JID, returned("web1"), now=10)
+    manager._progress_one(JID, {}, now=11)
+    assert sent(manager) == [["web2"]]
+    assert JID not in manager.active_batches
+    assert read_batch_state(JID, manager.opts)["failed"] == {"web2": "failed"}
+    with patch("salt.job_handler.control.job", return_value={}):
+        assert about(manager.opts, JID)["LeftOut"] == {
+            "web2": "Minion did not get the job. [web servers have to answer]"
+        }
+
+
+def test_part_of_an_asynchronous_batch_that_was_cancelled(manager):
+    """
+    The batch ends without waiting for a timeout.
+    """
+    # pylint: disable=protected-access
+    manager._progress_one(JID, returned("web1"), now=10)
+    manager.reply["left_out"] = {"web2": "It was taken out of the master's queue"}
     manager._progress_one(JID, {}, now=11)
     assert JID not in manager.active_batches
     assert read_batch_state(JID, manager.opts)["failed"] == {"web2": "failed"}
 
 
-@pytest.mark.parametrize("ticket", [{}, {"ticket": "t"}, {"ticket": ""}])
-def test_a_batch_without_a_job_handler(manager, ticket):
+def test_a_batch_without_a_job_handler(manager):
     """
-    Where it is off, no event is one of the job handler: nobody is left out, nobody
-    waits, and who has not answered in time is late, as on stock Salt
+    Nobody is asked, no event is one of the job handler, and a minion that has not answered
+    in time is late, as on stock Salt
     """
-    state = read_batch_state(JID, manager.opts)
-    del state["job_handler"]
-    write_batch_state(JID, state, manager.opts)
-    more = {"excluded": {"web1": "x", "web2": "x"}, "targets": ["web1"], **ticket}
+    manager.opts["rate_limiting"] = {}
+    manager.reply = {"waiting": [{}], "left_out": {"web1": "x"}}
     # pylint: disable=protected-access
     for now in (1, 6, 12):
         for kind in ("queued", "dispatched", "excluded", "discarded"):
-            data = {"publication": 1, "waiting": 2, "lease": 1000, "sentence": "x"}
-            event = {"tag": f"salt/job/{JID}/{kind}", "data": {**data, **more}}
-            manager._handle_event(event)
+            data = {"excluded": {"web1": "x"}, "targets": ["web1"], "waiting": 2}
+            manager._handle_event({"tag": f"salt/job/{JID}/{kind}", "data": data})
         manager._tick(now=now)
-        found = read_batch_state(JID, manager.opts)
-        assert (found["active"], found["failed"]) == (state["active"], {})
-    assert sent(manager) == []
+        assert read_batch_state(JID, manager.opts)["failed"] == {}
+    assert (sent(manager), manager.asked) == ([], [])
     manager._tick(now=13)
-    assert read_batch_state(JID, manager.opts)["failed"] == {"web1": "timeout"}
-    assert sent(manager) == [["web2"]]
-    # a return is one whatever it carries
-    data = {"return": True, "retcode": 0, "success": True, **more}
-    manager._handle_event({"tag": f"salt/job/{JID}/ret/web2", "data": data})
     state = read_batch_state(JID, manager.opts)
-    assert (list(state["done"]), state["failed"]) == (["web2"], {"web1": "timeout"})
+    assert (state["failed"], "left_out" in state) == ({"web1": "timeout"}, False)
+    assert sent(manager) == [["web2"]]

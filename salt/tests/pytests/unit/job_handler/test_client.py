@@ -1,26 +1,12 @@
+import asyncio
 import hmac
-import itertools
 
 import pytest
 
 import salt.client
-import salt.job_handler.caller
 import salt.job_handler.client
-import salt.utils.event
 from salt.exceptions import JobQueueFullError
-from tests.support.mock import patch
-
-
-class Client:
-    """
-    As much of a LocalClient as is asked for.
-    """
-
-    patience = None
-    batching = False
-
-    def __init__(self, **opts):
-        self.opts = opts
+from tests.support.mock import MagicMock, patch
 
 
 class Clock:
@@ -41,45 +27,49 @@ def clock():
 
 @pytest.fixture
 def queued(clock):
-    return salt.job_handler.client.QueuedJob(
-        "1",
-        {
-            "publication": 7,
-            "waiting": 2,
-            "reason": "full",
-            "position": 3,
-            "ticket": "t",
-        },
-        clock,
-    )
+    ret = salt.job_handler.client.QueuedJob("1", clock)
+    ret.add({"publication": 7, "waiting": 2, "reason": "full", "ticket": "t"})
+    return ret
+
+
+@pytest.fixture
+def caller():
+    return salt.job_handler.client.Caller({"rate_limiting": {"criteria": "capacity"}})
 
 
 def test_nothing_is_announced_when_off():
     payload = {"cmd": "publish"}
-    client = Client(rate_limiting={})
-    assert salt.job_handler.client.announce(client, payload, True, 5, 7) == 7
+    caller = salt.job_handler.client.Caller({"rate_limiting": {}})
+    assert caller.announce(payload, True, 5, 7) == 7
     assert payload == {"cmd": "publish"}
 
 
-def test_announce():
-    client = Client(rate_limiting={"criteria": "capacity"})
+def test_announce(caller):
     first, second = {}, {}
-    assert salt.job_handler.client.announce(client, first, True, 5, 7) == 30
-    client.batching = True
-    client.patience = 9
-    assert salt.job_handler.client.announce(client, second, False, 5, 60) == 60
+    assert caller.announce(first, True, 5, 7) == 30
+    caller.batching = True
+    caller.patience = 9
+    assert caller.announce(second, False, 5, 60) == 60
     assert first["job_handler"].pop("id") != second["job_handler"].pop("id")
     # who he is, so that his job does not wait for longer than he does
-    assert first["job_handler"].pop("caller") == salt.job_handler.caller.me()
-    assert second["job_handler"].pop("caller") == salt.job_handler.caller.me()
-    assert first["job_handler"] == {"sync": True, "timeout": 5, "extend": False}
-    assert second["job_handler"] == {"sync": True, "timeout": 9, "extend": True}
+    assert first["job_handler"].pop("caller") == salt.job_handler.client.me()
+    assert second["job_handler"].pop("caller") == salt.job_handler.client.me()
+    assert first["job_handler"] == {
+        "sync": True,
+        "timeout": 5,
+        "extend": False,
+        "priority": 0,
+    }
+    assert second["job_handler"]["timeout"] == 9
+    assert second["job_handler"]["extend"] is True
 
 
-def test_announce_of_who_does_not_wait():
-    client = Client(rate_limiting={"criteria": "capacity"})
+def test_announce_of_a_caller_that_does_not_wait(caller):
+    caller.patience = 9
+    caller.announce({}, False, 5, 7)
     payload = {}
-    salt.job_handler.client.announce(client, payload, False, 5, 7)
+    # it holds for one publication
+    caller.announce(payload, False, 5, 7)
     assert "caller" not in payload["job_handler"]
 
 
@@ -132,7 +122,8 @@ def test_no_event_is_about_a_job_that_was_not_queued(kind, ticket):
     """
     Such as a batch on a master whose job handler is off
     """
-    job = salt.job_handler.client.QueuedJob("1", {})
+    job = salt.job_handler.client.QueuedJob("1")
+    job.add({})
     data = {**ticket, "excluded": {"m": "x"}, "targets": ["m"], "waiting": 1}
     assert job.handle({"tag": f"salt/job/1/{kind}", "data": data})
     assert not job.left_out
@@ -152,52 +143,53 @@ def test_lease_ends(queued, clock):
     assert not queued.waits
 
 
+def _rest(wait, found=(), minions=()):
+    return list(wait.rest(None, set(found), set(minions)))
+
+
 def test_excluded_minions_are_not_waited_for(queued):
     minions = {"a", "b"}
-    queued.handle(_event("excluded", excluded={"a": "the minion is at 2 of 2 points"}))
-    queued.drop(minions)
+    wait = salt.job_handler.client.Wait(queued, minions)
+    assert wait.handle(_event("excluded", excluded={"a": "the minion is busy"}))
+    wait.drop(minions)
     assert minions == {"b"}
-    assert queued.rows({"a", "b"}) == {
-        "a": {
-            "failed": True,
-            "out": "no_return",
-            "ret": "Minion did not get the job. [the minion is at 2 of 2 points]",
-            "retcode": 1,
-        }
+    row = {
+        "failed": True,
+        "left_out": True,
+        "out": "no_return",
+        "ret": "Minion did not get the job. [the minion is busy]",
+        "retcode": 1,
     }
-    assert queued.rows({"b"}) == {}
+    assert _rest(wait) == [{"a": row}]
+    # another part of the batch
+    assert _rest(salt.job_handler.client.Wait(queued, {"b"})) == []
+
+
+def test_wait_for_a_job_that_does_not_wait(caller):
+    """
+    All is as on stock Salt.
+    """
+    minions = {"a"}
+    wait = caller.wait("1", minions)
+    assert not wait.handle(_event("excluded", excluded={"a": "x"}))
+    wait.drop(minions)
+    assert minions == {"a"}
+    assert not wait.moves(1)
+    assert _rest(wait, minions={"a"}) == []
 
 
 def test_discarded(queued):
     minions = {"a", "b", "c"}
+    wait = salt.job_handler.client.Wait(queued, minions)
     queued.handle(_event("dispatched", publication=7, waiting=2, targets=["a"]))
     queued.handle(
         _event(
             "discarded", publication=7, waiting=2, sentence="Too long", targets=["b"]
         )
     )
-    queued.drop(minions)
+    wait.drop(minions)
     assert (minions, queued.waits) == ({"a", "c"}, False)
-    assert queued.rows({"b"})["b"]["ret"] == "Minion did not get the job. [Too long]"
-
-
-def test_discarded_with_a_list_that_was_trimmed(queued):
-    """
-    The event bus trims what is large. All who did not get the job before are meant.
-    """
-    minions = {"a", "b", "c"}
-    queued.handle(_event("dispatched", publication=7, waiting=2, targets=["a"]))
-    queued.handle(
-        _event(
-            "discarded",
-            publication=7,
-            waiting=2,
-            sentence="Too long",
-            targets="VALUE_TRIMMED",
-        )
-    )
-    queued.drop(minions, found={"c"})
-    assert minions == {"a", "c"}
+    assert _rest(wait)[0]["b"]["ret"] == "Minion did not get the job. [Too long]"
 
 
 def test_parts_of_a_batch(queued):
@@ -212,92 +204,10 @@ def test_parts_of_a_batch(queued):
 
 
 def test_notice(queued):
-    assert queued.notice() == "Job 1 waits in the master's queue at place 3: full."
-    other = salt.job_handler.client.QueuedJob("1", {"waiting": 1})
+    assert queued.notice() == "Job 1 waits in the master's queue: full."
+    other = salt.job_handler.client.QueuedJob("1")
+    other.add({"waiting": 1})
     assert other.notice() == "Job 1 waits in the master's queue."
-
-
-class Subscriber:
-    """
-    A connection to the event bus that brings pieces of several events.
-    """
-
-    def __init__(self, *pieces):
-        self.pieces = [list(piece) for piece in pieces]
-        self.buffered = []
-
-    def close(self):
-        pass
-
-    def recv(self, timeout):
-        if not self.pieces:
-            return None
-        first, *others = self.pieces.pop(0)
-        self.buffered = others
-        return first
-
-    def recv_buffered(self):
-        return self.buffered.pop(0) if self.buffered else None
-
-
-@pytest.fixture
-def bus(minion_opts):
-    with salt.utils.event.SaltEvent("master", opts=minion_opts, listen=False) as event:
-        event.cpub = True
-        yield event
-        event.cpub = False
-        event.subscriber = None
-
-
-def _raw(tag, data=None):
-    return salt.utils.event.SaltEvent.pack(tag, data or {})
-
-
-def test_events_of_others_are_read_past(bus):
-    """
-    One turn of the caller reads all that has come, whatever it is.
-    """
-    others = [_raw(f"salt/job/2/ret/m{number}") for number in range(50)]
-    mine = [_raw("salt/job/1/ret/a", {"id": "a"}), _raw("salt/job/1/ret/b")]
-    bus.subscriber = Subscriber([*others, mine[0]], others, [mine[1]])
-    events = salt.job_handler.client.events(bus, "salt/job/1")
-    assert next(events) == {"tag": "salt/job/1/ret/a", "data": {"id": "a"}}
-    assert next(events) == {"tag": "salt/job/1/ret/b", "data": {}}
-    assert next(events) is None
-
-
-def test_events_that_somebody_subscribed_to_are_kept(bus):
-    bus.subscribe("salt/job/2")
-    bus.subscriber = Subscriber([_raw("salt/job/2/ret/a"), _raw("salt/job/3/ret/a")])
-    assert next(salt.job_handler.client.events(bus, "salt/job/1")) is None
-    assert next(salt.job_handler.client.events(bus, "salt/job/2")) == {
-        "tag": "salt/job/2/ret/a",
-        "data": {},
-    }
-    assert next(salt.job_handler.client.events(bus, "salt/job/3")) is None
-
-
-def test_an_event_that_is_no_event_is_skipped(bus):
-    bus.subscriber = Subscriber([b"salt/job/1/ret/a\n\n\xc1", _raw("salt/job/1/ret/b")])
-    events = salt.job_handler.client.events(bus, "salt/job/1")
-    assert next(events)["tag"] == "salt/job/1/ret/b"
-
-
-@pytest.mark.parametrize("limits, turns", [({}, 51), ({"criteria": "capacity"}, 0)])
-def test_local_client_reads_past_others_when_jobs_are_limited(bus, limits, turns):
-    others = [[_raw(f"salt/job/2/ret/m{number}")] for number in range(51)]
-    bus.subscriber = Subscriber(*others, [_raw("salt/job/1/ret/a")])
-    client = salt.client.LocalClient.__new__(salt.client.LocalClient)
-    client.opts, client.event, client.auto_reconnect = (
-        {"rate_limiting": limits},
-        bus,
-        False,
-    )
-    client.hears_own = False
-    events = client.get_returns_no_block("salt/job/1")
-    for _ in range(turns):
-        assert next(events) is None
-    assert next(events)["tag"] == "salt/job/1/ret/a"
 
 
 class FastClock:
@@ -329,9 +239,9 @@ def test_answers_to_a_question_are_no_answers_to_the_job(master_opts):
     }
     cache = {"1": {"a": {"ret": True}}, "2": {"b": {"ret": {}}}}
     with salt.client.LocalClient(mopts=master_opts) as client:
-        client.queued_jobs["1"] = salt.job_handler.client.QueuedJob(
-            "1", {"publication": 7, "waiting": 0, "ticket": "t"}
-        )
+        queued = salt.job_handler.client.QueuedJob("1")
+        queued.add({"publication": 7, "waiting": 0, "ticket": "t"})
+        client.job_handler.jobs["1"] = queued
         with patch.object(
             client,
             "get_returns_no_block",
@@ -349,59 +259,101 @@ def test_answers_to_a_question_are_no_answers_to_the_job(master_opts):
     assert found == [{"a": {"ret": True}}]
 
 
-def test_who_is_sent_its_own_events_takes_those_that_there_are(bus):
-    """
-    It does not go on reading, and it does not pause when nothing comes
-    """
-    bus.prefixes = ["salt/job/1"]
-    bus.subscriber = Subscriber(
-        [_raw("salt/job/1/ret/a"), _raw("salt/job/1/ret/b")],
-        [_raw("salt/job/1/ret/c")],
-    )
-    events = salt.job_handler.client.events(bus, "salt/job/1")
-    with patch("time.sleep") as sleep, patch(
-        "salt.job_handler.client._ALERT_SECONDS", -1
-    ):
-        tags = [event and event["tag"][-1] for event in itertools.islice(events, 6)]
-    assert tags == ["a", "b", None, "c", None, None]
-    assert not sleep.called
-
-
 def test_answers_that_keep_coming_are_progress(queued, clock):
-    assert queued.moves(0)
+    first = salt.job_handler.client.Wait(queued, {"a"})
+    second = salt.job_handler.client.Wait(queued, {"b"})
+    assert first.moves(0) and second.moves(0)
     queued.handle(_event("dispatched", publication=7, waiting=0))
-    assert not queued.moves(0)
-    assert queued.moves(1)
-    assert not queued.moves(1)
+    assert not first.moves(0)
+    assert first.moves(1)
+    # parts of a batch count for themselves
+    assert not second.moves(0)
+    assert not first.moves(1)
 
 
-def test_asynchronous_caller_learns_who_is_left_out():
+def test_events_that_come_before_the_answer_of_the_master(clock):
+    """
+    They may be on the bus before the master's answer is.
+    """
+    job = salt.job_handler.client.QueuedJob("1", clock)
+    assert job.handle(_event("dispatched", publication=7, waiting=0))
+    assert job.handle(_event("excluded", excluded={"a": "x"}, ticket="forged"))
+    job.add({"publication": 7, "waiting": 2, "ticket": "t"})
+    assert (job.waits, job.left_out) == (False, {})
+
+
+def test_job_that_has_timed_out(clock):
+    """
+    A caller with an event loop waits until the job has gone out, and minions that do not
+    get it count as done.
+    """
+    job = salt.job_handler.client.QueuedJob("1", clock)
+    job.add({"publication": 7, "waiting": 2, "ticket": "t"})
+    minions = {"a": False, "b": True}
+
+    async def run():
+        task = asyncio.ensure_future(job.timed_out(minions, 3600))
+        await asyncio.sleep(0.3)
+        assert not task.done()
+        job.handle(_event("excluded", excluded={"a": "the minion is busy"}))
+        job.handle(_event("dispatched", publication=7, waiting=0))
+        await task
+
+    asyncio.run(run())
+    assert minions == {"a": True, "b": True}
+
+
+def test_events_that_come_together_to_rest_tornado(clock):
+    """
+    None is lost, though its futures hear one event each.
+    """
+    pytest.importorskip("tornado")
+    # pylint: disable-next=import-outside-toplevel
+    from salt.netapi.rest_tornado.saltnado import EventListener
+
+    listener = EventListener.__new__(EventListener)
+    listener.event = MagicMock(unpack=lambda raw: raw)
+    listener.tag_map = {("salt/job/1/ret/a", str.startswith): []}
+    job = salt.job_handler.client.QueuedJob("1", clock)
+    listener.queued_jobs.add(job)
+    job.add({"publication": 7, "waiting": 2, "ticket": "t"})
+
+    async def receive():
+        for event in (
+            _event("dispatched", publication=7, waiting=1),
+            _event("ret/a", id="a"),
+            _event("excluded", excluded={"b": "the minion is busy"}),
+            _event("dispatched", publication=7, waiting=0),
+        ):
+            # pylint: disable-next=protected-access
+            await listener._handle_event_socket_recv((event["tag"], event["data"]))
+
+    asyncio.run(receive())
+    assert (job.waits, list(job.left_out)) == (False, ["b"])
+
+
+def test_asynchronous_caller_learns_who_is_left_out(caller):
     """
     With the job id, as nothing else reaches him.
     """
     state = {"state": "dispatched", "excluded": {"web2": "it is full"}}
     for pub_data, expected in (
         ({"jid": "1", "minions": ["web1"]}, {}),
-        ({}, {}),
         (
             {"jid": "1", "minions": ["web1", "web2"], "job_handler": state},
             {"web2": "Minion did not get the job. [it is full]"},
         ),
     ):
-        client = salt.client.LocalClient.__new__(salt.client.LocalClient)
-        client.event = None
-        with patch.object(client, "run_job", return_value=pub_data):
-            client.cmd_async("*", "test.echo")
-        assert client.left_out == expected
+        assert caller.answer(pub_data, False) == pub_data
+        assert (caller.left_out, caller.jobs) == (expected, {})
 
 
 def test_event_of_a_minion_that_forges(clock):
     """
     A minion can fire any event on the bus of the master, but does not know the ticket.
     """
-    job = salt.job_handler.client.QueuedJob(
-        "1", {"publication": 7, "waiting": 2, "ticket": "secret"}, clock
-    )
+    job = salt.job_handler.client.QueuedJob("1", clock)
+    job.add({"publication": 7, "waiting": 2, "ticket": "secret"})
     forged = {"publication": 7, "targets": ["a"], "sentence": "x"}
     for ticket in ({}, {"ticket": "other"}, {"ticket": None}):
         assert job.handle(_event("discarded", **forged, **ticket))

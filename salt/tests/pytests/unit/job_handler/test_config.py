@@ -4,22 +4,25 @@ import salt.job_handler.config
 
 SHORTEST = """
 import salt.job_criteria
-import salt.job_handler.job
 
 
 class Calm(salt.job_criteria.Criteria):
     options = ("calm_jobs",)
 
     def decide(self, job, now):
-        if len(self.ledger.jobs()) >= self.settings.get("calm_jobs", 1):
+        if len(self.leases.jobs) >= self.settings.get("calm_jobs", 1):
             return salt.job_criteria.requeue("enough jobs run")
-        self.charge(job, job.minions, now)
         return salt.job_criteria.publish(job.minions)
 
 
-def criteria(settings):
-    return Calm(settings)
+def criteria(settings, leases):
+    return Calm(settings, leases)
 """
+
+
+def load(opts):
+    section = salt.job_handler.config.settings(opts)
+    return salt.job_handler.config.load_criteria(opts, section, None)
 
 
 @pytest.fixture
@@ -41,8 +44,8 @@ def test_as_the_rfc_writes_it(opts, name):
         "max_minion_jobs": 10,
     }
     assert salt.job_handler.config.errors(opts) == []
-    criteria = salt.job_handler.config.load_criteria(opts)
-    assert criteria.master_limit(0) == 2000
+    criteria = load(opts)
+    assert criteria.limit() == 2000
 
 
 def test_all_errors_at_once(opts):
@@ -138,7 +141,7 @@ def test_module_of_ones_own(opts, tmp_path):
     (folder / "calm.py").write_text(SHORTEST)
     opts["rate_limiting"] = {"criteria": "calm", "calm_jobs": 2}
     assert salt.job_handler.config.errors(opts) == []
-    assert salt.job_handler.config.load_criteria(opts).settings["calm_jobs"] == 2
+    assert load(opts).settings["calm_jobs"] == 2
     opts["rate_limiting"]["max_master_jobs"] = 5
     (error,) = salt.job_handler.config.errors(opts)
     assert "max_master_jobs is not an option of the job handler or of calm" in error
@@ -155,7 +158,7 @@ def test_directory_of_ones_own(opts, tmp_path):
 def test_module_that_fails(opts, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "bad.py").write_text(
-        "def criteria(settings):\n    return 1 / 0\n"
+        "def criteria(settings, leases):\n    return 1 / 0\n"
     )
     opts["job_criteria_dirs"] = [str(tmp_path / "mine")]
     opts["rate_limiting"] = {"criteria": "bad"}

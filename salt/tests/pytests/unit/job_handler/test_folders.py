@@ -13,9 +13,14 @@ import salt.loader
 CALM = """
 import salt.job_criteria
 
-def criteria(settings):
-    return salt.job_criteria.Criteria(settings)
+def criteria(settings, leases):
+    return salt.job_criteria.Criteria(settings, leases)
 """
+
+
+def load(opts):
+    section = salt.job_handler.config.settings(opts)
+    return salt.job_handler.config.load_criteria(opts, section, None)
 
 
 @pytest.fixture(params=("module_dirs", "extension_modules", "job_criteria_dirs"))
@@ -45,7 +50,7 @@ def site(master_opts, tmp_path, request):
 def test_a_module_that_only_the_master_may_write(site):
     opts, _, _ = site
     assert salt.job_handler.config.errors(opts) == []
-    assert salt.job_handler.config.load_criteria(opts).settings["criteria"] == "calm"
+    assert load(opts).settings["criteria"] == "calm"
 
 
 @pytest.mark.parametrize("which", ("parent", "folder", "file", "beside", "cache"))
@@ -107,7 +112,7 @@ def test_a_module_does_not_take_the_place_of_one_of_salt(site):
     file.chmod(0o666)
     opts["rate_limiting"] = {"criteria": "capacity", "max_master_jobs": 7}
     assert salt.job_handler.config.errors(opts) == []
-    assert salt.job_handler.config.load_criteria(opts).master_limit(0) == 7
+    assert load(opts).limit() == 7
 
 
 def test_a_module_that_is_somewhere_else(site, tmp_path):

@@ -65,7 +65,7 @@ def test_off(clear_funcs):
     """
     No call, and the load is that of a master without a job handler.
     """
-    with patch("salt.job_handler.gate.enter", AsyncMock()) as enter:
+    with patch("salt.job_handler.handover.enter", AsyncMock()) as enter:
         answer = _publish(clear_funcs)
     assert not enter.called
     assert answer == {
@@ -106,9 +106,9 @@ def test_refused_job_leaves_no_trace(clear_funcs):
     There is no job id, no event, and nothing in the job cache.
     """
     clear_funcs.opts["rate_limiting"] = {"criteria": "capacity"}
-    gate = MagicMock(answer={"error": {"name": "JobQueueFullError"}})
-    with patch("salt.job_handler.gate.enter", AsyncMock(return_value=gate)):
-        assert _publish(clear_funcs) == gate.answer
+    handover = MagicMock(answer={"error": {"name": "JobQueueFullError"}})
+    with patch("salt.job_handler.handover.enter", AsyncMock(return_value=handover)):
+        assert _publish(clear_funcs) == handover.answer
     assert not clear_funcs.mminion.returners["local_cache.prep_jid"].called
     assert not clear_funcs.event.fire_event.called
     assert _published(clear_funcs) == []
@@ -119,8 +119,10 @@ def test_job_that_is_taken_over(clear_funcs):
     The job handler publishes it, and says so on the event bus.
     """
     clear_funcs.opts["rate_limiting"] = {"criteria": "capacity"}
-    gate = MagicMock(answer=None, submit=AsyncMock(return_value={"load": "its answer"}))
-    with patch("salt.job_handler.gate.enter", AsyncMock(return_value=gate)):
+    handover = MagicMock(
+        answer=None, submit=AsyncMock(return_value={"load": "its answer"})
+    )
+    with patch("salt.job_handler.handover.enter", AsyncMock(return_value=handover)):
         assert _publish(clear_funcs) == {"load": "its answer"}
     tags = [call.args[1] for call in clear_funcs.event.fire_event.call_args_list]
     assert tags == ["salt/job/20260101000000000000/new"]
@@ -141,8 +143,10 @@ def test_publication_of_a_minion_does_not_wait(clear_funcs, kwargs, auth_list, f
     """
     clear_funcs.opts["rate_limiting"] = {"criteria": "capacity"}
     clear_funcs.loadauth.check_authentication.return_value = {"auth_list": auth_list}
-    gate = MagicMock(answer=None, submit=AsyncMock(return_value={}))
-    with patch("salt.job_handler.gate.enter", AsyncMock(return_value=gate)) as enter:
+    handover = MagicMock(answer=None, submit=AsyncMock(return_value={}))
+    with patch(
+        "salt.job_handler.handover.enter", AsyncMock(return_value=handover)
+    ) as enter:
         _publish(clear_funcs, kwargs=kwargs)
     assert enter.call_args.kwargs["forced"] is forced
 
@@ -182,9 +186,8 @@ def test_waiting_for_a_job_in_the_queue(client):
     """
     No find_job goes out, and those who won't get it are shown with the reason.
     """
-    client.queued_jobs["1"] = salt.job_handler.client.QueuedJob(
-        "1", {"publication": 1, "waiting": 2, "ticket": "t"}
-    )
+    queued = client.job_handler.jobs["1"] = salt.job_handler.client.QueuedJob("1")
+    queued.add({"publication": 1, "waiting": 2, "ticket": "t"})
     ret = {"fun": "test.version", "return": "x", "retcode": 0}
     events = _events(
         "1",
@@ -204,4 +207,4 @@ def test_waiting_for_a_job_in_the_queue(client):
     assert not find_job.called
     assert [next(iter(row)) for row in found] == ["a", "c", "b"]
     assert found[-1]["b"]["ret"] == "Minion did not get the job. [busy]"
-    assert client.queued_jobs == {}
+    assert client.job_handler.jobs == {}

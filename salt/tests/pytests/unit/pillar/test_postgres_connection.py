@@ -63,7 +63,7 @@ def test_options_of_the_connection(cursor, opts):
         "connect_timeout": 3,
         "statement_timeout": 0,
         "lifetime": 60,
-        "writes": "commit",
+        "writes": "rollback",
     }
     opts["postgres"] = wanted
     postgres.ext_pillar("web1", {}, "SELECT 1")

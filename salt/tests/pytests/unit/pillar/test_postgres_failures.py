@@ -196,8 +196,44 @@ def test_second_query_that_fails_leaves_nothing_of_the_first(
 def test_query_without_a_result_is_an_error(server, opts, query):
     server.answers[query] = message(b"C", b"INSERT 0 1\0") + READY
     pillar = compile_pillar(opts, {"query": "SELECT 1", "as_json": True}, query)
-    told = "a query has no result, write one that returns rows"
-    assert pillar == {"_errors": [f"Failed to load ext_pillar postgres: {told}"]}
+    assert list(pillar) == ["_errors"]
+    assert "returns rows" in pillar["_errors"][0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        None,
+        [],
+        {},
+        "",
+        [""],
+        [{"qeury": "SELECT 1"}],
+        [{"query": ""}],
+        {"root": {"qeury": "SELECT 1"}},
+        ["SELECT 1", {"qeury": "SELECT 1"}],
+        {"a": "SELECT 1", "b": {"as_json": True}},
+    ],
+)
+def test_entry_without_a_query_is_an_error(opts, source):
+    opts["ext_pillar"] = [{"postgres": source}]
+    pillar = salt.pillar.Pillar(opts, {}, "web1", "base").compile_pillar()
+    assert list(pillar) == ["_errors"]
+    assert "have no query: write each as" in pillar["_errors"][0]
+
+
+def test_ext_pillar_that_is_not_there_is_an_error(opts):
+    opts["ext_pillar"] = [{"postgrse": ["SELECT 1"]}, {"query": "SELECT 1"}]
+    pillar = salt.pillar.Pillar(opts, {}, "web1", "base").compile_pillar()
+    told = "The ext_pillar {} is not available, see the log of the master"
+    assert pillar == {"_errors": [told.format("postgrse"), told.format("query")]}
+
+
+def test_ext_pillar_without_its_driver_is_an_error(opts):
+    with patch.dict("sys.modules", {"psycopg2": None}):
+        opts["ext_pillar"] = [{"postgres": ["SELECT 1"]}]
+        pillar = salt.pillar.Pillar(opts, {}, "web1", "base").compile_pillar()
+    assert "The ext_pillar postgres is not available" in pillar["_errors"][0]
 
 
 @pytest.mark.parametrize("port", [1, "none"])

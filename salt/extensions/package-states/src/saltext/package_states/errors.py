@@ -10,7 +10,6 @@ What can go wrong with package states.
         |-- Unsupported        what the package manager of a minion can't do
         |-- Protected          a package that must not be removed
         |-- Outdated           somebody else saved meanwhile
-        |-- Unapproved         what another person has to approve
         |-- Unwritten          files can't be written, all else is done
         `-- NotThere           no such state, revision, minion or group
 
@@ -54,12 +53,6 @@ class Protected(PackageStateError):
 class Outdated(PackageStateError):
     """
     Somebody else saved a revision meanwhile
-    """
-
-
-class Unapproved(PackageStateError):
-    """
-    Another person has to approve it
     """
 
 

@@ -30,15 +30,12 @@ _PLACES = {
         "item_types",
         "items",
         "old_format",
-        "page",
         "prepare",
-        "request",
     ),
     "saltext.query.errors": (
         "QueryError",
         "QueryRightsError",
         "QueryStoreError",
-        "QueryTooDearError",
     ),
     "saltext.query.kinds": ("NODATA", "NORMAL", "OFFLINE", "UNAVAIL", "UNKNOWN"),
 }

@@ -2,8 +2,7 @@
 What a program asks: see :mod:`saltext.query`, which has these functions too.
 """
 
-import logging
-
+import saltext.query.compare
 import saltext.query.context
 import saltext.query.dynamic
 import saltext.query.engine
@@ -11,24 +10,22 @@ import saltext.query.field
 import saltext.query.groups
 import saltext.query.item
 import saltext.query.loader
-import saltext.query.natural
 import saltext.query.target
 import saltext.query.text
-from saltext.query.answer import Rows
-from saltext.query.errors import QueryError, QueryRightsError
+from saltext.query.errors import QueryError, QueryRightsError, of_site
 from saltext.query.kinds import KINDS
 
-log = logging.getLogger(__name__)
-
-_KEYS = frozenset(
-    ("what", "fields", "filter", "limit", "offset", "sort", "tgt", "tgt_type")
-)
+try:
+    from salt.utils.rows import Rows
+except ImportError:
+    # a Salt without the topic query-api takes any answer with "data" for states
+    Rows = dict
 
 
 def item_types(opts):
     """
     Return the names of the item types: ``instance``, ``job``, ``lock``, ``node``, ``os``,
-    and those that the site has added, see :mod:`saltext.query.loader`.
+    ``package``, and those that the site has added, see :mod:`saltext.query.loader`.
     """
     return saltext.query.loader.names(opts, "query_types", "item_type")
 
@@ -42,25 +39,15 @@ def item_type(opts, what):
     :rtype: saltext.query.item.ItemType
     :raises QueryError: if there is no such type
     """
-    loaded = saltext.query.loader.modules(opts, "query_types")
-    function = f"{what}.item_type"
-    if not isinstance(what, str) or "." in what or function not in loaded:
-        told = isinstance(what, str) and saltext.query.loader.wrong(
-            opts, "query_types", what, "item_type"
-        )
-        raise QueryError(
-            f"{told}."
-            if told
-            else f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}."
-        )
-    try:
-        ret = loaded[function]()
-    except Exception as exc:  # pylint: disable=broad-except
-        # whatever the module of a site may raise
-        log.debug("The item type %s failed", what, exc_info=True)
-        raise QueryError(
-            f"Correct the item type {what}: {type(exc).__name__}: {exc}."
-        ) from exc
+    found = saltext.query.loader.found(
+        opts,
+        "query_types",
+        what,
+        "item_type",
+        f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}.",
+    )
+    with of_site(f"item type {what}"):
+        ret = found()
     if not isinstance(ret, saltext.query.item.ItemType):
         raise QueryError(
             f"Correct the item type {what}: its item_type() returns no ItemType."
@@ -92,74 +79,84 @@ def items(
     :param filter_: which items are meant: a list as in :mod:`saltext.query.filters`, a
         string as in :mod:`saltext.query.text`, or None for all
     :param int limit: return at most so many
-    :param int offset: leave out so many before these
+    :param offset: leave out so many before these; or ``next`` of the page before, a text,
+        to go on after it, whatever has come or gone meanwhile
     :param sort: names of fields to sort by, see :mod:`saltext.query.order`
     :param tgt: which nodes are meant besides, as a target of Salt's
     :param str tgt_type: the type of the target
     :param Caller caller: who asks, by default the user that the master runs as
     :param callable room: takes a row and returns whether there is room for it
     :param dict live: how minions are asked: ``live_timeout`` and others, see
-        :mod:`saltext.query.sources.live`
+        :mod:`saltext.query.live`
 
     :return: a dictionary of ``fields``, the definition of each column, and ``data``, a
         list of cells for each item. With a limit or an offset, or if there was no room,
-        there are also ``offset``, the ``total`` of items that are meant, and ``next``,
-        the offset to go on with or None. If minions were asked, ``live`` says how many
-        have answered. If documents are damaged, ``damaged`` says how many. If items were
-        named that are not there, the attribute ``absent`` has their names.
+        there are also the ``total`` of items that are meant, and ``next``, after which to go
+        on, or None. What the rows do not show is there if it is more than nothing:
+
+        * ``live``: how many of the minions that were asked have answered
+        * ``absent``: the names that nothing has
+        * ``undecided``: how many items lack data that the filter looks at
+        * ``untold``: how many minions have not told what items they have
+        * ``damaged``: how many documents can't be read
+        * ``too_large``: how many values are larger than an answer may have
     :raises QueryError: if the request is wrong; nothing has been read then
     :raises QueryStoreError: if what it takes can't be read or reached
     """
     query = prepare(opts, what, fields, filter_, sort)
-    asked = saltext.query.engine.Asked(caller, _target(what, tgt, tgt_type), live)
-    found = query.run(opts, limit, offset, asked, room)
-    ret = Answer({"fields": query.definitions(), "data": found.rows})
-    ret.absent = found.absent
-    if limit is not None or offset or found.full:
-        page(ret, found.total, offset)
-    if found.live is not None:
-        ret["live"] = found.live
-    if found.broken:
-        ret["damaged"] = found.broken
+    saltext.query.engine.check_paging(limit, offset)
+    target = _target(what, tgt, tgt_type)
+    context = query.context(opts, caller=caller, target=target, live=live)
+    page = query.run(context, limit, offset, room)
+    ret = Rows({"fields": query.definitions(), "data": page.rows})
+    if limit is not None or offset or page.next is not None:
+        ret.update(total=page.total, offset=offset, next=page.next)
+    if context.live is not None:
+        ret["live"] = context.live.summary(context.live_names)
+    more = {
+        "absent": list(dict.fromkeys(context.absent)),
+        "undecided": context.undecided,
+        "untold": context.untold,
+        "damaged": context.documents.broken,
+        "too_large": len(context.too_large),
+    }
+    ret.update({name: value for name, value in more.items() if value})
     return ret
 
 
-class Answer(Rows):
-    """
-    The answer to a data query.
-
-    :ivar list absent: the names of items that are not there
-    """
-
-    absent = ()
-
-
-def count(opts, what, fields, filter_=None, **more):
+def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **more):
     """
     Return how many items there are of each kind: one row for each group of items that
-    have the same in these fields, and its size in a last column ``count``.
+    have the same in these fields, and its size in the column ``count``.
 
-    :param more: ``sort``, ``tgt`` and others of :func:`items`; ``limit`` and ``offset``
-        count groups
+    :param list fields: names of fields, and ``sum(name)``, ``min(name)``, ``max(name)`` or
+        ``avg(name)`` for further columns
+    :param sort: columns of the table to sort by; by default the largest group comes first
+    :param more: ``tgt`` and others of :func:`items`; ``limit`` and ``offset`` count groups
     :return: as of :func:`items`, and in ``counted`` how many items there are
     """
-    limit, offset = more.pop("limit", None), more.pop("offset", 0)
     saltext.query.engine.check_paging(limit, offset)
     room = more.pop("room", None)
+    plain, functions = saltext.query.groups.split(fields)
+    if functions:
+        names = [name for _, name in functions]
+        found = prepare(opts, what, names).definitions()
+        saltext.query.groups.check(functions, found)
+        fields = [*plain, *names]
     found = items(opts, what, fields, filter_, **more)
-    ret = Answer(saltext.query.groups.count(found))
-    ret.absent = found.absent
+    ret = Rows(saltext.query.groups.count(found, functions, sort))
     rows = ret["data"]
-    end = None if limit is None else offset + limit
-    kept = rows[offset:end]
+    kept = rows[offset : None if limit is None else offset + limit]
     if room is not None:
         for place, row in enumerate(kept):
             if not room(row):
                 del kept[place:]
                 break
-    ret["data"] = kept
-    if len(kept) != len(rows) or limit is not None:
-        page(ret, len(rows), offset)
+    ret.update(data=kept, total=len(rows))
+    if limit is not None or offset or len(kept) < len(rows):
+        # groups are gone on with by their number
+        end = offset + len(kept)
+        ret.update(offset=offset, next=end if kept and end < len(rows) else None)
     return ret
 
 
@@ -179,53 +176,18 @@ def prepare(opts, what, fields, filter_=None, sort=None):
     :raises QueryError: if the request is wrong
     """
     itemtype = item_type(opts, what)
-    if isinstance(filter_, str):
-        filter_ = saltext.query.text.parse(filter_, itemtype.fields)
-    return saltext.query.engine.Query(itemtype, fields, filter_, sort, _kinds(opts))
-
-
-def _kinds(opts):
-    """
-    Return the kinds of the fields of this site.
-    """
-    ret = (opts.get("query") or {}).get("kinds") or {}
-    if not isinstance(ret, dict) or not all(
-        isinstance(kind, str) and kind in KINDS for kind in ret.values()
+    kinds = (opts.get("query") or {}).get("kinds") or {}
+    if not isinstance(kinds, dict) or not all(
+        isinstance(kind, str) and kind in KINDS for kind in kinds.values()
     ):
         raise QueryError(
             "Correct 'kinds' of the option query in the master's configuration: it is a"
             f" mapping of names of fields to one of {', '.join(KINDS)}."
         )
-    return ret
-
-
-def page(response, total, offset):
-    """
-    Add to a response which part of the whole it is.
-    """
-    end = offset + len(response["data"])
-    response["total"] = total
-    response["offset"] = offset
-    response["next"] = end if response["data"] and end < total else None
-
-
-def request(opts, query):
-    """
-    Answer a data query that is a dictionary, as the specification has it.
-
-    :param dict query: ``what``, ``fields`` and optionally ``filter``, ``limit``,
-        ``offset``, ``sort``, ``tgt`` and ``tgt_type``
-    :raises QueryError: if the request is wrong
-    """
-    if not isinstance(query, dict) or not {"what", "fields"} <= query.keys() <= _KEYS:
-        raise QueryError(
-            "Give the request as a dictionary of 'what', 'fields' and optionally"
-            " 'filter', 'limit', 'offset', 'sort', 'tgt' and 'tgt_type'."
-        )
-    more = dict(query)
-    return items(
-        opts, more.pop("what"), more.pop("fields"), more.pop("filter", None), **more
-    )
+    known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, kinds)
+    if isinstance(filter_, str):
+        filter_ = saltext.query.text.parse(filter_, known)
+    return saltext.query.engine.Query(itemtype, fields, filter_, sort, known)
 
 
 def fields(opts, what, names=None, caller=None):
@@ -241,51 +203,38 @@ def fields(opts, what, names=None, caller=None):
         that of the values of some minions.
     :raises QueryError: if the request is wrong
     """
-    itemtype = item_type(opts, what)
-    prepare(opts, what, names or [])
+    query = prepare(opts, what, names or [])
+    context = saltext.query.context.Context(opts, (), 0, caller)
     # what other minions have is not for a minion to see
-    reads = opts.get("cachedir") and getattr(caller, "only", None) is None
+    reads = opts.get("cachedir") and context.caller.only is None
     if names is None:
-        names = list(itemtype.fields)
-        if itemtype.dynamic is not None and reads:
-            names += _dynamic_names(opts, caller)
-        names.sort(key=saltext.query.natural.key)
-    known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, _kinds(opts))
+        names = list(query.itemtype.fields)
+        if query.itemtype.dynamic is not None and reads:
+            pillars = _sees_pillars(context.caller)
+            names += saltext.query.dynamic.names(context, pillars)
+        names.sort(key=saltext.query.compare.text_key)
     found = [
-        known.find(name.strip()) or saltext.query.field.UnknownField(name.strip())
+        query.known.find(name.strip()) or saltext.query.field.UnknownField(name.strip())
         for name in names
     ]
     loose = [field for field in found if field.loose]
     if loose and reads:
-        _sample(opts, itemtype, loose, caller)
+        if any("pillar" in field.sources() for field in loose):
+            context.caller.check_pillars()
+        context.want(need for field in loose for need in field.needs)
+        most = saltext.query.dynamic.SAMPLE
+        for _, item in zip(range(most), query.itemtype.items(context, None)):
+            for field in loose:
+                field.cell(item)
     return Rows({"fields": [field.definition() for field in found]})
 
 
-def _dynamic_names(opts, caller):
-    asked = saltext.query.engine.Asked(caller)
+def _sees_pillars(caller):
     try:
-        asked.caller.check_pillars()
-        pillars = True
+        caller.check_pillars()
     except QueryRightsError:
-        pillars = False
-    context = saltext.query.context.Context(opts, (), 0, asked)
-    return saltext.query.dynamic.names(context, pillars)
-
-
-def _sample(opts, itemtype, found, caller):
-    """
-    Let fields see the values of some minions.
-    """
-    if any("pillar" in field.sources() for field in found):
-        (caller or saltext.query.engine.Asked().caller).check_pillars()
-    needs = {need for field in found for need in field.needs}
-    context = saltext.query.context.Context(opts, needs, 0)
-    most = saltext.query.dynamic.SAMPLE
-    for place, item in enumerate(itemtype.items(context, None)):
-        if place >= most:
-            break
-        for field in found:
-            field.cell(item)
+        return False
+    return True
 
 
 def old_format(response):

@@ -2,7 +2,9 @@
 The command ``salt-query``, which asks the master's cache on the machine of the master.
 """
 
+import io
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -12,6 +14,7 @@ import saltext.query
 import saltext.query.cli_options
 import saltext.query.formats
 import saltext.query.loader
+import saltext.query.order
 import saltext.query.render
 
 import salt.config
@@ -22,6 +25,9 @@ from salt.utils.verify import check_user
 
 #: The most times that a query is repeated: a day, each second.
 _MAX_TIMES = 86400
+
+#: The exit code of --exit-status if there is nothing.
+EX_NOTHING = 2
 
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -51,30 +57,28 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         Return what ``--help`` says first: also the types that there are on this master.
         Its options are known only as far as they stand before ``--help``.
         """
-        opts = self._opts_for_help()
+        path = os.path.join(
+            os.path.expanduser(self.values.config_dir), self._config_filename_
+        )
+        opts = {}
+        try:
+            # help is for everybody
+            opts = salt.config.client_config(path) if os.access(path, os.R_OK) else {}
+        except (SaltException, OSError, SystemExit):
+            pass
         # item_types() would import twice as much of Salt
         known = saltext.query.loader.names(opts, "query_types", "item_type")
         text = f"{self.description}. Types: {', '.join(known)}."
         return formatter.format_description(text)
 
-    def _opts_for_help(self):
-        """
-        Return the master's options, or none if they can't be read: help is for everybody.
-        """
-        path = os.path.join(
-            os.path.expanduser(self.values.config_dir), self._config_filename_
-        )
-        if not os.access(path, os.R_OK):
-            return {}
-        try:
-            return salt.config.client_config(path)
-        except (SaltException, OSError, SystemExit):
-            return {}
-
     def run(self):
         """
         Execute salt-query.
         """
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # a terminal of ASCII shows what it can
+                stream.reconfigure(errors="backslashreplace")
         self.parse_args()
         if not self.args:
             known = saltext.query.item_types(self.config)
@@ -83,42 +87,48 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         for number in range(self._times()):
             if number:
                 time.sleep(self.options.watch)
-            code = self._once()
+            code, goes_on = self._once()
+            if not goes_on:
+                break
         self.exit(code)
 
     def _times(self):
         seconds, times = self.options.watch, self.options.times
         if seconds is None:
             return 1
-        if seconds < 0.1 or (times is not None and not 1 <= times <= _MAX_TIMES):
+        right = times is None or 1 <= times <= _MAX_TIMES
+        if not 0.1 <= seconds <= _MAX_TIMES or not right:
             self.error("give --watch 0.1 seconds or more, and --times from 1 on")
         return times or _MAX_TIMES
 
     def _once(self):
         """
-        Ask and print, and return the exit code.
+        Ask and print, and return the exit code, and whether somebody still reads.
         """
         try:
             response, told = self._answer()
         except saltext.query.QueryStoreError as exc:
             self._tell(exc)
-            return salt.defaults.exitcodes.EX_UNAVAILABLE
+            return salt.defaults.exitcodes.EX_UNAVAILABLE, True
         except SaltException as exc:
             self._tell(exc)
-            return salt.defaults.exitcodes.EX_USAGE
+            return salt.defaults.exitcodes.EX_USAGE, True
+        goes_on = True
         try:
             self._print(response)
             sys.stdout.flush()
         except BrokenPipeError:
             # whoever reads has enough
+            goes_on = False
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        for sentence in told:
+        for sentence in [*told, *saltext.query.formats.notes(response)]:
             self._tell(sentence)
-        for note in saltext.query.formats.notes(response):
-            self._tell(note)
+        code = salt.defaults.exitcodes.EX_OK
         if told:
-            return salt.defaults.exitcodes.EX_GENERIC
-        return salt.defaults.exitcodes.EX_OK
+            code = salt.defaults.exitcodes.EX_GENERIC
+        elif self.options.exit_status and not response["data"]:
+            code = EX_NOTHING
+        return code, goes_on
 
     @staticmethod
     def _tell(sentence):
@@ -139,35 +149,39 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         itemtype = saltext.query.item_type(self.config, what)
         found = self._ask(what, itemtype, names)
         known, unknown = saltext.query.render.known(found)
-        told = self._missing(unknown, found.absent, what)
+        told = self._missing(unknown, found.get("absent", ()), what)
         return (found if self.options.format == "json" else known), told
 
     def _ask(self, what, itemtype, names):
         options = self.options
         rule = options.filter
+        first = next(iter(itemtype.fields))
         if names:
             if rule is not None:
                 raise saltext.query.QueryError("Give either names or a filter.")
-            first = next(iter(itemtype.fields))
             rule = ["|", *[["=", first, name] for name in names]]
+        is_usual = not names and rule is None and not options.all
+        if is_usual:
+            rule = itemtype.usual_filter
         tgt_type, tgt = options.target or ("glob", None)
-        live = {}
+        offset = options.offset
+        offset = int(offset) if offset.lstrip("-").isdecimal() else offset
+        more = {"tgt": tgt, "tgt_type": tgt_type, "offset": offset, "live": {}}
         if options.live_timeout is not None:
-            live["live_timeout"] = options.live_timeout
-        more = {
-            "offset": options.offset,
-            "tgt": tgt,
-            "tgt_type": tgt_type,
-            "live": live,
-        }
+            more["live"]["live_timeout"] = options.live_timeout
         if options.count is not None:
-            wanted = _names(options.count)
-            return saltext.query.count(
-                self.config, what, wanted, rule, limit=options.limit, **more
-            )
+            if options.fields is not None:
+                raise saltext.query.QueryError(
+                    "Leave out -o: --count shows the fields that it counts."
+                )
+            more.update(limit=options.limit, sort=options.sort)
+            wanted = saltext.query.order.names(options.count)
+            return saltext.query.count(self.config, what, wanted, rule, **more)
         asked = options.fields or "+"
-        wanted = _names(asked[1:] if asked.startswith("+") else asked)
-        if asked.startswith("+"):
+        wanted = saltext.query.order.names(asked.removeprefix("+"))
+        if options.format == "list":
+            wanted = wanted if options.fields else [first]
+        elif asked.startswith("+"):
             wanted = [*itemtype.usual, *wanted]
         limit = options.limit
         if limit is None and not names and not options.all:
@@ -179,16 +193,24 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
             self.config, what, wanted, rule, limit=limit, sort=sort, **more
         )
 
-    @staticmethod
-    def _missing(unknown, absent, what):
+    def _missing(self, unknown, absent, what):
         ret = []
         if unknown:
-            ret.append(
-                f"no such field: {', '.join(unknown)}; --list-fields shows those that"
-                " there are"
+            known = saltext.query.prepare(self.config, what, []).known
+            hints = [known.suggestion(name) for name in unknown]
+            hint = (
+                "; ".join(filter(None, hints))
+                or "--list-fields shows those that there are"
             )
+            ret.append(f"no such field: {', '.join(unknown)}; {hint}")
         if absent:
-            ret.append(f"no such {what}: {', '.join(absent)}")
+            patterns = [name for name in absent if set(name) & set("*?[")]
+            hint = ""
+            if patterns:
+                field = next(iter(saltext.query.item_type(self.config, what).fields))
+                rule = shlex.quote(f'{field} =* "{patterns[0]}"')
+                hint = f"; a pattern is a filter: -F {rule}"
+            ret.append(f"no such {what}: {', '.join(absent)}{hint}")
         return ret
 
     def _print(self, response):
@@ -196,16 +218,16 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         terminal = sys.stdout.isatty()
         if options.watch is not None and terminal:
             sys.stdout.write(_CLEAR)
+        shown = saltext.query.render.shown if terminal else str
+        headers = not options.no_headers
         if options.format == "json":
             lines = saltext.query.formats.json_whole(response)
         elif options.format == "jsonl":
             lines = saltext.query.formats.json_lines(response)
         elif options.format == "csv":
-            lines = saltext.query.formats.csv(
-                response,
-                saltext.query.render.shown if terminal else str,
-                headers=not options.no_headers,
-            )
+            lines = saltext.query.formats.csv(response, shown, headers=headers)
+        elif options.format == "list":
+            lines = saltext.query.formats.names(response, shown)
         else:
             lines = self._table(response, terminal)
         for line in lines:
@@ -225,10 +247,6 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
             width=shutil.get_terminal_size().columns if terminal else None,
             units=options.units,
         )
-
-
-def _names(text):
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def main():

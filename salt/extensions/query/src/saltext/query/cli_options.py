@@ -2,6 +2,8 @@
 The options of the command ``salt-query``.
 """
 
+import functools
+
 import salt.config
 import salt.utils.parsers
 
@@ -16,6 +18,21 @@ _TARGETS = (
     ("-S", "--ipcidr", "ipcidr", "a subnet or an address"),
     ("-C", "--compound", "compound", "a compound target"),
 )
+
+_SORT = "Fields to sort by, with commas; -FIELD is the other way round."
+_COUNT = (
+    "Show how many items have the same in these fields; sum(FIELD), min, max and avg are"
+    " further columns."
+)
+_FORMATS = ("table", "json", "jsonl", "csv", "list")
+_FORMAT = (
+    "table, json, jsonl (JSON, an item on each line), csv, or list (the names with commas,"
+    " for salt -L)."
+)
+_UNITS = "Sizes as they suit (h), in MiB (m), GiB (g) or TiB (t)."
+_OFFSET = "Leave out so many before these, or all up to the item that is named."
+_LIVE = "Wait for minions at most so long, 30 seconds by default."
+_WATCH = "Ask again after so many seconds, until it is interrupted."
 
 
 class QueryOptionParser(
@@ -35,10 +52,13 @@ class QueryOptionParser(
         " that are asked for. Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
     )
     epilog = (
-        "Missing values: ?? no such field, ? no data, - not available for this item,"
-        " * offline. Exit status: 0, 1 if a field or a named item does not exist, 64 if"
-        " something is wrong with what is asked for, 69 if the cache, the job store or"
-        " the master fails, 77 if it is not run as the master's user."
+        'Filters: FIELD == VALUE, != < <= > >=, =* "web*" (pattern), =~ m/re/i (regular'
+        " expression), FIELD in (A, B), VALUE in FIELD (lists), FIELD is missing, FIELD alone"
+        ' (true), and, or, not, parentheses. Values: 4G, 7d, 2026-11-21, "text". Missing'
+        " values: ? no data, - not available for this item, * offline. Exit status: 0; 1 if a"
+        " field or a named item does not exist; 2 with --exit-status if nothing is found; 64 if"
+        " something is wrong with what is asked for; 69 if the cache, the job store or the"
+        " master fails; 77 if it is not run as the master's user."
     )
 
     _config_filename_ = "master"
@@ -47,17 +67,19 @@ class QueryOptionParser(
     _setup_mp_logging_listener_ = False
 
     def _mixin_setup(self):
-        add = self.add_option
-        add(
+        text = self.add_option
+        flag = functools.partial(self.add_option, action="store_true")
+        choice = functools.partial(self.add_option, type="choice")
+        text(
             "-o",
             "--output-fields",
             dest="fields",
             metavar="FIELDS",
             help="Fields to show, with commas; +FIELDS shows them after the usual ones.",
         )
-        add("-F", "--filter", help="Which items to show, as text or as a list.")
+        text("-F", "--filter", help="Which items to show, as text or as a list.")
         for short, long_, type_, what in _TARGETS:
-            add(
+            text(
                 short,
                 long_,
                 action="callback",
@@ -68,68 +90,31 @@ class QueryOptionParser(
                 metavar="TARGET",
                 help=f"Which nodes to show, as Salt chooses minions: {what}.",
             )
-        add("--list-fields", action="store_true", help="Show the fields of the type.")
-        add(
-            "--sort",
-            metavar="FIELDS",
-            help="Fields to sort by, with commas; -FIELD is the other way round.",
-        )
-        add(
-            "--count",
-            metavar="FIELDS",
-            help="Show how many items have the same in these fields.",
-        )
-        add(
-            "--format",
-            default="table",
-            type="choice",
-            choices=("table", "json", "jsonl", "csv"),
-            help="table, json, jsonl (JSON, an item on each line) or csv.",
-        )
-        add(
+        flag("--list-fields", help="Show the fields of the type.")
+        text("--sort", metavar="FIELDS", help=_SORT)
+        text("--count", metavar="FIELDS", help=_COUNT)
+        choice("--format", default="table", choices=_FORMATS, help=_FORMAT)
+        flag(
             "--json",
             action="store_const",
             const="json",
             dest="format",
             help="The same as --format=json.",
         )
-        add("--separator", help="What to put between columns; sizes stay numbers.")
-        add("--no-headers", action="store_true", help="Leave out the titles.")
-        add(
-            "--units",
-            default="h",
-            type="choice",
-            choices=("h", "m", "g", "t"),
-            help="Sizes as they suit (h), in MiB (m), GiB (g) or TiB (t).",
+        text("--separator", help="What to put between columns; sizes stay numbers.")
+        flag("--no-headers", help="Leave out the titles.")
+        choice("--units", default="h", choices=("h", "m", "g", "t"), help=_UNITS)
+        flag(
+            "--verbose", help="Show what is missing as (nodata), (unavail), (offline)."
         )
-        add(
-            "--verbose",
-            action="store_true",
-            help="Show what is missing as (nodata), (unavail), (offline).",
-        )
-        add("--limit", type="int", help="Show at most so many items.")
-        add("--offset", type="int", default=0, help="Leave out so many before these.")
-        add("--all", action="store_true", help="Show all jobs, not the newest 50.")
-        add(
-            "--live-timeout",
-            type="float",
-            metavar="SECONDS",
-            help="Wait for minions at most so long, 30 seconds by default.",
-        )
-        add(
-            "--watch",
-            type="float",
-            metavar="SECONDS",
-            help="Ask again after so many seconds, until it is interrupted.",
-        )
-        add("--times", type="int", help="With --watch: ask so many times.")
-        add(
-            "--no-color",
-            "--no-colour",
-            action="store_true",
-            dest="no_color",
-            help="Use no colours, as in a pipe.",
-        )
+        text("--limit", type="int", help="Show at most so many items.")
+        text("--offset", default="0", help=_OFFSET)
+        flag("--all", help="Show all jobs, also those of runners, not the newest 50.")
+        flag("--exit-status", help="End with 2 if nothing is found.")
+        text("--live-timeout", type="float", metavar="SECONDS", help=_LIVE)
+        text("--watch", type="float", metavar="SECONDS", help=_WATCH)
+        text("--times", type="int", help="With --watch: ask so many times.")
+        flag("--no-color", "--no-colour", dest="no_color", help="Use no colours.")
 
 
 def _take_target(option, _text, value, parser, type_):

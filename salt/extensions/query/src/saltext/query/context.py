@@ -3,9 +3,13 @@ What the items of one query share: the master's options, the data that is asked 
 what has been read once for all of them.
 """
 
+import importlib
+
+import saltext.query.caller
+import saltext.query.compare
 import saltext.query.documents
 import saltext.query.loader
-from saltext.query.errors import QueryError
+from saltext.query.errors import of_site
 
 
 class Context:
@@ -14,38 +18,62 @@ class Context:
     :param needs: the data that the query's fields read, each ``source`` or
         ``source:key``
     :param float now: seconds since the epoch
-    :param Asked asked: who asks, or None for the user that the master runs as
+    :param Caller caller: who asks; by default the user that the master runs as
+    :param Target target: a target of Salt's, or None for all minions
+    :param dict live: how minions are asked, see :mod:`saltext.query.live`
 
     :ivar dict wanted: for each source, the keys of its documents that are read
     :ivar Filter filter: the query's filter, for item types that can do with less of it
-    :ivar Asked asked: who asks, and how minions are asked
     :ivar Live live: what minions have answered, or None if they have not been asked
     :ivar list live_names: the names of the columns that ask minions
     :ivar list absent: names of items that were asked for and are not there
+    :ivar int undecided: how many items could not be judged
+    :ivar int untold: how many minions have not told what it takes to find their items
+    :ivar set too_large: items and fields whose values are larger than answers may have
     """
 
-    def __init__(self, opts, needs, now, asked=None):
+    def __init__(self, opts, needs, now, caller=None, target=None, live=None):
         self.opts = opts
-        self.asked = asked
+        self.caller = caller or saltext.query.caller.Caller()
+        self.target = target
+        self.live_settings = live or {}
         self.now = now
         self.wanted = {}
+        self.want(needs)
+        self.documents = saltext.query.documents.Documents(opts)
+        self.live = None
+        self.live_names = []
+        self.absent = []
+        self.too_large = set()
+        self.undecided = 0
+        self.untold = 0
+        self._sources = {}
+        self.filter = None
+
+    def want(self, needs):
+        """
+        Note data that is read.
+
+        :param needs: each ``source`` or ``source:key``
+        """
         for need in needs:
             source, _, key = need.partition(":")
             keys = self.wanted.setdefault(source, set())
             if key:
                 keys.add(key)
-        self.documents = saltext.query.documents.Documents(opts)
-        self.live = None
-        self.live_names = []
-        self.absent = []
-        self._sources = {}
-        self.filter = None
 
-    def read(self, bank, key, owner=None):
+    def read(self, bank, key):
         """
-        Return what the query needs of a document, or None.
+        Return what the query needs of a minion's document, or None.
         """
-        return self.documents.fetch(bank, key, self.wanted.get(bank, set()), owner)
+        return self.documents.fetch(bank, key, self.wanted.get(bank, set()))
+
+    def accepted(self):
+        """
+        Return the ids of the minions whose key is accepted, in natural order.
+        """
+        found = [one for one, state in self.keys.items() if state == "accepted"]
+        return sorted(found, key=saltext.query.compare.text_key)
 
     def source(self, name):
         """
@@ -56,18 +84,15 @@ class Context:
         :raises QueryError: if there is no such module
         """
         if name not in self._sources:
-            loaded = saltext.query.loader.modules(self.opts, "query_sources")
-            if f"{name}.source" not in loaded:
-                told = saltext.query.loader.wrong(
-                    self.opts, "query_sources", name, "source"
-                )
-                raise QueryError(
-                    f"{told}; an item type asks for it."
-                    if told
-                    else f"Add a module {name!r:.80} to query_sources: an item type asks"
-                    " for it."
-                )
-            self._sources[name] = loaded[f"{name}.source"](self)
+            found = saltext.query.loader.found(
+                self.opts,
+                "query_sources",
+                name,
+                "source",
+                f"Add a module {name!r:.80} to query_sources: an item type asks for it.",
+            )
+            with of_site(f"source {name}"):
+                self._sources[name] = found(self)
         return self._sources[name]
 
     @property
@@ -86,5 +111,6 @@ class Context:
             minion = item.minion()
             if minion is not None and self.keys.get(minion) == "accepted":
                 minions[minion] = None
-        wanted = sorted(self.wanted.get("live", ()))
-        self.live = self.source("live")(list(minions), wanted)
+        # it imports half of Salt
+        live = importlib.import_module("saltext.query.live")
+        self.live = live.ask(self, list(minions), self.wanted.get("live", ()))

@@ -23,9 +23,16 @@ log = logging.getLogger(__name__)
 #: By which function virtual machines are in the mine.
 VM_INFO = "virt.vm_info"
 
+#: A larger document is as good as damaged, in bytes.
+MAX_DOCUMENT = 64 * 1024 * 1024
+
+# the drivers whose files are read directly
+_DIRECT = ("localfs",)
 _CHUNK = 65536
-# Windows has neither the flag nor the need
-_CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# a named pipe does not keep the query waiting; Windows has neither flag nor need
+_FLAGS = os.O_RDONLY
+for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):
+    _FLAGS |= getattr(os, _flag, 0)
 _ENVELOPE = {"data", "_expires"}
 
 # Before 3008 a minion has a bank of its own, and its grains are beside its pillar
@@ -41,6 +48,14 @@ def _ext_hook(_code, data):
     return data.decode("utf-8", "replace")
 
 
+_READING = {
+    "raw": False,
+    "unicode_errors": "replace",
+    "strict_map_key": False,
+    "ext_hook": _ext_hook,
+}
+
+
 def unpack(packed):
     """
     Return what is packed.
@@ -48,13 +63,7 @@ def unpack(packed):
     :raises ValueError: if it is broken
     """
     try:
-        return msgpack.unpackb(
-            packed,
-            raw=False,
-            unicode_errors="replace",
-            strict_map_key=False,
-            ext_hook=_ext_hook,
-        )
+        return msgpack.unpackb(packed, **_READING)
     except (msgpack.exceptions.UnpackException, TypeError, RecursionError) as exc:
         raise ValueError(f"not to be unpacked: {exc}") from exc
 
@@ -69,13 +78,7 @@ def project(packed, wanted, inside=None):
         read then
     :raises ValueError: if it is no mapping, or broken
     """
-    unpacker = msgpack.Unpacker(
-        raw=False,
-        unicode_errors="replace",
-        strict_map_key=False,
-        ext_hook=_ext_hook,
-        max_buffer_size=0,
-    )
+    unpacker = msgpack.Unpacker(max_buffer_size=0, **_READING)
     unpacker.feed(packed)
     ret = {}
     try:
@@ -107,12 +110,18 @@ def read_file(path):
     """
     Return the content of a file. With a file object, which asks for the size and looks
     for the end, this takes twice as long, and it is most of what a query does.
+
+    :raises ValueError: if it is no file, or too large
     """
-    handle = os.open(path, os.O_RDONLY | _CLOEXEC)
+    handle = os.open(path, _FLAGS)
     try:
         parts = [os.read(handle, _CHUNK)]
         while len(parts[-1]) == _CHUNK:
+            if len(parts) * _CHUNK > MAX_DOCUMENT:
+                raise ValueError(f"larger than {MAX_DOCUMENT} bytes")
             parts.append(os.read(handle, _CHUNK))
+    except (IsADirectoryError, BlockingIOError) as exc:
+        raise ValueError("no file") from exc
     finally:
         os.close(handle)
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -120,16 +129,6 @@ def read_file(path):
 
 def _is_name(key):
     return "/" not in key and "\\" not in key and "\0" not in key and key != ".."
-
-
-def _decoded(found):
-    """
-    Return a document with text in it: where one value of it is no UTF-8, Salt's drivers
-    give all of it as bytes.
-    """
-    if isinstance(found, dict) and any(isinstance(key, bytes) for key in found):
-        return salt.utils.data.decode(found, errors="replace")
-    return found
 
 
 class Documents:
@@ -157,19 +156,16 @@ class Documents:
             self._cache = salt.cache.Cache(self.opts, driver=self.driver)
         return self._cache
 
-    @property
-    def is_local(self):
-        """
-        Whether the documents are files that can be read without the driver.
-        """
-        return self.driver == "localfs"
-
-    @staticmethod
-    def _place(bank, key):
+    def _place(self, bank, key):
         """
         Return where this Salt keeps a document: bank and key, and under which key of what
-        is there it is, or None.
+        is there it is, or None; nothing if it may be the document of another key.
         """
+        if not _is_name(key):
+            return None
+        if bank != "grains" and self._is_cut(key):
+            # only grains have the minion's id in them
+            return None
         if BANK_FOR_EACH and bank in _PLACES:
             name, inside = _PLACES[bank]
             return f"minions/{key}", name, inside
@@ -178,37 +174,38 @@ class Documents:
     def _path(self, bank, key):
         return f"{self.opts['cachedir']}/{bank}/{key}.p"
 
-    def fetch(self, bank, key, wanted, owner=None):
+    def damaged(self, what, exc):
+        """
+        Count a document that can't be read.
+        """
+        log.warning("%s is damaged: %s", what, exc)
+        self.broken += 1
+
+    def fetch(self, bank, key, wanted=None):
         """
         Return the wanted items of a document, or None if there is no such document or
         it is damaged.
 
         :param str bank: such as ``grains``
         :param str key: such as a minion's id
-        :param wanted: the keys, as a set
-        :param str owner: the value that the document's ``id`` must have, if it has one:
-            a driver that cuts keys gives one minion the document of another
+        :param wanted: the keys, as a set, or None for all
         :raises QueryStoreError: if the cache fails
         """
-        if not _is_name(key):
-            return None
         place = self._place(bank, key)
-        try:
-            if self.is_local:
-                ret = self._fetch_file(*place, wanted)
-            else:
-                ret = self._fetch(*place, wanted, owner)
-        except ValueError as exc:
-            log.warning("%s of %s is damaged in the cache: %s", bank, key, exc)
-            self.broken += 1
+        if place is None:
             return None
-        except SaltDeserializationError as exc:
-            log.warning("%s of %s is damaged in the cache: %s", bank, key, exc)
-            self.broken += 1
+        try:
+            if self.driver in _DIRECT:
+                return self._fetch_file(*place, wanted)
+            return self._fetch(*place, wanted)
+        except (ValueError, SaltDeserializationError) as exc:
+            self.damaged(f"The document of {key} in the bank {bank}", exc)
             return None
         except (OSError, SaltCacheError, KeyError) as exc:
+            if self.driver == "mmap_cache" and "deserialise" in str(exc):
+                self.damaged(f"The document of {key} in the bank {bank}", exc)
+                return None
             raise self._failed(exc) from exc
-        return ret
 
     def _failed(self, exc):
         return QueryStoreError(
@@ -216,58 +213,79 @@ class Documents:
             f" ({exc})."
         )
 
-    def whole(self, bank, key):
+    def read(self, path, convert):
         """
-        Return a whole document, or None if there is none or it is damaged.
+        Return what is made of the content of a file; None if there is no file, or it is
+        damaged.
 
-        :raises QueryStoreError: if the cache fails
+        :param callable convert: takes the content, and raises ValueError if it is damaged
+        :raises OSError: if it can't be read
         """
-        if not _is_name(key):
-            return None
-        bank, key, inside = self._place(bank, key)
         try:
-            found = _decoded(self.cache.fetch(bank, key))
-        except (SaltDeserializationError, ValueError):
+            return convert(read_file(path))
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, SaltCacheError, KeyError) as exc:
-            raise self._failed(exc) from exc
-        if inside is not None and isinstance(found, dict):
-            found = found.get(inside)
-        return found if isinstance(found, dict) else None
+        except ValueError as exc:
+            self.damaged(f"The file {path}", exc)
+            return None
 
     def _fetch_file(self, bank, key, inside, wanted):
-        try:
-            packed = read_file(self._path(bank, key))
-        except FileNotFoundError:
-            return None
-        if inside is not None:
-            return project(packed, wanted, inside)
-        ret = project(packed, wanted | _ENVELOPE)
-        if ret.keys() == _ENVELOPE and not _ENVELOPE & wanted:
+        def convert(packed):
+            if wanted is not None:
+                more = _ENVELOPE if inside is None else set()
+                return project(packed, wanted | more, inside)
+            ret = unpack(packed)
+            ret = ret.get(inside) if inside and isinstance(ret, dict) else ret
+            if not isinstance(ret, dict):
+                raise ValueError("no mapping")
+            return ret
+
+        ret = self.read(self._path(bank, key), convert)
+        if ret is None or inside is not None or _ENVELOPE & (wanted or set()):
+            return ret
+        if ret.keys() == _ENVELOPE:
             # somebody has set an expiry
-            return self._fetch(bank, key, None, wanted, None)
+            return self._fetch(bank, key, None, wanted)
         return ret
 
-    def _fetch(self, bank, key, inside, wanted, owner):
-        found = _decoded(self.cache.fetch(bank, key))
+    def _fetch(self, bank, key, inside, wanted):
+        found = self.cache.fetch(bank, key)
+        if isinstance(found, dict) and any(isinstance(one, bytes) for one in found):
+            # where one value is no UTF-8, Salt's drivers give all of it as bytes
+            found = salt.utils.data.decode(found, errors="replace")
         if inside is not None and isinstance(found, dict):
             found = found.get(inside)
         if not isinstance(found, dict) or not found:
             return None
-        if owner is not None and found.get("id", owner) != owner:
+        owner = found.get("id", None if self._is_cut(key) else key)
+        if bank == "grains" and owner != key:
             log.debug("The cache has the document of another one for %s", key)
             return None
+        if wanted is None:
+            return found
         return {one: found[one] for one in wanted if one in found}
+
+    def _is_cut(self, key):
+        """
+        Return whether a driver cuts a key, so that another one may be the same to it.
+        """
+        size = self.opts.get("mmap_cache_key_size", 64)
+        return (
+            self.driver == "mmap_cache" and len(key.encode("utf-8", "replace")) >= size
+        )
 
     def updated(self, bank, key):
         """
         Return when a document was written, in seconds since the epoch, or None.
         """
-        if not _is_name(key):
+        place = self._place(bank, key)
+        if place is None or (
+            self._is_cut(key) and self.fetch(bank, key, set()) is None
+        ):
             return None
-        bank, key, _ = self._place(bank, key)
+        bank, key, _ = place
         try:
-            if self.is_local:
+            if self.driver in _DIRECT:
                 return int(os.stat(self._path(bank, key)).st_mtime)
             return self.cache.updated(bank, key)
         except FileNotFoundError:

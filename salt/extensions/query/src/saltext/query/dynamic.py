@@ -11,6 +11,7 @@ The kind of such a field is what its site says in the option ``query``, or else 
 the values that are there.
 """
 
+import collections
 import re
 
 import saltext.query.field
@@ -27,6 +28,12 @@ SAMPLE = 500
 
 #: How deep values are looked into for the names of fields.
 _LEVELS = 3
+
+#: So many names of one minion are looked at, and so many characters of names are listed, with
+#: some more for each name.
+_MAX_NAMES = 20_000
+MAX_CHARACTERS = 120_000
+_EACH = 20
 
 #: The longest name.
 _MAX_NAME = 500
@@ -100,9 +107,7 @@ def find(name, kinds):
     tops = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
     def get(node):
-        document = node.document(
-            bank, node.name, node.name if bank == "grains" else None
-        )
+        document = node.document(bank, node.name)
         if document is None:
             return MISSING_NODATA
         return _inside(document, parts, bank == "mine")
@@ -172,19 +177,28 @@ def unwrapped(found):
 
 def names(context, pillars):
     """
-    Return the names of such fields, of a sample of the minions.
+    Return the names of such fields, of a sample of the minions: those that most of them
+    have come first, and there are no more than answers have room for.
 
     :param bool pillars: whether the caller may see pillars
     """
-    minions = [one for one, state in context.keys.items() if state == "accepted"]
-    step = max(1, len(minions) // SAMPLE)
-    ret = set()
-    for minion in sorted(minions)[::step][:SAMPLE]:
+    minions = context.accepted()
+    counted = collections.Counter()
+    for minion in minions[:: max(1, len(minions) // SAMPLE)][:SAMPLE]:
+        own = set()
         for start, bank in BANKS.items():
             if start == "pillar" and not pillars:
                 continue
-            document = context.documents.whole(bank, minion)
-            _collect(start, document, 1 if bank == "mine" else _LEVELS, ret)
+            document = context.documents.fetch(bank, minion)
+            _collect(start, document, 1 if bank == "mine" else _LEVELS, own)
+        counted.update(own)
+    room = MAX_CHARACTERS
+    ret = []
+    for name, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0])):
+        room -= len(name) + _EACH
+        if room < 0:
+            break
+        ret.append(name)
     return sorted(ret)
 
 
@@ -194,7 +208,7 @@ def _collect(start, value, levels, ret):
     for key, inner in value.items():
         if not isinstance(key, str) or not key or len(key) > _MAX_NAME // 4:
             continue
-        if "" in key.split("."):
+        if "" in key.split(".") or len(ret) >= _MAX_NAMES:
             continue
         name = f"{start}.{escaped(key)}"
         ret.add(name)

@@ -5,24 +5,22 @@ What can be wrong with a query.
 
   * :class:`QueryError`: the request is wrong; nothing has been read
 
-    * :class:`QueryTooDearError`: answering it would take too long
     * :class:`QueryRightsError`: who asks may not have this
 
   * :class:`QueryStoreError`: what it takes to answer can't be read or reached
 """
 
+import contextlib
+import logging
+
 from salt.exceptions import CommandExecutionError
+
+log = logging.getLogger(__name__)
 
 
 class QueryError(CommandExecutionError):
     """
     The request is wrong. The message says what to change.
-    """
-
-
-class QueryTooDearError(QueryError):
-    """
-    Answering the request would take too long. The message says what to change.
     """
 
 
@@ -36,3 +34,20 @@ class QueryStoreError(CommandExecutionError):
     """
     The cache, the job store or the master fails. The message says what to look at.
     """
+
+
+@contextlib.contextmanager
+def of_site(module):
+    """
+    Return a context in which code runs that a site may have written.
+
+    :param str module: what it is
+    :raises QueryError: for whatever it raises
+    """
+    try:
+        yield
+    except CommandExecutionError:
+        raise
+    except Exception as exc:  # pylint: disable=broad-except
+        log.debug("The %s failed", module, exc_info=True)
+        raise QueryError(f"Correct the {module}: {type(exc).__name__}: {exc}.") from exc

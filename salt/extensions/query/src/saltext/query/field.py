@@ -2,6 +2,8 @@
 What a field is: its definition, which clients get, and how to get its value.
 """
 
+import copy
+import difflib
 import logging
 import re
 
@@ -28,28 +30,31 @@ class Field:
     :param needs: the data it reads, each ``source`` or ``source:key``
     :param bool host: whether its values are names of hosts, which compare by whole
         leading components
-    :param int cost: how dear it is: 0 is in a listing, 1 in a document per item, 2 asks
-        minions. Filters look at cheap fields first.
-    :param str alias_of: the field that it is another name of
     :param bool span: whether its values are seconds, for which people write ``7d``
+    :param callable manager: takes an item and returns the package manager whose order of
+        versions its values have
 
     :cvar bool loose: whether its kind is known of its values only
+    :ivar int cost: how dear it is: 0 is in a listing, 1 in a document per item, 2 asks
+        minions. Filters look at cheap fields first.
+    :ivar str alias_of: the name of the field that it is another name of, or None
     """
 
     loose = False
 
     __slots__ = (
-        "name",
-        "title",
-        "kind",
+        "_check",
+        "alias_of",
+        "cost",
         "doc",
         "get",
-        "needs",
         "host",
-        "cost",
-        "alias_of",
+        "kind",
+        "manager",
+        "name",
+        "needs",
         "span",
-        "_check",
+        "title",
     )
 
     def __init__(
@@ -61,9 +66,8 @@ class Field:
         get,
         needs=(),
         host=False,
-        cost=None,
-        alias_of=None,
         span=False,
+        manager=None,
     ):
         self.name = name
         self.title = title
@@ -72,11 +76,10 @@ class Field:
         self.get = get
         self.needs = tuple(needs)
         self.host = host
-        if cost is None:
-            cost = 2 if "live" in self.sources() else 1 if self.needs else 0
-        self.cost = cost
-        self.alias_of = alias_of
+        self.cost = 2 if "live" in self.sources() else 1 if self.needs else 0
+        self.alias_of = None
         self.span = span
+        self.manager = manager
         self._check = saltext.query.kinds.KINDS[kind]
 
     def sources(self):
@@ -97,7 +100,10 @@ class Field:
         except Exception:  # pylint: disable=broad-except
             log.debug("Could not get the field %s", self.name, exc_info=True)
             value = saltext.query.kinds.MISSING_UNAVAIL
-        return saltext.query.kinds.make_cell(self._check, value)
+        ret = saltext.query.kinds.make_cell(self._check, value)
+        if ret[0] and saltext.query.kinds.is_large(value):
+            item.context.too_large.add((id(item), self.name))
+        return ret
 
     def definition(self):
         """
@@ -111,37 +117,21 @@ class Field:
         }
 
 
-class UnknownField:
+class UnknownField(Field):
     """
     Stands in for a field that is asked for and does not exist: it keeps its column.
     """
 
-    kind = "unknown"
-    needs = ()
-    loose = False
+    __slots__ = ()
 
     def __init__(self, name):
-        self.name = name
+        super().__init__(name, None, "unknown", None, None)
 
-    @staticmethod
-    def sources():
-        """
-        Return an empty set.
-        """
-        return set()
-
-    @staticmethod
-    def cell(_item):
+    def cell(self, item):
         """
         Return the cell of any item.
         """
         return saltext.query.kinds.UNKNOWN_CELL
-
-    def definition(self):
-        """
-        Return what clients get to know: that there is no such field.
-        """
-        return {"name": self.name, "title": None, "kind": "unknown", "doc": None}
 
 
 class Known:
@@ -166,6 +156,29 @@ class Known:
         """
         return next(iter(self.fields))
 
+    def get(self, name, purpose):
+        """
+        Return the field of a name.
+
+        :param str purpose: what it is wanted for, as the start of a sentence
+        :raises QueryError: if there is none
+        """
+        ret = self.find(name)
+        if ret is None:
+            raise QueryError(
+                f"{purpose} by a field that exists, not by {name!r:.80};"
+                f" {self.suggestion(name) or 'a fields query lists them.'}"
+            )
+        return ret
+
+    def suggestion(self, name):
+        """
+        Return a question for a name that is misspelt, or an empty text.
+        """
+        # what is looked at grows with the square of a name
+        found = difflib.get_close_matches(str(name)[:40], self.fields, 1)
+        return f"did you mean {found[0]!r}?" if found else ""
+
     def find(self, name):
         """
         Return the field of a name, or None.
@@ -181,31 +194,37 @@ class Known:
         return ret
 
 
-def known(fields):
-    """
-    Return the fields that a request may name.
-
-    :param fields: fields by name, or what this has returned before
-    """
-    return fields if isinstance(fields, Known) else Known(fields)
-
-
 def alias(name, field):
     """
     Return a field that is another name of ``field``.
     """
-    return Field(
-        name,
-        field.title,
-        field.kind,
-        field.doc,
-        field.get,
-        needs=field.needs,
-        host=field.host,
-        cost=field.cost,
-        alias_of=field.name,
-        span=field.span,
-    )
+    ret = copy.copy(field)
+    ret.name = name
+    ret.alias_of = field.name
+    return ret
+
+
+def read(text, getters, needs=None, **more):
+    """
+    Return the fields that a table defines. Each line is a field: its name, its title, its
+    kind, the data it needs (with commas, or a minus for none), and its doc.
+
+    :param dict getters: functions that take an item and return a value, by the name of
+        the field; and by the source of its first need, with a colon, functions that take
+        the key of that need and return such a function. ``-:`` takes the field's name.
+    :param dict needs: what a source stands for: needs, with ``{}`` for the key
+    :param more: for names of fields, further arguments of :class:`Field`
+    """
+    ret = []
+    for line in text.strip().splitlines():
+        name, title, kind, wanted, doc = line.split(None, 4)
+        source, _, key = wanted.partition(",")[0].partition(":")
+        get = getters.get(name) or getters[f"{source}:"](name if wanted == "-" else key)
+        wanted = [] if wanted == "-" else wanted.split(",")
+        if needs and source in needs:
+            wanted = [one.format(key) for one in needs[source]]
+        ret.append(Field(name, title, kind, doc, get, wanted, **more.get(name, {})))
+    return ret
 
 
 def table(*fields):

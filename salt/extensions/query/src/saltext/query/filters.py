@@ -7,45 +7,43 @@ A filter is a list of an operator and its operands, such as
 ==================  ============================================================
 ``|`` ``&``         any number of filters: one of them holds, all of them hold
 ``!``               one filter: it does not hold
-``?``               one field: it has a value that is true. Not so if it is missing
+``?``               one field: its value is true
+``missing``         one field: it has no value
 ``=`` or ``==``     a field and a value: they are the same
 ``!=``              a field and a value: they differ
-``<`` ``<=``        a field and a value: the field's is the smaller one
-``>`` ``>=``        a field and a value: the field's is the greater one
+``<`` ``<=``        a field and a value: the field's comes first
+``>`` ``>=``        a field and a value: the field's comes last
 ``=~``              a field and a regular expression, which is found in it anywhere
 ``=[]``             a field and a value, which is in the field's list
 ==================  ============================================================
 
 Against a size, ``"4G"`` and the like are numbers as well. Against a time, so are dates
 (``"2026-11-21"``); with an age (``"7d"``) it is the age that is compared:
-``[">", "seen_ts", "7d"]`` is what was seen more than seven days ago. The values of a field
-whose kind is not known before compare with values of their own kind; with all others they
-are neither the same nor in an order.
+``[">", "seen_ts", "7d"]`` is what was seen more than seven days ago. How values compare is in
+:mod:`saltext.query.compare`.
 
-What is missing is neither the same nor different: a comparison with it is neither true
-nor false, and so is its opposite. Only items for which the whole filter is true are
-meant. Everything that can be wrong with a filter is found before any item is read.
+What is missing is neither the same nor different, neither true nor false: each test of it but
+``missing`` is undefined, and so is its opposite. Only items for which the whole filter is true
+are meant. Everything that can be wrong with a filter is found before any item is read.
 """
 
-import functools
 import operator
 import time
 
-import saltext.query.field
+import saltext.query.compare
 import saltext.query.human
 import saltext.query.kinds
-import saltext.query.natural
-import saltext.query.regex
-from saltext.query.errors import QueryError, QueryTooDearError
+import saltext.query.search
+from saltext.query.errors import QueryError
+from saltext.query.field import Known
 
 #: How deep filters may be within each other.
 MAX_LEVELS = 10
 
-#: The most operators in a filter, unless it only names items. All of them count, as each
-#: is looked at for each item.
+#: The most operators in a filter. Values that one field is compared with count as one.
 MAX_TERMS = 1000
 
-#: The most items that can be named.
+#: The most values that one field is compared with.
 MAX_NAMES = 100_000
 
 _ORDER = {
@@ -54,6 +52,8 @@ _ORDER = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_EQUAL = ("=", "==")
+_COMPARISONS = (*_EQUAL, "!=", *_ORDER, "=~", "=[]")
 _WORDS = {"text": "a string", "bool": "true or false"}
 
 
@@ -65,18 +65,23 @@ class Filter:
     :raises QueryError: if something is wrong with it
 
     :ivar list fields: the fields that it looks at
+    :ivar list patterns: the regular expressions that it searches for
+    :ivar names: the names of the items that are meant, each once, if it says nothing else: the
+        filter of the specification, ``["|", ["=", "name", "web1"], ...]``; else None
     """
 
     def __init__(self, rule, fields):
         self.fields = []
-        self._known = saltext.query.field.known(fields)
+        self.patterns = []
+        self.names = None
+        self._known = fields if isinstance(fields, Known) else Known(fields)
         self._terms = 0
-        self._names = False
         self._test = None
-        self._budget = saltext.query.regex.Budget()
         if rule is not None:
-            self._names = simple_names(rule, self._known) is not None
             self._test, _ = self._compile(rule, MAX_LEVELS)
+            field, values = _one_of(rule, self._known) or (None, ())
+            if field is not None and self._known.first in (field.name, field.alias_of):
+                self.names = list(dict.fromkeys(values))
 
     def holds(self, item):
         """
@@ -85,12 +90,20 @@ class Filter:
         """
         return True if self._test is None else self._test(item)
 
-    def watch(self):
+    def lacks_data(self, item):
         """
-        Return a context in which many items are looked at: see
-        :meth:`saltext.query.regex.Budget.watch`.
+        Return whether a field that the filter looks at has no data of an item.
         """
-        return self._budget.watch()
+        cells = [field.cell(item) for field in self.fields]
+        return any(
+            status == saltext.query.kinds.NODATA
+            # what is too long to be searched here
+            or (
+                isinstance(value, str)
+                and len(value) > saltext.query.search.MAX_THREAD_TEXT
+            )
+            for status, value in cells
+        )
 
     def _compile(self, rule, levels):
         """
@@ -107,6 +120,9 @@ class Filter:
         self._count()
         word, operands = rule[0], rule[1:]
         if word in ("|", "&"):
+            found = _one_of(rule, self._known) if len(operands) > 1 else None
+            if found is not None:
+                return self._leaf(*found, _equal_to_any)
             return _junction(
                 [self._compile(one, levels - 1) for one in operands], word == "|"
             )
@@ -114,75 +130,72 @@ class Filter:
             _arity(word, operands, 1)
             test, cost = self._compile(operands[0], levels - 1)
             return _negation(test), cost
-        if word == "?":
+        if word in ("?", "missing"):
             _arity(word, operands, 1)
             field = self._field(operands[0])
-            return _truth(field), field.cost
+            if word == "missing":
+                return _missing(field), field.cost
+            return _leaf(field, bool), field.cost
         if not isinstance(word, str) or word not in _COMPARISONS:
-            known = " ".join(["| & ! ?", *_COMPARISONS])
+            known = " ".join(["| & ! ? missing", *_COMPARISONS])
             raise QueryError(f"Use one of the operators {known}, not {word!r:.80}.")
         _arity(word, operands, 2)
-        field = self._field(operands[0])
+        field, value = self._field(operands[0]), operands[1]
+        if word in _ORDER:
+            return self._leaf(field, value, _ordered, _ORDER[word])
         if word == "=~":
-            compare = _found(word, field, operands[1], self._budget)
-        else:
-            compare = _COMPARISONS[word](word, field, operands[1])
-        return _leaf(field, compare), field.cost
+            compare = _found(field, value)
+            self.patterns.append(value)
+            return _leaf(field, compare), field.cost
+        if word == "=[]":
+            return self._leaf(field, value, _contained)
+        test, cost = self._leaf(field, value, _equal)
+        return (_negation(test) if word == "!=" else test), cost
+
+    def _leaf(self, field, value, make, *more):
+        if field not in self.fields:
+            self.fields.append(field)
+        return _leaf(field, make(field, value, *more)), field.cost
 
     def _count(self):
         self._terms += 1
-        most = MAX_NAMES if self._names else MAX_TERMS
-        if self._terms > most:
-            raise QueryTooDearError(
-                f"Give a filter of at most {most} comparisons: each 'and', 'or' and 'not'"
-                " counts as one."
+        if self._terms > MAX_TERMS:
+            raise QueryError(
+                f"Give a filter of at most {MAX_TERMS} comparisons: each 'and', 'or' and"
+                " 'not' counts as one."
             )
 
     def _field(self, name):
-        field = self._known.find(name)
-        if field is None:
-            raise QueryError(
-                f"Filter by a field that exists, not by {name!r:.80};"
-                " a fields query lists them."
-            )
+        field = self._known.get(name, "Filter")
         if field not in self.fields:
             self.fields.append(field)
         return field
 
 
-def simple_names(rule, fields):
+def _one_of(rule, known, levels=MAX_LEVELS):
     """
-    Return the names that a filter consists of, each once and in their order, or None if
-    there is more to it.
-
-    This is the filter of the specification: ``["|", ["=", "name", "web1"], ...]``.
-
-    One ``|`` may be within another, as the parts of a request are put together.
-
-    :param fields: the fields of the item type, by name, of which the first one is the
-        items' name; or a :class:`saltext.query.field.Known`
+    Return the field and the values of a filter that only asks whether one field is one of
+    several values, or None.
     """
-    ret = {}
-    known = saltext.query.field.known(fields)
-    return list(ret) if _collect_names(rule, known, ret, MAX_LEVELS) else None
-
-
-def _collect_names(rule, known, ret, levels):
     if not isinstance(rule, (list, tuple)) or not rule or levels == 0:
-        return False
-    if rule[0] == "|":
-        return all(_collect_names(one, known, ret, levels - 1) for one in rule[1:])
-    if len(rule) != 3:
-        return False
-    word, name, value = rule
-    if word not in ("=", "==") or not isinstance(value, str):
-        return False
-    if not isinstance(name, str) or name not in known.fields:
-        return False
-    if known.first not in (name, known.fields[name].alias_of):
-        return False
-    ret[value] = None
-    return True
+        return None
+    if rule[0] == "|" and len(rule) > 1:
+        found = [_one_of(one, known, levels - 1) for one in rule[1:]]
+        if (
+            None in found
+            or len({field.alias_of or field.name for field, _ in found}) > 1
+        ):
+            return None
+        values = [value for _, values in found for value in values]
+        if len(values) > MAX_NAMES:
+            raise QueryError(f"Give at most {MAX_NAMES} values for one field.")
+        return found[0][0], values
+    if len(rule) != 3 or rule[0] not in _EQUAL or not isinstance(rule[1], str):
+        return None
+    field = known.find(rule[1])
+    if field is None or not isinstance(rule[2], str):
+        return None
+    return field, [rule[2]]
 
 
 def _arity(word, operands, count):
@@ -229,21 +242,23 @@ def _negation(test):
     return holds
 
 
-def _truth(field):
-    """
-    Return whether there is a value that is true.
-    """
-    cell = field.cell
-
+def _missing(field):
     def holds(item):
-        status, value = cell(item)
-        return None if status == saltext.query.kinds.PENDING else bool(value)
+        status, _ = field.cell(item)
+        return None if status == saltext.query.kinds.PENDING else bool(status)
 
     return holds
 
 
 def _leaf(field, compare):
     cell = field.cell
+    if getattr(compare, "takes_item", False):
+
+        def holds_with_item(item):
+            status, value = cell(item)
+            return None if status else compare(value, item)
+
+        return holds_with_item
 
     def holds(item):
         status, value = cell(item)
@@ -253,149 +268,117 @@ def _leaf(field, compare):
 
 
 # ----------------------------------------------------------------------
-# Comparisons. Each of these takes an operator, a field and a value, and returns a
-# function of the field's value.
+# Comparisons. Each of these takes a field and a value, and returns a function of the
+# field's value.
 # ----------------------------------------------------------------------
 
 
-def _checked(word, field, value):
+def _checked(field, value):
     """
     Return a value in the field's own terms.
+
+    :raises QueryError: if it is of another kind
     """
     if field.kind in saltext.query.kinds.NUMERIC:
         if isinstance(value, str):
-            value = _number(field, value, value)
+            found = None
+            if field.kind == "unit":
+                found = saltext.query.human.size(value)
+            elif field.kind == "timestamp":
+                found = saltext.query.human.date(value)
+            elif field.span:
+                found = saltext.query.human.seconds(value)
+            value = value if found is None else found
         right = saltext.query.kinds.is_kind("float", value)
     else:
         right = saltext.query.kinds.is_kind(field.kind, value)
     if not right:
         raise QueryError(
-            f"Compare the field {field.name!r} by {word!r} with"
+            f"Compare the field {field.name!r} with"
             f" {_WORDS.get(field.kind, 'a number')}, not with {value!r:.80}."
         )
     return value
 
 
-def _number(field, text, default):
-    """
-    Return the number that people mean by a text.
-    """
-    found = None
-    if field.kind == "unit":
-        found = saltext.query.human.size(text)
-    elif field.kind == "timestamp":
-        found = saltext.query.human.date(text)
-    elif field.span:
-        found = saltext.query.human.seconds(text)
-    return default if found is None else found
-
-
-def _equal(word, field, value):
-    if field.loose:
-        return functools.partial(_loosely_same, value)
-    value = _checked(word, field, value)
+def _equal(field, value):
+    if field.loose or field.kind == "other":
+        if not saltext.query.kinds.is_kind("other", value):
+            raise QueryError(
+                f"Compare the field {field.name!r} with what JSON can write, not with"
+                f" {value!r:.80}."
+            )
+        return lambda found: saltext.query.compare.same(found, value)
+    value = _checked(field, value)
     if field.host:
-        return lambda found: saltext.query.natural.is_host(found, value)
-    return lambda found: _same(found, value)
+        return _equal_to_any(field, [value])
+    return lambda found: found == value
 
 
-def _loosely_same(value, found):
-    """
-    Return whether two values are the same, where a number may be written as a text:
-    nobody knows how the next minion has it.
-    """
-    if isinstance(found, str) and saltext.query.kinds.is_kind("float", value):
-        return found == str(value)
-    return _same(found, value)
+def _equal_to_any(field, values):
+    if field.host:
+        hosts = {_checked(field, value).lower() for value in values}
+        return lambda found: not hosts.isdisjoint(saltext.query.compare.leading(found))
+    if field.kind == "text":
+        return frozenset(_checked(field, value) for value in values).__contains__
+    tests = [_equal(field, value) for value in values]
+    return lambda found: any(test(found) for test in tests)
 
 
-def _same(one, other):
-    """
-    Return whether two values are the same; True and 1 are not.
-    """
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(
-            _same(value, other[key]) for key, value in one.items()
-        )
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
+def _ordered(field, value, compare):
+    if not field.loose:
+        if field.kind not in saltext.query.kinds.NUMERIC and field.kind != "text":
+            raise QueryError(
+                f"Ask for the order of texts and numbers only: the field {field.name!r}"
+                f" is of the kind {field.kind!r}."
+            )
+        if field.kind == "timestamp" and isinstance(value, str):
+            age = saltext.query.human.seconds(value)
+            if age is not None:
+                now = time.time()
+                return lambda found: compare(now - found, age)
+        value = _checked(field, value)
+
+    def test(found, item=None):
+        if item is not None:
+            manager = field.manager(item)
+            sign = saltext.query.compare.version_order(manager, found, value)
+        else:
+            sign = saltext.query.compare.order(found, value)
+        return None if sign is None else compare(sign, 0)
+
+    test.takes_item = field.manager is not None
+    return test
 
 
-def _differ(word, field, value):
-    equal = _equal(word, field, value)
-    return lambda found: not equal(found)
-
-
-def _ordered(word, field, value):
-    compare = _ORDER[word]
-    if field.loose:
-        return functools.partial(_loosely_ordered, compare, value)
-    if field.kind not in saltext.query.kinds.NUMERIC and field.kind != "text":
-        raise QueryError(
-            f"Ask for the order of texts and numbers only: the field {field.name!r}"
-            f" is of the kind {field.kind!r}."
-        )
-    if field.kind == "timestamp" and isinstance(value, str):
-        age = saltext.query.human.seconds(value)
-        if age is not None:
-            now = time.time()
-            return lambda found: compare(now - found, age)
-    value = _checked(word, field, value)
-    return lambda found: compare(found, value)
-
-
-def _loosely_ordered(compare, value, found):
-    for kind in ("text", "float"):
-        if saltext.query.kinds.is_kind(kind, value):
-            if saltext.query.kinds.is_kind(kind, found):
-                return compare(found, value)
-    return None
-
-
-def _found(word, field, value, budget=None):
+def _found(field, value):
     if field.kind != "text" and not field.loose:
         raise QueryError(
-            f"Use {word!r} with fields of the kind 'text' only: the field"
+            f"Use '=~' with fields of the kind 'text' only: the field"
             f" {field.name!r} is of the kind {field.kind!r}."
         )
     if not isinstance(value, str):
         raise QueryError(
-            f"Compare the field {field.name!r} by {word!r} with a string, not with"
+            f"Compare the field {field.name!r} by '=~' with a string, not with"
             f" {value!r:.80}."
         )
-    search = saltext.query.regex.Regex(value, budget).search
-    if field.loose:
-        return lambda found: search(found) if isinstance(found, str) else None
-    return search
+    search = saltext.query.search.compiled(value)
+    return lambda found: search(found) if isinstance(found, str) else None
 
 
-def _contained(word, field, value):
+def _contained(field, value):
     if field.kind != "other":
         raise QueryError(
-            f"Use {word!r} with lists only, which are of the kind 'other': the field"
+            "Use '=[]' with lists only, which are of the kind 'other': the field"
             f" {field.name!r} is of the kind {field.kind!r}."
         )
     if not saltext.query.kinds.is_kind("other", value):
         raise QueryError(
             f"Look in a list for what JSON can write, not for {value!r:.80}."
         )
+    same = saltext.query.compare.same
     return lambda found: (
-        any(_same(one, value) for one in found)
+        any(same(one, value) for one in found)
         if isinstance(found, (list, tuple, dict))
         # a list of one is often written without its brackets
-        else _same(found, value)
+        else same(found, value)
     )
-
-
-_COMPARISONS = {
-    "=": _equal,
-    "==": _equal,
-    "!=": _differ,
-    "<": _ordered,
-    "<=": _ordered,
-    ">": _ordered,
-    ">=": _ordered,
-    "=~": _found,
-    "=[]": _contained,
-}

@@ -3,17 +3,17 @@ Answers for programs: CSV, and JSON with one item on each line.
 """
 
 import json
+import shlex
 
-from saltext.query.kinds import NODATA, NORMAL, OFFLINE, UNAVAIL, UNKNOWN
+from saltext.query.kinds import NORMAL, WORDS
 
-#: What JSON lines call what is missing.
-STATUSES = {
-    UNKNOWN: "unknown",
-    NODATA: "nodata",
-    UNAVAIL: "unavail",
-    OFFLINE: "offline",
+_NOTES = {
+    "undecided": "{} items could not be judged, as the master lacks their data;"
+    " 'FIELD is missing' shows them",
+    "untold": "{} minions have not told the mine what this type shows",
+    "damaged": "{} documents of the cache are damaged and look like no data: see the log",
+    "too_large": "{} values are larger than a query shows, and look like not available",
 }
-
 _QUOTED = ('"', "\r", "\n")
 
 
@@ -67,13 +67,24 @@ def json_lines(response):
     for row in response["data"]:
         ret = {name: value for name, (_, value) in zip(names, row)}
         missing = {
-            name: STATUSES.get(status, str(status))
+            name: WORDS.get(status, str(status))
             for name, (status, _) in zip(names, row)
             if status != NORMAL
         }
         if missing:
             ret["_missing"] = missing
         yield json.dumps(ret)
+
+
+def names(response, shown):
+    """
+    Yield the names of all items with commas between them, as ``salt -L`` takes them.
+
+    :param callable shown: takes a text and returns it as the output can show it
+    """
+    found = dict.fromkeys(row[0][1] for row in response["data"] if row[0][0] == NORMAL)
+    if found:
+        yield ",".join(shown(str(name)) for name in found)
 
 
 def json_whole(response):
@@ -86,13 +97,13 @@ def json_whole(response):
 def notes(response):
     """
     Yield sentences about what an answer does not show: pages, minions that did not
-    answer, damaged documents.
+    answer, what could not be judged or read.
     """
     if response.get("next") is not None:
-        first = response["offset"] + 1
         yield (
-            f"{first} to {response['next']} of {response['total']} items; go on with"
-            f" offset {response['next']}"
+            f"{len(response['data'])} of {response['total']}"
+            f" {'groups' if 'counted' in response else 'items'}; go on with offset"
+            f" {shlex.quote(str(response['next']))}"
         )
     live = response.get("live")
     if live:
@@ -100,14 +111,12 @@ def notes(response):
         if live["offline"]:
             parts.append(f"{live['offline']} are offline")
         if live["not_asked"]:
-            parts.append(f"{live['not_asked']} were not asked")
+            parts.append(f"of {live['not_asked']} there is no answer")
         if live["cached"]:
             parts.append(f"{live['cached']} were asked up to {live['age']} s ago")
         yield ", ".join(parts)
         for reason, number in sorted(live["reasons"].items()):
-            yield f"not asked, {number}: {reason}"
-    if response.get("damaged"):
-        yield (
-            f"{response['damaged']} documents of the cache are damaged and look like no"
-            " data: see the log"
-        )
+            yield f"no answer, {number}: {reason}"
+    for name, sentence in _NOTES.items():
+        if response.get(name):
+            yield sentence.format(response[name])

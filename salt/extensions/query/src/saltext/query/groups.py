@@ -1,10 +1,15 @@
 """
-How many items there are of each kind: a table of groups and their counts.
+How many items there are of each kind: a table of groups, their counts, and sums, least and
+largest values and means of fields.
 """
 
 import json
+import re
 
+import saltext.query.compare
 import saltext.query.order
+from saltext.query.errors import QueryError
+from saltext.query.kinds import NODATA, NORMAL, NUMERIC
 
 _COUNT = {
     "name": "count",
@@ -12,30 +17,111 @@ _COUNT = {
     "kind": "number",
     "doc": "Number of items with these values",
 }
+_CALL = re.compile(r"(sum|min|max|avg)\((.+)\)")
+_DOCS = {"sum": "Sum", "min": "Least", "max": "Largest", "avg": "Mean"}
 
 
-def count(response):
+def split(names):
+    """
+    Return the names of the fields that make groups, and pairs of a function and the name of
+    its field.
+
+    :param names: names of fields, and such as ``sum(mtotal)``
+    """
+    if not isinstance(names, (list, tuple)):
+        return names, []
+    matches = [
+        _CALL.fullmatch(one.strip()) if isinstance(one, str) else None for one in names
+    ]
+    plain = [one for one, match in zip(names, matches) if match is None]
+    return plain, [match.groups() for match in matches if match is not None]
+
+
+def check(functions, definitions):
+    """
+    :raises QueryError: if there is a sum or a mean of what is no number
+    """
+    for (function, name), one in zip(functions, definitions):
+        if one["kind"] == "unknown":
+            raise QueryError(
+                f"Give {function}() a field that exists, not {name!r:.80}."
+            )
+        right = one["kind"] in NUMERIC if function in ("sum", "avg") else True
+        if not right and one["kind"] != "other":
+            raise QueryError(
+                f"Give {function}() a field of numbers: {name} is of the kind"
+                f" {one['kind']!r}."
+            )
+
+
+def _made(function, values):
+    """
+    Return a cell for the values of a group.
+    """
+    if function in ("sum", "avg"):
+        values = [one for one in values if saltext.query.compare.is_number(one)]
+    if not values:
+        return (NODATA, None)
+    if function in ("min", "max"):
+        key = saltext.query.compare.sort_key
+        return (NORMAL, (min if function == "min" else max)(values, key=key))
+    total = sum(values)
+    return (NORMAL, total if function == "sum" else round(total / len(values), 2))
+
+
+def count(response, functions=(), sort=None):
     """
     Return a response with one row for each group of rows that are the same, the largest
     group first, and in ``counted`` how many items there are.
+
+    :param functions: pairs of a function and a field's name, for the last columns
+    :param sort: columns to sort by, see :func:`saltext.query.order.split`
     """
+    columns = response["fields"]
+    size = len(columns) - len(functions)
     groups = {}
     for row in response["data"]:
-        key = json.dumps(row, sort_keys=True)
-        if key in groups:
-            groups[key][1] += 1
-        else:
-            groups[key] = [row, 1]
-    found = sorted(
-        groups.values(),
-        key=lambda one: (
-            -one[1],
-            [(key is None, key or ()) for key in map(saltext.query.order.key, one[0])],
-        ),
-    )
+        groups.setdefault(json.dumps(row[:size], sort_keys=True), []).append(row)
+    fields = [*columns[:size], _COUNT, *map(_column, functions, columns[size:])]
+    rows = []
+    for group in groups.values():
+        made = [(NORMAL, len(group))]
+        for place, (function, _) in enumerate(functions, size):
+            cells = [row[place] for row in group]
+            made.append(_made(function, [one for status, one in cells if not status]))
+        rows.append([*group[0][:size], *made])
+    names = [one["name"] for one in fields]
+    wanted = saltext.query.order.split(sort)
+    wanted += [("count", True), *[(name, False) for name in names[:size]]]
+    for name, _ in wanted:
+        if name not in names:
+            raise QueryError(
+                f"Sort groups by one of {', '.join(names)}, not {name!r:.80}."
+            )
+    places = [names.index(name) for name, _ in wanted]
+    found = [
+        ([saltext.query.order.key(row[place]) for place in places], row) for row in rows
+    ]
+    found = saltext.query.order.ordered(found, [turned for _, turned in wanted])
     return {
         **response,
-        "fields": [*response["fields"], _COUNT],
-        "data": [[*row, (0, number)] for row, number in found],
+        "fields": fields,
+        "data": [row for _, row in found],
         "counted": len(response["data"]),
+    }
+
+
+def _column(called, column):
+    """
+    Return the definition of the column of a function.
+    """
+    function, name = called
+    kind = column["kind"]
+    if function == "avg" or (function == "sum" and kind == "other"):
+        kind = "float"
+    return {
+        "name": f"{function}({name})",
+        "title": f"{function}({column['title']})",
+        "kind": kind,
+        "doc": f"{_DOCS[function]} of {name}",
     }

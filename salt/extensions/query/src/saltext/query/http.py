@@ -6,9 +6,13 @@ wrong with a request is told before anything is run.
 """
 
 import saltext.query
+import saltext.query.engine
+import saltext.query.order
+import saltext.query.target
 from saltext.query.errors import QueryError
 
-_KEYS = ("fields", "filter", "limit", "offset", "sort", "tgt", "tgt_type")
+#: What a request may have besides the item type.
+KEYS = ("fields", "filter", "limit", "offset", "sort", "tgt", "tgt_type")
 
 
 def posted(opts, what, body):
@@ -25,29 +29,30 @@ def posted(opts, what, body):
         body = body[0]
     if body is None or body == []:
         body = {}
-    if not isinstance(body, dict) or not set(_KEYS).issuperset(body):
-        raise QueryError(f"Send a mapping of {', '.join(_KEYS)}.")
+    if not isinstance(body, dict) or not set(KEYS).issuperset(body):
+        raise QueryError(f"Send a mapping of {', '.join(KEYS)}.")
     if "fields" not in body:
         if body:
             raise QueryError("Give the fields that are wanted as 'fields'.")
         saltext.query.fields(opts, what)
         return {"client": "runner", "fun": "query.fields", "what": what}
-    fields = body["fields"]
-    if isinstance(fields, str):
-        fields = [name.strip() for name in fields.split(",") if name.strip()]
+    fields = saltext.query.order.names(body["fields"])
     low = {
         "client": "runner",
         "fun": "query.items",
         "what": what,
         "fields": fields,
         "filter": body.get("filter"),
-        "limit": _number("limit", body.get("limit")),
-        "offset": _number("offset", body.get("offset")) or 0,
+        "limit": _number(body.get("limit")),
+        "offset": _number(body.get("offset") or 0),
     }
     for name in ("sort", "tgt", "tgt_type"):
         if body.get(name) is not None:
             low[name] = body[name]
+    saltext.query.engine.check_paging(low["limit"], low["offset"])
     saltext.query.prepare(opts, what, fields, low["filter"], low.get("sort"))
+    if low.get("tgt") is not None:
+        saltext.query.target.Target(low["tgt"], low.get("tgt_type", "glob"))
     return low
 
 
@@ -72,16 +77,10 @@ def given(opts, what, name, query, arguments):
     return posted(opts, what, body)
 
 
-def _number(name, value):
-    if isinstance(value, str):
-        if not value.isdecimal() or len(value) > 18:
-            raise QueryError(f"Give {name} as a number that is not negative.")
-        return int(value)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise QueryError(f"Give {name} as a number that is not negative.")
-    return value
+def _number(value):
+    # any other text is "next" of the page before, or no number
+    is_number = isinstance(value, str) and value.isdecimal() and len(value) < 19
+    return int(value) if is_number else value
 
 
 def refusal(found):

@@ -2,8 +2,8 @@
 Items and their types.
 """
 
+import saltext.query.compare
 import saltext.query.field
-import saltext.query.natural
 from saltext.query.kinds import MISSING_NODATA, MISSING_PENDING, MISSING_UNAVAIL
 
 
@@ -16,7 +16,7 @@ class Item:
     :param str name: its name
     """
 
-    __slots__ = ("context", "name", "_documents")
+    __slots__ = ("_documents", "context", "name")
 
     def __init__(self, context, name):
         self.context = context
@@ -27,9 +27,15 @@ class Item:
         """
         Return the id of the minion to ask about it, or None.
         """
-        return None
+        return
 
-    def document(self, bank, key, owner=None):
+    def key(self):
+        """
+        Return what tells it from all others of its type: texts, the first is its name.
+        """
+        return [self.name, self.minion() or ""]
+
+    def document(self, bank, key):
         """
         Return what the query needs of a document, or None if there is none.
         """
@@ -37,20 +43,14 @@ class Item:
             self._documents = {}
         place = (bank, key)
         if place not in self._documents:
-            self._documents[place] = self.context.read(bank, key, owner)
+            self._documents[place] = self.context.read(bank, key)
         return self._documents[place]
-
-    def forget(self):
-        """
-        Forget what has been read of it; it is read again when it is asked for.
-        """
-        self._documents = None
 
     def grains(self, minion):
         """
         Return what the query needs of a minion's grains, or None if there are none.
         """
-        return self.document("grains", minion, minion)
+        return self.document("grains", minion)
 
     def live(self, key):
         """
@@ -70,12 +70,13 @@ class ItemType:
     :param str doc: one line about it
     :param list fields: its fields; the first one is the items' name
     :param callable items: takes a context and the names that are wanted, or None for
-        all, and yields items; in the order of the names, or in natural order. It adds
-        names that nothing has to ``context.absent``
+        all, and yields items in natural order of their names. It may leave out those that are
+        not wanted
     :param usual: the names of the fields to show if none are asked for; by default the
         first five
     :param usual_sort: what people want to see first if they don't say it
     :param int usual_limit: how many people want to see if they don't say it
+    :param usual_filter: what people want to see if they don't say it, as a filter
     :param callable dynamic: takes the name of a field and the kinds of the site, and
         returns a field or None
     """
@@ -89,6 +90,7 @@ class ItemType:
         usual=None,
         usual_sort=None,
         usual_limit=None,
+        usual_filter=None,
         dynamic=None,
     ):
         self.name = name
@@ -98,66 +100,20 @@ class ItemType:
         self.usual = list(usual or list(self.fields)[:5])
         self.usual_sort = usual_sort
         self.usual_limit = usual_limit
+        self.usual_filter = usual_filter
         self.dynamic = dynamic
 
 
-def named(found, wanted, absent=None):
+def named(found, wanted=None):
     """
-    Yield those of the items that are wanted, each once and in the order in which they
-    are, or all in natural order.
+    Yield names: those that are wanted, or all, in natural order.
 
-    :param dict found: items by name, or anything by name
+    :param found: names
     :param wanted: names, or None
-    :param list absent: gets the names that nothing has
     """
-    if wanted is None:
-        yield from sorted(found, key=saltext.query.natural.key)
-        return
-    for name in dict.fromkeys(wanted):
-        if name in found:
-            yield name
-        elif absent is not None:
-            absent.append(name)
-
-
-def several(found, wanted, absent=None):
-    """
-    Yield those of the items that are wanted, where several may have one name: each in
-    the order of the names, and of the items for each of them.
-
-    :param list found: items
-    :param wanted: names
-    :param list absent: gets the names that nothing has
-    """
-    by_name = {}
-    for one in found:
-        by_name.setdefault(one.name, []).append(one)
-    for name in dict.fromkeys(wanted):
-        if name not in by_name and absent is not None:
-            absent.append(name)
-        yield from by_name.get(name, ())
-
-
-def hosts(found, wanted, absent=None):
-    """
-    Do the same for names of hosts, which need not be whole.
-    """
-    if wanted is None:
-        yield from sorted(found, key=saltext.query.natural.key)
-        return
-    matched = {}
-    chosen = saltext.query.natural.HostSet(wanted)
-    for name in chosen.candidates(found):
-        for one in chosen.match(name):
-            matched.setdefault(one, []).append(name)
-    seen = set()
-    for one in wanted:
-        if one.lower() not in matched and absent is not None:
-            absent.append(one)
-        for name in sorted(matched.get(one.lower(), ()), key=saltext.query.natural.key):
-            if name not in seen:
-                seen.add(name)
-                yield name
+    if wanted is not None:
+        found = {name for name in wanted if name in found}
+    yield from sorted(found, key=saltext.query.compare.text_key)
 
 
 def grain(document, key):
@@ -170,21 +126,19 @@ def grain(document, key):
     return MISSING_UNAVAIL if value is None or value == "" else value
 
 
-def interfaces(document):
+def address(document, number):
     """
-    Return the first address of each interface but loopback, in the interfaces' natural
-    order, or why there are none.
+    Return the first address of an interface, or why there is none. Loopback does not
+    count; the others are in natural order.
 
     :param document: grains with ``ip4_interfaces``, or None
     """
     value = grain(document, "ip4_interfaces")
     if not isinstance(value, dict):
         return value
-    ret = []
-    for name in sorted(value, key=lambda one: saltext.query.natural.key(str(one))):
-        found = value[name]
-        if not isinstance(found, list) or not found:
-            continue
-        if not str(found[0]).startswith("127."):
-            ret.append(found[0])
-    return ret
+    names = sorted(value, key=lambda one: saltext.query.compare.text_key(str(one)))
+    firsts = [
+        value[one][0] for one in names if value[one] and isinstance(value[one], list)
+    ]
+    found = [one for one in firsts if not str(one).startswith("127.")]
+    return found[number] if number < len(found) else MISSING_UNAVAIL

@@ -19,6 +19,14 @@ OFFLINE = 4
 #: The value has yet to be asked for. Only filters see this.
 PENDING = -1
 
+#: The words for what is missing.
+WORDS = {
+    UNKNOWN: "unknown",
+    NODATA: "nodata",
+    UNAVAIL: "unavail",
+    OFFLINE: "offline",
+}
+
 
 class Missing:
     """
@@ -45,8 +53,30 @@ _UNAVAIL_CELL = (UNAVAIL, None)
 _INT_LIMIT = 2**63
 
 
+#: The largest value, in characters: what a minion sends must not be able to fill answers.
+MAX_VALUE = 100_000
+
+
+def is_large(value):
+    """
+    Return whether a value is larger than :data:`MAX_VALUE`.
+    """
+    room = MAX_VALUE
+    todo = [value]
+    while todo and room >= 0:
+        one = todo.pop()
+        room -= len(one) if isinstance(one, str) else 1
+        if isinstance(one, (list, tuple, dict)):
+            room -= len(one)
+            if room < 0:
+                break
+            todo += one.values() if isinstance(one, dict) else one
+            todo += one if isinstance(one, dict) else ()
+    return room < 0
+
+
 def _is_text(value):
-    return isinstance(value, str)
+    return isinstance(value, str) and len(value) <= MAX_VALUE
 
 
 def _is_bool(value):
@@ -68,16 +98,20 @@ def _is_number(value):
     return _is_int(value)
 
 
-def _is_other(value, levels=20):
+def _is_other(value):
+    return not is_large(value) and _is_plain(value, 20)
+
+
+def _is_plain(value, levels):
     if value is None or isinstance(value, (str, bool)) or _is_number(value):
         return True
     if levels == 0:
         return False
     if isinstance(value, (list, tuple)):
-        return all(_is_other(one, levels - 1) for one in value)
+        return all(_is_plain(one, levels - 1) for one in value)
     if isinstance(value, dict):
         return all(
-            isinstance(key, str) and _is_other(one, levels - 1)
+            isinstance(key, str) and _is_plain(one, levels - 1)
             for key, one in value.items()
         )
     return False

@@ -20,14 +20,16 @@ query_sources
 
 query_locks
     A module with ``locks(context)``, which yields locks as dictionaries whose keys are
-    names of fields of the type ``lock``, and with ``needs()``, which returns what of each
-    minion's documents that reads, as pairs of a bank and a key.
+    names of fields of the type ``lock``. If that reads minions' documents, ``needs()``
+    returns what of them, as pairs of a bank and a key.
 """
 
 import functools
 import logging
 import os
 import stat
+
+from saltext.query.errors import QueryError
 
 import salt.loader.lazy
 import salt.utils.entrypoints
@@ -160,6 +162,21 @@ def names(opts, kind, function):
     return sorted(
         name[: -len(end)] for name in modules(opts, kind) if name.endswith(end)
     )
+
+
+def found(opts, kind, name, function, otherwise):
+    """
+    Return a function of a module.
+
+    :param str otherwise: the sentence to raise if there is no module of this name
+    :raises QueryError: if there is none, or it is wrong
+    """
+    loaded = modules(opts, kind)
+    key = f"{name}.{function}"
+    if isinstance(name, str) and "." not in name and key in loaded:
+        return loaded[key]
+    told = isinstance(name, str) and wrong(opts, kind, name, function)
+    raise QueryError(f"{told}." if told else otherwise)
 
 
 def wrong(opts, kind, name, function):

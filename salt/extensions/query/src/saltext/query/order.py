@@ -1,21 +1,70 @@
 """
 The order of items: by the values of fields, where a minus before a name turns it round.
 
-What is missing comes last either way. Texts are in natural order, as names are.
+What is missing comes last either way. See :mod:`saltext.query.compare` for the order of values.
 """
 
-import json
-
-import saltext.query.natural
+import saltext.query.compare
 from saltext.query.errors import QueryError
 
 #: The most fields to sort by.
 MAX_FIELDS = 20
 
 
+def names(given):
+    """
+    Return names that are given with commas between them as a list; anything else as it is.
+    """
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return given
+
+
+def split(sort):
+    """
+    Return what to sort by: pairs of a name and whether the order is turned round.
+
+    :param sort: names of fields, as a list or with commas between them; or None
+    :raises QueryError: if it is no such list
+    """
+    sort = [] if sort is None else names(sort)
+    if not isinstance(sort, (list, tuple)) or not all(
+        isinstance(name, str) for name in sort
+    ):
+        raise QueryError("Give what to sort by as a list of names of fields.")
+    if len(sort) > MAX_FIELDS:
+        raise QueryError(f"Sort by at most {MAX_FIELDS} fields.")
+    return [
+        (name[1:] if name[:1] in ("-", "+") else name, name.startswith("-"))
+        for name in sort
+    ]
+
+
+def ordered(decorated, turned):
+    """
+    Return pairs of the keys of something, and of the thing, in the order of the keys.
+
+    :param list turned: for each key whether the order is turned round
+    """
+    for place in reversed(range(len(turned))):
+        there = [one for one in decorated if one[0][place] is not None]
+        gone = [one for one in decorated if one[0][place] is None]
+        there.sort(key=lambda one, at=place: one[0][at], reverse=turned[place])
+        decorated = there + gone
+    return decorated
+
+
+def key(cell):
+    """
+    Return what to sort a cell by, or None if it has no value.
+    """
+    status, value = cell
+    return None if status else saltext.query.compare.sort_key(value)
+
+
 class Order:
     """
-    :param sort: names of fields, as a list or with commas between them; or None
+    :param sort: see :func:`split`
     :param Known known: the fields that there are
     :raises QueryError: if something is wrong with it
 
@@ -23,27 +72,9 @@ class Order:
     """
 
     def __init__(self, sort, known):
-        if isinstance(sort, str):
-            sort = [name.strip() for name in sort.split(",") if name.strip()]
-        sort = [] if sort is None else sort
-        if not isinstance(sort, (list, tuple)) or not all(
-            isinstance(name, str) for name in sort
-        ):
-            raise QueryError("Give what to sort by as a list of names of fields.")
-        if len(sort) > MAX_FIELDS:
-            raise QueryError(f"Sort by at most {MAX_FIELDS} fields.")
-        self.fields = []
-        self._turned = []
-        for name in sort:
-            plain = name[1:] if name[:1] in ("-", "+") else name
-            field = known.find(plain)
-            if field is None:
-                raise QueryError(
-                    f"Sort by a field that exists, not by {plain!r:.80}; a fields query"
-                    " lists them."
-                )
-            self.fields.append(field)
-            self._turned.append(name.startswith("-"))
+        found = split(sort)
+        self.fields = [known.get(name, "Sort") for name, _ in found]
+        self._turned = [turned for _, turned in found]
 
     def __bool__(self):
         return bool(self.fields)
@@ -54,52 +85,24 @@ class Order:
         """
         return any("live" in field.sources() for field in self.fields)
 
-    def sorted(self, found, made):
+    def keys(self, item):
+        """
+        Return what to sort an item by.
+        """
+        return [key(field.cell(item)) for field in self.fields]
+
+    def in_order(self, decorated):
+        """
+        Return pairs of keys and of what has them in the order of the keys.
+        """
+        return ordered(decorated, self._turned)
+
+    def sorted(self, items, made):
         """
         Return what is made of items, in the order of the items.
 
-        :param found: items, in natural order of their names
+        :param items: items, in natural order of their names
         :param callable made: takes an item and returns what to keep of it
         """
-        fields = self.fields
-        decorated = []
-        for item in found:
-            keys = [key(field.cell(item)) for field in fields]
-            decorated.append((keys, made(item)))
-        for place in reversed(range(len(fields))):
-            there = [one for one in decorated if one[0][place] is not None]
-            gone = [one for one in decorated if one[0][place] is None]
-            there.sort(
-                key=lambda one, at=place: one[0][at], reverse=self._turned[place]
-            )
-            decorated = there + gone
-        return [kept for _, kept in decorated]
-
-
-def kept_whole(item):
-    """
-    Return an item as it is.
-    """
-    return item
-
-
-def kept_small(item):
-    """
-    Return an item without what has been read of it.
-    """
-    item.forget()
-    return item
-
-
-def key(cell):
-    """
-    Return what to compare a cell by, or None if it has no value.
-    """
-    status, value = cell
-    if status:
-        return None
-    if isinstance(value, str):
-        return (1, saltext.query.natural.key(value))
-    if isinstance(value, (int, float)):
-        return (0, value)
-    return (2, json.dumps(value, sort_keys=True))
+        decorated = [(self.keys(item), made(item)) for item in items]
+        return [kept for _, kept in self.in_order(decorated)]

@@ -7,17 +7,18 @@ import json
 import unicodedata
 
 import saltext.query.formats
-from saltext.query.kinds import NODATA, NORMAL, NUMERIC, OFFLINE, UNAVAIL, UNKNOWN
+from saltext.query.kinds import (
+    NODATA,
+    NORMAL,
+    NUMERIC,
+    OFFLINE,
+    UNAVAIL,
+    UNKNOWN,
+    WORDS,
+)
 
 #: What stands for a missing value.
 TERSE = {UNKNOWN: "??", NODATA: "?", UNAVAIL: "-", OFFLINE: "*"}
-VERBOSE = {
-    UNKNOWN: "(unknown)",
-    NODATA: "(nodata)",
-    UNAVAIL: "(unavail)",
-    OFFLINE: "(offline)",
-}
-
 #: Names of colours of :func:`salt.utils.color.get_colors`.
 COLOURS = {
     UNKNOWN: "LIGHT_RED",
@@ -32,6 +33,10 @@ UNITS = {"h": None, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 #: A column that is made narrower keeps at least so much.
 _LEAST_WIDTH = 12
+
+#: Without a terminal, a value is cut to so much, and padded to so much.
+_MOST_CUT = 1000
+_MOST_PADDED = 100
 
 
 def size(mebibytes, units="h"):
@@ -106,7 +111,8 @@ def value(kind, cell, verbose=False, plain=False, units="h"):
     """
     status, found = cell
     if status != NORMAL:
-        return (VERBOSE if verbose else TERSE).get(status, f"({status})")
+        word = f"({WORDS.get(status, status)})"
+        return word if verbose else TERSE.get(status, word)
     if kind == "bool":
         return "Y" if found else "N"
     if kind == "unit" and (not plain or units != "h"):
@@ -138,6 +144,22 @@ def known(response):
     return kept, list(dict.fromkeys(names))
 
 
+def cut(text, width):
+    """
+    Return a text that is at most so wide, with ``…`` for what is cut off.
+    """
+    if width_of(text) <= width:
+        return text
+    ret = ""
+    room = width - 1
+    for char in text:
+        room -= width_of(char)
+        if room < 0:
+            break
+        ret += char
+    return ret + "…"
+
+
 def lines(
     response,
     separator=None,
@@ -151,15 +173,15 @@ def lines(
     Yield the lines of a table.
 
     :param dict response: the answer to a data query
-    :param str separator: what stands between columns. Nothing is padded then, sizes and
-        times are numbers, and what holds the separator is in quotes. By default columns
+    :param str separator: what stands between columns. Nothing is padded or cut then, sizes
+        and times are numbers, and what holds the separator is in quotes. By default columns
         are aligned, one blank apart, numbers to the right.
     :param bool headers: whether the titles come first
     :param bool verbose: whether words stand for what is missing, or marks
     :param dict colours: escape sequences by name, or None for no colours
-    :param int width: how wide the terminal is. If the table is wider, its widest columns
-        are broken into lines; if that is not enough, each item becomes a block with a
-        line for each field. None if there is no terminal.
+    :param int width: how wide the terminal is. If the table is wider, the values of its widest
+        columns are cut; if that is not enough, each item becomes a block with a line for each
+        field. None if there is no terminal.
     :param str units: one of :data:`UNITS`
     """
     fields = response["fields"]
@@ -187,9 +209,14 @@ def lines(
                 for text, cell in zip(row, cells)
             )
         return
+    if width is None:
+        table = [[cut(text, _MOST_CUT) for text in row] for row in table]
     whole = [titles, *table] if headers else table
     widths = [max(map(width_of, column)) for column in zip(*whole)] if whole else []
-    if width is not None:
+    if width is None:
+        # one long value pads no other
+        widths = [min(one, _MOST_PADDED) for one in widths]
+    else:
         widths = fitted(widths, width - len(widths) + 1)
         if widths is None:
             yield from _blocks(titles, table, response["data"], paint)
@@ -199,6 +226,8 @@ def lines(
     def line(row, statuses):
         parts = []
         for place, text in enumerate(row):
+            if width is not None:
+                text = cut(text, widths[place])
             fill = " " * (widths[place] - width_of(text))
             text = paint(text, statuses[place])
             if right[place]:
@@ -209,19 +238,13 @@ def lines(
                 parts.append(text)
         return " ".join(parts)
 
-    def broken(row, statuses):
-        pieces = [_broken(text, widths[place]) for place, text in enumerate(row)]
-        for number in range(max(map(len, pieces))):
-            part = [one[number] if number < len(one) else "" for one in pieces]
-            shades = [one if text else NORMAL for one, text in zip(statuses, part)]
-            yield line(part, shades) if number == 0 else line(part, shades).rstrip()
-
     if headers:
-        yield from broken(titles, [NORMAL] * len(titles))
+        yield line(titles, [NORMAL] * len(titles))
     for row, cells in zip(table, response["data"]):
-        yield from broken(row, [cell[0] for cell in cells])
+        yield line(row, [cell[0] for cell in cells])
     if "counted" in response:
-        yield f"{response['counted']} items in {len(response['data'])} groups"
+        groups = response.get("total", len(table))
+        yield f"{response['counted']} items in {groups} groups"
 
 
 def _quoted(text, separator):
@@ -246,24 +269,6 @@ def fitted(widths, most):
             widths[place] -= step
             over -= step
     return widths
-
-
-def _broken(text, width):
-    """
-    Return the parts of a text of which each is at most so wide.
-    """
-    if width_of(text) <= width:
-        return [text]
-    ret = [""]
-    room = width
-    for char in text:
-        wide = width_of(char)
-        if wide > room:
-            ret.append("")
-            room = width
-        ret[-1] += char
-        room -= wide
-    return ret
 
 
 def _blocks(titles, table, data, paint):

@@ -2,11 +2,10 @@
 Salt's own targets: which minions its matchers choose, as far as the master can tell.
 """
 
+import ipaddress
 import re
-import threading
 
-import saltext.query.regex
-from saltext.query.errors import QueryError, QueryTooDearError
+from saltext.query.errors import QueryError
 
 import salt.utils.minions
 
@@ -25,8 +24,16 @@ TYPES = (
     "compound",
 )
 
-#: Seconds of processor time that Salt's matchers may take for others than the master's user.
-MAX_SECONDS = 30
+#: The matchers of types of targets.
+_TESTED = {
+    "pcre": "E",
+    "grain": "G",
+    "grain_pcre": "P",
+    "pillar": "I",
+    "pillar_exact": "I",
+    "pillar_pcre": "J",
+    "ipcidr": "S",
+}
 
 #: The matchers of a compound target that do not look into pillars. A nodegroup may, and
 #: so may a matcher of a later Salt.
@@ -55,18 +62,66 @@ class Target:
             and all(isinstance(one, str) for one in tgt)
         ):
             raise QueryError("Give the target as a text.")
+        if tgt_type == "glob" and len(tgt.split()) > 1:
+            raise QueryError(
+                f"Correct the target {tgt!r:.80}: no id has a blank. Several ids are a target"
+                " of the type list, and 'and' and 'or' belong to the type compound."
+            )
         self.tgt = tgt
         self.tgt_type = tgt_type
-        # as Salt reads it: some matchers take a delimiter before the "@"
         self._matchers = set()
-        for word in tgt.split() if tgt_type == "compound" else ():
-            matcher = salt.utils.minions.parse_target(word)["engine"]
-            if matcher is None and _MATCHER.match(word):
+        self._groups = [tgt] if tgt_type == "nodegroup" else []
+        if tgt_type == "compound":
+            self._read_compound()
+        else:
+            _check(_TESTED.get(tgt_type), tgt, tgt)
+
+    def _read_compound(self):
+        """
+        Check what Salt would take for no minions at all.
+        """
+        depth = 0
+        wants_minions = True
+        for word in re.sub(
+            r"([()])(?=\s|$|[()])|(?<!\S)([()])", r" \1\2 ", self.tgt
+        ).split():
+            if word in ("and", "or"):
+                right = not wants_minions
+                wants_minions = True
+            elif word in ("not", "("):
+                right = wants_minions
+                depth += word == "("
+            elif word == ")":
+                right = not wants_minions and depth > 0
+                depth -= 1
+            else:
+                right = wants_minions
+                wants_minions = False
+                self._read_matcher(word)
+            if not right:
                 raise QueryError(
-                    f"Use the matchers of Salt in the target, not {word!r:.80}; write"
-                    " L@ before the id of a minion that looks like one."
+                    f"Correct the target {self.tgt!r:.80} at {word!r:.40}: put 'and' or 'or'"
+                    " between two matchers, and close each parenthesis."
                 )
-            self._matchers.add(matcher)
+        if wants_minions or depth:
+            raise QueryError(
+                f"Correct the target {self.tgt!r:.80}, which ends too early: give a matcher"
+                " behind 'and', 'or' and 'not', and close each parenthesis."
+            )
+
+    def _read_matcher(self, word):
+        # as Salt reads it: some matchers take a delimiter before the "@"
+        found = salt.utils.minions.parse_target(word)
+        matcher = found["engine"]
+        if matcher is None and _MATCHER.match(word):
+            raise QueryError(
+                f"Use the matchers of Salt in the target, not {word!r:.80}; write"
+                " L@ before the id of a minion that looks like one."
+            )
+        self._matchers.add(matcher)
+        _check(matcher, found["pattern"], word, found["delimiter"] or ":")
+        if matcher == "N":
+            self._groups.append(found["pattern"])
 
     def reads_pillars(self):
         """
@@ -83,12 +138,16 @@ class Target:
 
         :raises QueryError: if there is no such nodegroup, or it can't be read
         """
-        groups = context.opts.get("nodegroups") or {}
-        if self.tgt_type == "nodegroup" and self.tgt not in groups:
-            raise QueryError(
-                f"Give a nodegroup of the master's configuration, not {self.tgt!r:.80}."
-            )
-        found = self._limited(context, salt.utils.minions.CkMinions(context.opts))
+        if self.tgt_type == "list":
+            ids = self.tgt.split(",") if isinstance(self.tgt, str) else self.tgt
+            context.absent.extend(one for one in ids if one and one not in context.keys)
+        for group in self._groups:
+            if group not in (context.opts.get("nodegroups") or {}):
+                raise QueryError(
+                    f"Give a nodegroup of the master's configuration, not {group!r:.80}."
+                )
+        checks = salt.utils.minions.CkMinions(context.opts)
+        found = checks.check_minions(self.tgt, self.tgt_type, greedy=False)
         if "ssh_minions" not in found:
             # it has logged what is wrong, and found nothing
             raise QueryError(
@@ -99,24 +158,23 @@ class Target:
             name for name, state in context.keys.items() if state == "accepted"
         )
 
-    def _limited(self, context, checks):
-        """
-        Return what Salt's matchers find, in limited time for whoever may not do what he
-        wants on the master anyway: Python's regular expressions have no end.
-        """
 
-        def check(tgt):
-            return checks.check_minions(tgt, self.tgt_type, greedy=False)
-
-        is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or context.asked is None or context.asked.caller.name is None:
-            return check(self.tgt)
-        budget = saltext.query.regex.Budget()
-        budget.left = MAX_SECONDS
-        try:
-            return budget.run(check, self.tgt, self.tgt)
-        except QueryTooDearError:
-            raise QueryTooDearError(
-                f"Make the target {self.tgt!r:.80} simpler: Salt's matchers take too long"
-                " for it."
-            ) from None
+def _check(matcher, pattern, word, delimiter=":"):
+    """
+    :raises QueryError: if a matcher can't read its pattern; Salt's would log that, and choose
+        nothing
+    """
+    try:
+        if matcher == "S":
+            ipaddress.ip_network(pattern, strict=False)
+        elif matcher == "E":
+            re.compile(pattern)
+        elif matcher in ("P", "J"):
+            re.compile(pattern.rpartition(delimiter)[2])
+            re.compile(pattern)
+        elif matcher in ("G", "I") and delimiter not in pattern:
+            raise ValueError(f"it has no {delimiter!r} between a key and a value")
+        elif not pattern:
+            raise ValueError("it is empty")
+    except (ValueError, re.error, OverflowError, RecursionError) as exc:
+        raise QueryError(f"Correct the target {word!r:.80}: {exc}.") from None

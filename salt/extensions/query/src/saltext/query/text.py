@@ -5,28 +5,20 @@ Filters as people write them::
     name =* "web*" and not (online or kernel =~ m/^6\.1/)
     "10.0.0.1" in ip4_list
 
-===============================  ===============================================
-``a and b``, ``a or b``,         as in Python; ``and`` binds before ``or``
-``not a``, ``(a)``
-``=`` ``==`` ``!=`` ``<``        a field on the left, a value on the right
-``<=`` ``>`` ``>=``
-``=~ m/re/``, ``!~ m/re/``       a regular expression that is found anywhere, or is not.
-                                 After it ``i`` ignores case and ``s`` lets ``.`` be a
-                                 newline. Any of ``/ # @ , ! |`` may enclose it
-``=* "web*"``, ``!* "web*"``     a pattern of a shell that the whole value matches
-``value in field``,              the field's list has the value
-``value not in field``
-``field``                        the field has a value that is true
-===============================  ===============================================
+The page of the project and ``salt-query --help`` list the operators. After a regular
+expression in ``m/re/``, ``i`` ignores case and ``s`` lets ``.`` be a newline; any of
+``/ # @ , ! |`` may enclose it.
 
-Values are sizes such as ``4G``, dates, ages such as ``7d``, numbers, ``true``, ``false``, strings in double or single quotes, and words
-without blanks as they are.
+Values are sizes such as ``4G``, dates, ages such as ``7d``, numbers, ``true``, ``false``, strings in
+double or single quotes, and words without blanks as they are.
 """
 
+import fnmatch
 import json
 import re
 
-from saltext.query.errors import QueryError, QueryTooDearError
+from saltext.query.errors import QueryError
+from saltext.query.field import Known
 
 #: The longest text, in characters.
 MAX_TEXT = 1_000_000
@@ -40,26 +32,27 @@ _TOKEN = re.compile(
     |(?P<close>\))
     |(?P<op>=~|!~|=\*|!\*|==|!=|<=|>=|=|<|>)
     |(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-    |(?P<word>[^\s()=!<>~*"']+)
+    |(?P<word>[^\s()=!<>~*"'][^\s()=!<>*"']*)
     )""",
     re.VERBOSE | re.DOTALL,
 )
 _REGEX = re.compile(r"\s*m([/#@,!|])")
 _FLAGS = re.compile(r"[a-z]*")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
-_RESERVED = frozenset(("and", "or", "not", "in"))
+_RESERVED = frozenset(("and", "or", "not", "in", "is"))
 
 
 def parse(text, fields):
     """
-    Return the filter that a text means, or None for a text of nothing.
+    Return the filter that a text means.
 
     :param str text: what somebody has written
-    :param dict fields: the fields of the item type, by name
+    :param fields: the fields of the item type, by name, or a
+        :class:`saltext.query.field.Known`
     :raises QueryError: if it can't be read. What it asks for is not checked here.
     """
     if len(text) > MAX_TEXT:
-        raise QueryTooDearError(f"Give a filter of at most {MAX_TEXT} characters.")
+        raise QueryError(f"Give a filter of at most {MAX_TEXT} characters.")
     if text.lstrip().startswith("["):
         # the same as in a program
         try:
@@ -67,8 +60,9 @@ def parse(text, fields):
         except (ValueError, RecursionError) as exc:
             raise QueryError(f"Correct the filter, which is no JSON: {exc}.") from None
     if not text.strip():
-        return None
-    return _Parser(text, fields).parse()
+        raise QueryError("Give a filter, or leave it out for all items.")
+    known = fields if isinstance(fields, Known) else Known(fields)
+    return _Parser(text, known).parse()
 
 
 class _Parser:
@@ -80,14 +74,7 @@ class _Parser:
         self.depth = 0
         self.advance()
 
-    # ------------------------------------------------------------------
-    # Words
-    # ------------------------------------------------------------------
-
     def advance(self):
-        """
-        Go on to the next token.
-        """
         match = _TOKEN.match(self.text, self.at)
         if match is None:
             left = self.text[self.at :]
@@ -105,9 +92,6 @@ class _Parser:
         self.at = match.end()
 
     def fail(self, what):
-        """
-        Say where the text can't be read.
-        """
         place = self.start
         raise QueryError(
             f"Correct the filter at character {place + 1}: {what}"
@@ -115,28 +99,15 @@ class _Parser:
         )
 
     def is_word(self, *words):
-        """
-        Return whether the token is one of these.
-        """
         return self.kind == "word" and self.token in words
 
-    # ------------------------------------------------------------------
-    # Rules
-    # ------------------------------------------------------------------
-
     def parse(self):
-        """
-        Return the whole filter.
-        """
         ret = self.either()
         if self.kind is not None:
             self.fail("'and' or 'or' is wanted before")
         return ret
 
     def chain(self, word, operator, part):
-        """
-        Return parts with the same word between them.
-        """
         parts = [part()]
         while self.is_word(word):
             self.advance()
@@ -144,21 +115,12 @@ class _Parser:
         return parts[0] if len(parts) == 1 else [operator, *parts]
 
     def either(self):
-        """
-        Return parts with ``or`` between them.
-        """
         return self.chain("or", "|", self.both)
 
     def both(self):
-        """
-        Return parts with ``and`` between them.
-        """
         return self.chain("and", "&", self.single)
 
     def single(self):
-        """
-        Return what is not divided by ``and`` and ``or``.
-        """
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             self.fail(
@@ -180,13 +142,20 @@ class _Parser:
         return ret
 
     def comparison(self):
-        """
-        Return a comparison.
-        """
         if self.kind not in ("word", "string") or self.is_word(*_RESERVED):
             self.fail("a field is wanted before")
         kind, left = self.kind, self.token
         self.advance()
+        if self.is_word("is") and kind == "word":
+            self.advance()
+            negated = self.is_word("not")
+            if negated:
+                self.advance()
+            if not self.is_word("missing"):
+                self.fail("'missing' is wanted before")
+            self.advance()
+            rule = ["missing", left]
+            return ["!", rule] if negated else rule
         if self.is_word("in"):
             self.advance()
             return self.contained(kind, left)
@@ -209,14 +178,27 @@ class _Parser:
                 self.fail("a value is wanted before")
             rule = [operator, left, self.value(self.kind, self.token, left)]
             if operator in ("=*", "!*"):
-                rule = ["=~", left, glob(str(rule[2]))]
+                rule = ["=~", left, r"\A" + fnmatch.translate(str(rule[2]))]
             self.advance()
         return ["!", rule] if operator in ("!~", "!*") else rule
 
     def contained(self, kind, left):
-        """
-        Return whether a list has a value.
-        """
+        if self.kind == "open" and kind == "word":
+            self.advance()
+            rule = ["|"]
+            while self.kind in ("word", "string"):
+                tokens = [self.token]
+                if self.kind == "word":
+                    tokens = [one for one in self.token.split(",") if one]
+                for one in tokens:
+                    rule.append(["==", left, self.value(self.kind, one, left)])
+                self.advance()
+            if self.kind != "close" or len(rule) == 1:
+                self.fail(
+                    "values with commas and a closing parenthesis are wanted before"
+                )
+            self.advance()
+            return rule
         if self.kind != "word" or self.token in _RESERVED:
             self.fail("a field is wanted before")
         rule = ["=[]", self.token, self.value(kind, left, self.token)]
@@ -224,13 +206,11 @@ class _Parser:
         return rule
 
     def value(self, kind, token, field):
-        """
-        Return the value that a token means for a field.
-        """
         if kind == "string":
             return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL)
-        known = self.fields.get(field)
-        if known is not None and known.kind == "text":
+        known = self.fields.find(field)
+        if known is None or known.kind in ("text", "other"):
+            # how it is written may matter: "24.10" is no number here
             return token
         if token.lower() in ("true", "false"):
             return token.lower() == "true"
@@ -239,9 +219,6 @@ class _Parser:
         return token
 
     def regex(self):
-        """
-        Return a regular expression between its marks.
-        """
         match = _REGEX.match(self.text, self.at)
         if match is None:
             self.start = self.at
@@ -262,29 +239,3 @@ class _Parser:
         self.advance()
         given = "".join(sorted(set(flags.group())))
         return f"(?{given}:{pattern})" if given else pattern
-
-
-def glob(pattern):
-    """
-    Return the regular expression of a shell's pattern: ``*``, ``?`` and ``[...]``.
-    """
-    ret = []
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        at += 1
-        if char in "*?":
-            ret.append(".*" if char == "*" else ".")
-            continue
-        end = pattern.find("]", at + 1 + (pattern[at : at + 1] == "!"))
-        if char == "[" and end != -1:
-            inner = pattern[at:end].replace("\\", "\\\\").replace("[", "\\[")
-            negated = inner.startswith("!")
-            inner = inner[negated:]
-            if inner.startswith(("^", "]")):
-                inner = "\\" + inner
-            ret.append(f"[{'^' * negated}{inner}]")
-            at = end + 1
-        else:
-            ret.append(re.escape(char))
-    return rf"\A(?s:{''.join(ret)})\Z"

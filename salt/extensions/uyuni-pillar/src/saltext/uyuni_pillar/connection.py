@@ -4,17 +4,21 @@ A connection to the PostgreSQL of the option ``postgres``
 It is opened for one use and closed after it. Salt's own kept connections are for many
 small queries.
 
-:depends: psycopg2, or psycopg 3.1 or later where only that is installed
+:depends: psycopg2
 """
 
-import contextlib
 import math
 import os
 import select
-import socket
-import threading
 
-import saltext.uyuni_pillar.driver as driver
+try:
+    import psycopg2
+    import psycopg2.extensions
+except ImportError:
+    psycopg2 = None
+
+# What __virtual__ says without the driver
+MISSING = "needs psycopg2, which is not installed."
 
 # Where the database is, unless a service of libpq says so
 PLACE = {"host": "localhost", "port": 5432, "user": "salt", "dbname": "salt"}
@@ -69,57 +73,35 @@ class Connection:
 
     def __init__(self, limit=None, **params):
         self._limit = limit
-        self._is_waiting = False
-        self._lock = threading.Lock()
-        self._conn = driver.module.connect(
+        self._conn = psycopg2.connect(
             **{"keepalives_idle": 30, "tcp_user_timeout": DEAD, **params}
         )
         self._conn.autocommit = True
-        self._bells = []
-        if hasattr(driver.module, "ClientCursor"):
-            # one message may have several statements, as with psycopg2
-            self._cursor = driver.module.ClientCursor(self._conn)
-            self._conn.add_notify_handler(self._bells.append)
-        else:
-            self._cursor = self._conn.cursor()
-            self._bells = self._conn.notifies
+        self._cursor = self._conn.cursor()
 
     def execute(self, query, values=None):
         """
         Execute a query and wait for its result
         """
-        with self._limited():
-            self._cursor.execute(query, values)
-
-    @contextlib.contextmanager
-    def _limited(self):
         if self._limit is None:
-            yield
+            self._cursor.execute(query, values)
             return
-        self._is_waiting = True
-        timer = threading.Timer(self._limit, self._end)
-        timer.daemon = True
-        timer.start()
+        # for all connections of the process: only an engine has a limit
+        psycopg2.extensions.set_wait_callback(self._wait)
         try:
-            yield
-        except driver.module.Error as err:
-            if self._is_waiting or driver.code(err):
-                raise
-            raise driver.module.OperationalError(
-                f"no answer from the server in {self._limit:g} seconds"
-            ) from None
+            self._cursor.execute(query, values)
         finally:
-            timer.cancel()
-            # the socket may be that of something else from here on
-            with self._lock:
-                self._is_waiting = False
+            psycopg2.extensions.set_wait_callback(None)
 
-    def _end(self):
-        with self._lock:
-            if self._is_waiting:
-                self._is_waiting = False
-                with socket.socket(fileno=os.dup(self._conn.fileno())) as sock:
-                    sock.shutdown(socket.SHUT_RDWR)
+    def _wait(self, conn):
+        while (state := conn.poll()) != psycopg2.extensions.POLL_OK:
+            reads = state == psycopg2.extensions.POLL_READ
+            sides = ([conn], []) if reads else ([], [conn])
+            if not any(select.select(*sides, [], self._limit)):
+                # psycopg2 closes the connection
+                raise psycopg2.OperationalError(
+                    f"no answer from the server in {self._limit:g} seconds"
+                )
 
     def fetchall(self):
         """
@@ -127,27 +109,16 @@ class Connection:
         """
         return self._cursor.fetchall()
 
-    def heard(self, seconds):
+    def notified(self, seconds):
         """
         Return whether a notification has come, after waiting for up to so many seconds
         """
         # one may have come with the answer of a query
-        if not self._bells and select.select([self._conn], [], [], seconds)[0]:
-            self._read()
-        is_heard = bool(self._bells)
-        self._bells.clear()
-        return is_heard
-
-    def _read(self):
-        if hasattr(self._conn, "poll"):
+        if not self._conn.notifies and select.select([self._conn], [], [], seconds)[0]:
             self._conn.poll()
-            return
-        self._conn.pgconn.consume_input()
-        while True:
-            bell = self._conn.pgconn.notifies()
-            if bell is None:
-                return
-            self._bells.append(bell)
+        is_notified = bool(self._conn.notifies)
+        self._conn.notifies.clear()
+        return is_notified
 
     def close(self):
         """

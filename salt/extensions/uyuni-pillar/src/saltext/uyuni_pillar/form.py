@@ -31,6 +31,9 @@ import copy
 # Elements that contain others
 GROUPS = ("group", "hidden-group", "namespace")
 
+# Whose values count, by scope. What was typed for others is not even looked at.
+OWNERS = {"system": ("minion", "group"), "group": ("group",), "readonly": ()}
+
 
 class BadForm(Exception):
     """
@@ -50,7 +53,8 @@ def fill(form, group, minion):
 
     Raises BadForm if a form, or a group of its elements, is no mapping.
     """
-    return _complete(form, _choose(form, group, minion, "system", ""), "")
+    typed = {"minion": minion, "group": group}
+    return _complete(form, _choose(form, typed, "system", ""), "")
 
 
 def _elements(form, path):
@@ -74,35 +78,30 @@ def _is_group(element):
     return element.get("$type", "text") in GROUPS
 
 
-def _choose(form, group, minion, scope, path):
+def _choose(form, typed, scope, path):
     """
     Return for each element the value of the one that counts
     """
-    elements = _elements(form, path)
-    if elements:
-        _mapping(group, path, "was typed for the group")
-        _mapping(minion, path, "was typed for the minion")
     chosen = {}
-    for name, element in elements.items():
+    for name, element in _elements(form, path).items():
         own = element.get("$scope", scope)
+        owners = OWNERS.get("system" if _is_group(element) else own, ())
+        values = {
+            owner: _mapping(typed[owner], path, f"was typed for the {owner}")
+            for owner in owners
+        }
         if _is_group(element):
             inner = f"{path}:{name}" if path else str(name)
-            values = (group.get(name, {}), minion.get(name, {}))
-            chosen[name] = _choose(element, *values, own, inner)
+            within = {owner: value.get(name, {}) for owner, value in values.items()}
+            chosen[name] = _choose(element, within, own, inner)
+        elif own in OWNERS:
+            # forms are kept, and what a pillar holds is merged into
+            default = element.get("$default", element.get("$placeholder", ""))
+            found = [value[name] for value in values.values() if name in value]
+            chosen[name] = found[0] if found else copy.deepcopy(default)
         else:
-            chosen[name] = _value(name, element, own, group, minion)
+            chosen[name] = None
     return chosen
-
-
-def _value(name, element, scope, group, minion):
-    owners = {"system": (minion, group), "group": (group,), "readonly": ()}
-    if scope not in owners:
-        return None
-    for typed in owners[scope]:
-        if name in typed:
-            return typed[name]
-    # forms are kept, and what a pillar holds is merged into
-    return copy.deepcopy(element.get("$default", element.get("$placeholder", "")))
 
 
 def _complete(form, values, path):

@@ -24,10 +24,6 @@ FOLDERS = (
     "/srv/formula_metadata",
 )
 
-# The key of a global pillar that has all formulas in their order. It is not part of
-# the pillar of a minion.
-ORDER = "formula_order"
-
 
 class MissingFormula(salt.exceptions.CommandExecutionError):
     """
@@ -68,7 +64,8 @@ class Formulas:
         Return whether a formula has states, so that minions list it
         """
         path = self._find(name, "metadata.yml")
-        return path is None or not self._load(path).get("pillar_only", False)
+        found = None if path is None else self._load(path)
+        return not isinstance(found, dict) or not found.get("pillar_only", False)
 
     def _find(self, name, file):
         if not name or name != os.path.basename(name) or name in (".", ".."):
@@ -84,7 +81,7 @@ class Formulas:
             found = os.stat(path)
             state = (found.st_mtime_ns, found.st_size, found.st_ino)
             if self._read.get(path, (None,))[0] != state:
-                self._read[path] = (state, document.read(path))
+                self._read[path] = (state, document.read(path, {}))
         except (OSError, document.BadFile) as err:
             raise MissingFormula(f"{path} cannot be used: {err}") from err
         return self._read[path][1]
@@ -110,17 +107,23 @@ def pillar(formulas, by_group, by_minion, order, lenient=False):
         with half of it.
     """
     merged, listed = {}, []
-    for name, group, minion in _assigned(formulas, by_group, by_minion, listed):
+    typed = [(name, by_group[name], by_minion.get(name, {})) for name in by_group]
+    typed += [(name, None, by_minion[name]) for name in by_minion]
+    for name, group, minion in typed:
+        # One of a group that has no states is filled in once more for the minion,
+        # without the values of the group
+        if group is None and name in listed:
+            continue
         try:
-            filled = saltext.uyuni_pillar.form.fill(formulas.form(name), group, minion)
-        except saltext.uyuni_pillar.form.BadForm as err:
-            err = MissingFormula(f"The formula {name} cannot be filled in: {err}.")
+            if formulas.is_listed(name):
+                listed.append(name)
+            values = (group or {}, minion)
+            filled = saltext.uyuni_pillar.form.fill(formulas.form(name), *values)
+        except (MissingFormula, saltext.uyuni_pillar.form.BadForm) as err:
+            if not isinstance(err, MissingFormula):
+                err = MissingFormula(f"The formula {name} cannot be filled in: {err}.")
             if not lenient:
                 raise err from None
-            log.error("%s", err)
-        except MissingFormula as err:
-            if not lenient:
-                raise
             log.error("%s", err)
         else:
             merged = salt.utils.dictupdate.merge(merged, filled, strategy="recurse")
@@ -128,20 +131,3 @@ def pillar(formulas, by_group, by_minion, order, lenient=False):
         listed = [name for name in order if name in listed]
     merged[layout.FORMULAS] = listed
     return merged
-
-
-def _assigned(formulas, by_group, by_minion, listed):
-    """
-    Yield each formula with the values for its form, and note which are listed
-    """
-    for name, typed in by_group.items():
-        if formulas.is_listed(name):
-            listed.append(name)
-        yield name, typed, by_minion.get(name, {})
-    for name, typed in by_minion.items():
-        # one without states is filled in once more, without the group's values
-        if name in listed:
-            continue
-        if formulas.is_listed(name):
-            listed.append(name)
-        yield name, {}, typed

@@ -5,7 +5,7 @@ import types
 import pytest
 
 import salt.netapi.rest_tornado.saltnado as saltnado
-from salt.exceptions import AuthorizationError
+from salt.exceptions import AuthorizationError, TokenAuthenticationError
 from tests.support.mock import MagicMock, patch
 
 
@@ -80,6 +80,13 @@ def test_a_misspelt_parameter_is_refused(handler, extension):
     handler.disbatch.assert_not_called()
 
 
+def test_a_parameter_without_a_query_is_refused(handler, extension):
+    handler.request.query_arguments = {"fliter": [b"x"]}
+    handler.disbatch_query("node")
+    assert handler.get_status() == 404
+    handler.disbatch.assert_not_called()
+
+
 def test_without_the_extension(handler):
     with patch.dict(sys.modules, {"saltext.query": None, "saltext.query.http": None}):
         handler.disbatch_query("node", posted=True)
@@ -93,6 +100,7 @@ def test_without_the_extension(handler):
     (
         ("The regular expression takes too long.", 400),
         (AuthorizationError(), 401),
+        (TokenAuthenticationError("no rights"), 401),
         ({"fields": [], "data": []}, 200),
     ),
 )

@@ -214,7 +214,7 @@ def test_event_monitor(master_opts, cluster_id):
     ), patch("asyncio.set_event_loop"):
         get_master_event.return_value.__enter__.return_value = bus
         monitor.run()
-    assert bus.set_event_handler.called
+    assert bus.set_event_handler.called  # pylint: disable=no-member
     if cluster_id:
         assert not bus.receive_only.called
     else:

@@ -12,7 +12,8 @@ sees what no plugin does: changed holds (``apt-mark hold``), and anything at all
 where the plugin isn't installed.
 
 What Salt's own functions (``pkg.install``, ``pkg.remove``, ``pkg.purge``,
-``pkg.upgrade``, ``pkg.hold`` and so on) change is no event. What ``cmd.run`` of
+``pkg.upgrade``, ``pkg.hold`` and so on) change is another event,
+``salt/beacon/<minion id>/pkgset/own``, so that stored lists of packages follow it. What ``cmd.run`` of
 a package manager changes is one, unless ``SALT_RUNNING=1`` is in its environment
 and, with dpkg, the plugin is all that is looked at (``database: False``).
 
@@ -27,7 +28,7 @@ import logging
 import os
 import struct
 
-import saltext.package_states.pkgset
+import saltext.package_states.minion.pkgset
 
 import salt.utils.atomicfile
 import salt.utils.beacons
@@ -135,7 +136,7 @@ def _database(path, old):
         and old["stamp"] == [stat.st_ino, stat.st_size, stat.st_mtime_ns]
     ):
         return old
-    sha, stat = saltext.package_states.pkgset.digest(path)
+    sha, stat = saltext.package_states.minion.pkgset.digest(path)
     if sha is None:
         return None
     return {
@@ -153,7 +154,12 @@ def _load(place):
     try:
         with salt.utils.files.fopen(place, "r") as fh_:
             seen = salt.utils.json.load(fh_)
-        return {"cookies": dict(seen["cookies"]), "database": seen["database"]}
+        return {
+            "cookies": dict(seen["cookies"]),
+            # as a beacon of before has written it
+            "own": dict(seen.get("own", {})),
+            "database": seen["database"],
+        }
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as exc:
@@ -187,7 +193,7 @@ def _changed(old, new, pairs):
     ret = []
     before, after = old["database"], new["database"]
     same = before and after and before["path"] == after["path"]
-    if same and not saltext.package_states.pkgset.explained(
+    if same and not saltext.package_states.minion.pkgset.explained(
         pairs, before["digest"], after["digest"]
     ):
         ret.append(after["path"])
@@ -196,6 +202,17 @@ def _changed(old, new, pairs):
     for path, line in new["cookies"].items():
         if path in old["cookies"] and line not in [old["cookies"][path], *known]:
             ret.append(path)
+    return ret
+
+
+def _own(old, new):
+    """
+    Return the files that show a change of Salt's own
+    """
+    ret = [path for path, line in new["own"].items() if line != old["own"].get(path)]
+    before, after = old["database"], new["database"]
+    if before and after and before["digest"] != after["digest"]:
+        ret.append(after["path"])
     return ret
 
 
@@ -232,18 +249,18 @@ def beacon(config):
         The path of dpkg's status file; ``False`` to look at cookies only
     """
     config = _options(config)
-    cookies = config.get("cookie", saltext.package_states.pkgset.COOKIES)
+    cookies = config.get("cookie", saltext.package_states.minion.pkgset.COOKIES)
     if isinstance(cookies, str):
         cookies = [cookies]
-    path = config.get("database", saltext.package_states.pkgset.DPKG_STATUS)
+    path = config.get("database", saltext.package_states.minion.pkgset.DPKG_STATUS)
 
-    if not (saltext.package_states.pkgset.TELLS or _TOLD in __context__):
+    if not (saltext.package_states.minion.pkgset.TELLS or _TOLD in __context__):
         __context__[_TOLD] = True
         log.info(
             "This Salt does not tell what it changes itself with apt and dpkg, so that is"
             " reported too."
         )
-    with saltext.package_states.pkgset.own_changes(__opts__) as pairs:
+    with saltext.package_states.minion.pkgset.own_changes(__opts__) as pairs:
         if pairs is None:
             return []
         if path:
@@ -254,23 +271,31 @@ def beacon(config):
             ]
             if any(_locked(lock) for lock in locks):
                 return []
-        place = os.path.join(saltext.package_states.pkgset.folder(__opts__), "seen")
+        place = os.path.join(
+            saltext.package_states.minion.pkgset.folder(__opts__), "seen"
+        )
         old = __context__.get(__virtualname__) or _load(place)
         new = {
             "cookies": {one: _cookie(one) for one in cookies},
+            "own": {one: _cookie(f"{one}.own") for one in cookies},
             "database": _database(path, old and old["database"]) if path else None,
         }
         if old:
-            for one, line in new["cookies"].items():
-                # a cookie that goes tells nothing, one that is the same when it is back neither
-                new["cookies"][one] = line or old["cookies"].get(one, "")
+            for kind in ("cookies", "own"):
+                for one, line in new[kind].items():
+                    # a cookie that goes tells nothing, one that is the same when it is back
+                    # neither
+                    new[kind][one] = line or old[kind].get(one, "")
             new["database"] = new["database"] or (old["database"] if path else None)
         if new != old:
             with salt.utils.atomicfile.atomic_open(place, "w") as fh_:
                 salt.utils.json.dump(new, fh_)
         __context__[__virtualname__] = new
+        own = []
         if old:
-            changed = _changed(old, new, pairs)
+            changed, own = _changed(old, new, pairs), _own(old, new)
         else:
             changed = _written_since_start([path, *cookies] if path else cookies)
-    return [{"tag": "changed", "files": changed}] if changed else []
+    if changed:
+        return [{"tag": "changed", "files": changed}]
+    return [{"tag": "own", "files": own}] if own else []

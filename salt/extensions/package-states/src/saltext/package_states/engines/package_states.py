@@ -30,12 +30,12 @@ import logging
 import os
 import time
 
-import saltext.package_states.bus as bus
-import saltext.package_states.names as names
-import saltext.package_states.registry as registries
-import saltext.package_states.store as store
+import saltext.package_states.compile.registry as registries
+import saltext.package_states.master.bus as bus
+import saltext.package_states.model.names as names
+import saltext.package_states.store.tables as store
 from saltext.package_states.errors import PackageStateError, Unwritten
-from saltext.package_states.service import Service
+from saltext.package_states.master.service import Service
 
 import salt.config
 import salt.utils.event
@@ -86,7 +86,7 @@ class Keeper:
         The options of the master.
 
     service
-        See :class:`saltext.package_states.service.Service`.
+        See :class:`saltext.package_states.master.service.Service`.
 
     window, look, sweep
         See :mod:`saltext.package_states.engines.package_states`.

@@ -3,7 +3,8 @@ Engine to bring the stored package lists up to date when the beacon pkgset fires
 ================================================================================
 
 It collects the minions whose beacon :py:mod:`pkgset <saltext.package_states.beacons.pkgset>` has
-fired ``salt/beacon/<minion id>/pkgset/changed`` and asks them for their packages,
+fired ``salt/beacon/<minion id>/pkgset/changed``, or ``own`` for what Salt itself changed, and
+asks them for their packages,
 many at once and one batch after the other: when ten thousand minions change at
 the same time, the master has one small job at a time and not ten thousand. A
 minion that fires again while it waits is asked once; one that fires after it was
@@ -56,12 +57,12 @@ import os
 import time
 from typing import NamedTuple
 
-import saltext.package_states.bus as bus
-import saltext.package_states.names as plain
-import saltext.package_states.pkgset
-import saltext.package_states.returns as returns
+import saltext.package_states.master.bus as bus
+import saltext.package_states.master.returns as returns
+import saltext.package_states.minion.pkgset
+import saltext.package_states.model.names as plain
 from saltext.package_states.errors import InvalidInput, PackageStateError
-from saltext.package_states.lacking import FUNCTION, Lacking
+from saltext.package_states.master.lacking import FUNCTION, Lacking
 
 import salt.client
 import salt.utils.atomicfile
@@ -74,8 +75,8 @@ log = logging.getLogger(__name__)
 
 __virtualname__ = "pkgset"
 
-# around the id of a minion
-TAG = ("salt", "beacon", "pkgset", "changed")
+# around the id of a minion: what somebody else changed, and what Salt did
+TAGS = (("salt", "beacon", "pkgset", "changed"), ("salt", "beacon", "pkgset", "own"))
 # seconds between two looks at the clock when no event comes
 TICK = 0.5
 
@@ -179,7 +180,7 @@ class Job(NamedTuple):
         Its id.
 
     looks
-        When to look for returns, :class:`saltext.package_states.returns.Looks`.
+        When to look for returns, :class:`saltext.package_states.master.returns.Looks`.
     """
 
     jid: str
@@ -203,7 +204,9 @@ class Refresher:
         # ids of events, and when the next ones are looked at
         self.hints = set()
         self.sort_at = 0
-        self.place = os.path.join(saltext.package_states.pkgset.folder(opts), "waiting")
+        self.place = os.path.join(
+            saltext.package_states.minion.pkgset.folder(opts), "waiting"
+        )
         self.saved = []
 
     def load(self):
@@ -241,7 +244,7 @@ class Refresher:
         Look at the tag of an event of the master's; a minion may have fired any
         """
         parts = tag.split("/", 5)
-        if (*parts[:2], *parts[3:]) == TAG:
+        if (*parts[:2], *parts[3:]) in TAGS:
             minion = parts[2]
             if plain.is_line(minion, bus.LONGEST) and len(self.hints) < bus.HINTS:
                 self.hints.add(minion)
@@ -263,9 +266,20 @@ class Refresher:
             minions = ()
         for minion in sorted(minions):
             self.waiting.changed(minion, now)
+        self.mark(minions, "its packages have changed since")
         # keys may be many, and events as well
         end = self.clock()
         self.sort_at = end + max(TICK, (end - now) * returns.PART)
+
+    def mark(self, minions, why):
+        """
+        Let the status of minions say that their packages are not known
+        """
+        try:
+            saltext.package_states.minion.pkgset.mark(self.opts, minions, why)
+        except Exception as exc:  # pylint: disable=broad-except
+            # a database that is away will be back, and they are asked in any case
+            log.warning("The status is older than it says: %s", plain.line(exc, 500))
 
     def look(self, job):
         """
@@ -306,12 +320,15 @@ class Refresher:
             self.fail(minion, f"it returned {returns.problem(answer)}")
             return
         try:
-            digests = saltext.package_states.pkgset.store(self.opts, minion, packages)
+            digests = saltext.package_states.minion.pkgset.store(
+                self.opts, minion, packages
+            )
             self.lacking.add(minion, digests)
         except InvalidInput as exc:
             # what is wrong with this minion will be wrong again; a database that is
             # away will be back
             log.error("The packages of %s are not stored: %s", minion, exc)
+            self.mark([minion], plain.line(exc, 500))
         except Exception as exc:  # pylint: disable=broad-except
             log.debug("Storing the packages of %s", minion, exc_info=True)
             self.fail(minion, plain.line(exc, 500))
@@ -333,7 +350,7 @@ class Refresher:
         self.offers_job = None
         told = ()
         try:
-            told = saltext.package_states.pkgset.store_offers(
+            told = saltext.package_states.minion.pkgset.store_offers(
                 self.opts, minion, found[minion]["return"]
             )
         except Exception as exc:  # pylint: disable=broad-except
@@ -350,6 +367,7 @@ class Refresher:
         Ask a minion again, or tell that it was asked often enough
         """
         if not self.waiting.failed(minion, self.clock()):
+            self.mark([minion], f"it was asked in vain: {why}")
             log.warning(
                 "The packages of %s have changed, but are not known: %s. Run "
                 "`salt-run pkgset.refresh %s` when it is reachable.",
@@ -381,7 +399,7 @@ class Refresher:
         try:
             found = self.client.run_job(
                 minions,
-                saltext.package_states.pkgset.function(self.opts),
+                saltext.package_states.minion.pkgset.function(self.opts),
                 tgt_type="list",
                 listen=False,
                 timeout=self.waiting.timeout,

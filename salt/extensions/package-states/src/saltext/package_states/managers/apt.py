@@ -8,26 +8,32 @@ knows nothing but wildcards.
 """
 
 import contextlib
+import fnmatch
 import os
 import re
 
-import saltext.package_states.condition as condition
 import saltext.package_states.managers.aptlists as aptlists
 import saltext.package_states.managers.pins as pins
-import saltext.package_states.pkgset
-import saltext.package_states.version as versions
-from saltext.package_states.decision import INSTALL, NOTHING, Facts
-from saltext.package_states.item import ABSENT, INSTALLED, KEPT
+import saltext.package_states.minion.pkgset
+import saltext.package_states.model.condition as condition
+import saltext.package_states.model.version as versions
+from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Manager
 from saltext.package_states.managers.pins import Pin
 from saltext.package_states.managers.step import Solution
+from saltext.package_states.model.decision import IMPOSSIBLE, INSTALL, NOTHING, Facts
+from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
 CACHE = "/var/cache/apt/pkgcache.bin"
-FIELDS = "${Package}\t${Architecture}\t${db:Status-Abbrev}\t${Version}\t${Essential}\t${Protected}\n"
+FIELDS = "${Package}\t${Architecture}\t${db:Status-Abbrev}\t${Version}\t${Essential}\t${Protected}\t${Provides}\n"
 _VERSION = re.compile(r"^ (?:\*\*\*|   ) (\S+) ")
+_PRIORITY = re.compile(r"^ (?:\*\*\*|   ) (\S+) (-?\d+)")
+_LOCKED = re.compile(
+    r"locked by another process|Could not get lock|Unable to acquire the dpkg frontend lock"
+)
 _CHANGED = re.compile(r"^Inst (\S+)", re.MULTILINE)
 _REMOVED = re.compile(r"^(?:Remv|Purg) (\S+) ", re.MULTILINE)
 # what dpkg says of a package that it has begun with: half installed, unpacked, half configured
@@ -49,12 +55,17 @@ _CONFFILES = (
 )
 
 
+_UNLOCKED = ("-o", "Debug::NoLocking=true")
+
+
 class Apt(Manager):
     """
     apt and dpkg
     """
 
     name = versions.APT
+    # why unmet dependencies of a run that was killed were not met by themselves
+    unmet = ""
 
     def _stamp(self):
         """
@@ -104,7 +115,7 @@ class Apt(Manager):
         """
         native, found = self.native(), {}
         for line in self.run("dpkg-query", "-W", "-f", FIELDS).splitlines():
-            name, arch, status, version, essential, protected = line.split("\t")
+            name, arch, status, version, essential, protected, *more = line.split("\t")
             key = name if arch in (native, "all") else f"{name}:{arch}"
             found[key] = {
                 "wanted": status[0],
@@ -113,6 +124,9 @@ class Apt(Manager):
                 "broken": status[1] in _BEGUN or "R" in status[2:],
                 "torn": "R" in status[2:],
                 "essential": "yes" in (essential, protected),
+                "provides": {
+                    one.split()[0] for one in "".join(more).split(",") if one.strip()
+                },
             }
         return found
 
@@ -223,6 +237,17 @@ class Apt(Manager):
         there = self._known()["dpkg"].get(key, {})
         return there.get("wanted") == "h" and key not in self._record()
 
+    def providers(self, name):
+        """
+        Return the packages that are there and provide a name
+        """
+        dpkg = self._known()["dpkg"]
+        return sorted(
+            key
+            for key, there in dpkg.items()
+            if name in there["provides"] and _there(there)
+        )
+
     def essential(self, key):
         """
         Return whether dpkg calls a package essential or protected
@@ -247,15 +272,20 @@ class Apt(Manager):
         with self._locked(steps, items) as options:
             # as root or not, and with another apt at work: nothing is written
             answer = self.ask(
-                "apt-get", "-s", "-y", *options, "-o", "Debug::NoLocking=true",
+                "apt-get", "-s", "-y", *options, *_UNLOCKED,
                 "--allow-remove-essential", *self._transaction(steps),
             )  # fmt: skip
         if answer["retcode"]:
             return Solution(problem=_said(answer))
-        out, own = answer["stdout"], {step.key for step in steps}
+        return self._solution(answer["stdout"], {step.key for step in steps})
+
+    def _solution(self, out, own):
+        """
+        Return what a dry run of apt says, beside what it was asked for
+        """
         removed = {self._key(name) for name in _REMOVED.findall(out)}
         changed = {self._key(name) for name in _CHANGED.findall(out)}
-        return Solution(tuple(sorted(removed)), tuple(sorted(changed - own)), "")
+        return Solution(tuple(sorted(removed)), tuple(sorted(changed.difference(own))))
 
     def _locked(self, steps, items):
         """
@@ -270,6 +300,8 @@ class Apt(Manager):
         Return the arguments of apt-get for steps
         """
         words = ["--allow-downgrades"]
+        if self.unmet:
+            words.append("--fix-broken")
         if any(step.key in self._record() for step in steps):
             # what others hold is left alone, see the plan
             words.append("--allow-change-held-packages")
@@ -297,17 +329,16 @@ class Apt(Manager):
         <saltext.package_states.managers.base.Manager.commit>`
 
         What is purged is removed like the others, as apt would purge whatever else goes.
+        Where dependencies are unmet, apt may do more, as :meth:`solve` has said.
         """
         said = ""
         real = [step for step in steps if step.version]
         torn = [
             step.key for step in real if step.action != INSTALL and self._torn(step)
         ]
-        with saltext.package_states.pkgset.own_change(self.opts, STATUS):
+        with saltext.package_states.minion.pkgset.own_change(self.opts, STATUS):
             if torn:
-                self.act(
-                    "dpkg", "--force-remove-reinstreq", "--remove", *torn, env=_QUIET
-                )
+                self._dpkg_does("--force-remove-reinstreq", "--remove", *torn)
             if real:
                 with self._locked(real, items) as options:
                     answer = self.act(
@@ -322,28 +353,66 @@ class Apt(Manager):
                 if step.purge and dpkg.get(step.key, {}).get("status") == "c"
             ]
             if purge:
-                answer = self.act("dpkg", "--purge", *purge, env=_QUIET)
+                answer = self._dpkg_does("--purge", *purge)
                 said += _said(answer) if answer["retcode"] else ""
         return said
 
-    def recover(self, notes):
+    def _dpkg_does(self, *words):
+        """
+        Return the whole answer of a dpkg that changes packages, while no other one does
+        """
+        return self.wait(("dpkg", *words), _is_locked, env=_QUIET)
+
+    def recover(self, notes, check):
         """
         Let dpkg and apt end what they were killed in
-        """
-        with saltext.package_states.pkgset.own_change(self.opts, STATUS):
-            configure = ("dpkg", "--configure", "-a", "--force-confold,confdef")
-            self.act(*configure, env=_QUIET)
-            broken = self.ask(
-                "apt-get", "-s", "-y", "-o", "Debug::NoLocking=true", "check"
-            )
-            if broken["retcode"]:
-                self.act(
-                    "apt-get", "-q", "-y", *_CONFFILES, "--fix-broken", "install",
-                    env=_QUIET,
-                )  # fmt: skip
-            self._mend()
 
-    def _mend(self):
+        Unmet dependencies are met only by what ``check`` lets pass, or by what the run that
+        follows does.
+        """
+        with saltext.package_states.minion.pkgset.own_change(self.opts, STATUS):
+            self._dpkg_does("--configure", "-a", "--force-confold,confdef")
+            if self._is_unmet():
+                self.unmet = self._allowed(("--fix-broken", "install"), check)
+            self._mend(check)
+
+    def recovered(self):
+        """
+        Check that dependencies are met, see :meth:`Manager.recovered
+        <saltext.package_states.managers.base.Manager.recovered>`
+        """
+        if self.unmet and self._is_unmet():
+            raise PackageStateError(
+                "A run was ended too early and left dependencies unmet, and to meet them"
+                f" {self.unmet} Run apt-get --fix-broken install by hand, then apply the state"
+                " again."
+            )
+
+    def _is_unmet(self):
+        """
+        Return whether dependencies of what is installed are not met
+        """
+        answer = self.ask("apt-get", "-s", "-y", *_UNLOCKED, "check")
+        return bool(answer["retcode"])
+
+    def _allowed(self, words, check, options=()):
+        """
+        Let apt do what it says that it would do if that is allowed, and return why not
+
+        :param words: what it is asked, a tuple
+        :param check: as for :meth:`recover`
+        :param options: further options
+        """
+        answer = self.ask("apt-get", "-s", "-y", *_UNLOCKED, *options, *words)
+        if answer["retcode"]:
+            return _said(answer)
+        problem = check(self._solution(answer["stdout"], ()))
+        if not problem:
+            command = ("apt-get", "-q", "-y", *_CONFFILES, *options, *words)
+            self.wait(command, _is_locked, env=_QUIET)
+        return problem
+
+    def _mend(self, check):
         """
         Install again what dpkg was killed in the unpacking of, also what came along
         """
@@ -356,11 +425,9 @@ class Apt(Manager):
             if dpkg[key]["version"] in self.facts(key).available
         ]
         if words:
+            words = ("--reinstall", "--allow-downgrades", "install", *words)
             with pins.instead(PREFERENCES, ()) as options:
-                self.act(
-                    "apt-get", "-q", "-y", *_CONFFILES, *options, "--reinstall",
-                    "--allow-downgrades", "install", *words, env=_QUIET,
-                )  # fmt: skip
+                self._allowed(words, check, options)
 
     def _record(self):
         """
@@ -382,6 +449,16 @@ class Apt(Manager):
             ]
             if len(item.condition) == 1 and item.condition[0][0] == "=":
                 found.append(item.condition[0][1])
+            # a version that no repository has now may come back
+            found += [
+                pin.version
+                for pin in self._known()["pins"]
+                if pin.key == item.key
+                and pin.priority < 0
+                and not condition.is_glob(pin.version)
+                and condition.meets(self.name, pin.version, item.condition)
+            ]
+            found = set(found)
             return [(version, -1) for version in versions.sort(self.name, found)]
         return []
 
@@ -395,6 +472,9 @@ class Apt(Manager):
         # a pin that is set already stays while its package can't be as it should
         before, found, named = self._known()["pins"], [], {item.key for item in items}
         for item in items:
+            if item.wanted in ABSENT and self.decide(item).action == IMPOSSIBLE:
+                found.extend(pin for pin in before if pin.key == item.key)
+                continue
             pinned = self._pinned(item)
             if item.wanted in (INSTALLED, KEPT):
                 decision = self.decide(item)
@@ -451,13 +531,85 @@ class Apt(Manager):
         """
         Hold or unhold packages, and tell the beacon ``pkgset`` that it was Salt
         """
-        with saltext.package_states.pkgset.own_change(self.opts, STATUS):
-            self.run("apt-mark", what, *keys)
+        with saltext.package_states.minion.pkgset.own_change(self.opts, STATUS):
+            answer = self.wait(("apt-mark", what, *keys), _is_locked)
+        if answer["retcode"]:
+            raise PackageStateError(f"apt-mark can't {what} packages: {_said(answer)}")
+
+    def unread(self):
+        """
+        Return the repositories of which there is no list, or none that can be read
+        """
+        if "package_state.unread" not in self.context:
+            found = {
+                f"{aptlists.shown(source['uri'])} {source.get('dist', '')}".strip()
+                for sources in (self.salt["pkg.list_repos"]() or {}).values()
+                for source in sources
+                if aptlists.is_lost(LISTS, source)
+            }
+            self.context["package_state.unread"] = tuple(sorted(found))
+        return self.context["package_state.unread"]
+
+    def refreshed(self):
+        """
+        Forget which lists there are
+        """
+        self.context.pop("package_state.unread", None)
+
+    def loose(self):
+        """
+        Return which pins do not decide, see :meth:`Manager.loose
+        <saltext.package_states.managers.base.Manager.loose>`
+        """
+        known = self._known()["pins"]
+        keys = sorted({pin.key for pin in known})
+        there = {}
+        for start in range(0, len(keys), 500):
+            there.update(self._priorities(keys[start : start + 500]))
+        found = []
+        for key in keys:
+            candidate, priorities = there.get(key, ("", {}))
+            mine = [pin for pin in known if pin.key == key]
+            only = [pin.version for pin in mine if pin.priority > 0]
+            away = [
+                version
+                for version, priority in priorities.items()
+                if priority >= 0
+                and any(
+                    pin.priority < 0 and fnmatch.fnmatchcase(version, pin.version)
+                    for pin in mine
+                )
+            ]
+            if away or (only and candidate and candidate not in only):
+                found.append(
+                    f"The lock of {key} is not in force, as {pins.rival(PREFERENCES, key)}"
+                    f" lets apt install {', '.join(away) or candidate}; take that out, or"
+                    " say unmanaged."
+                )
+        return found
+
+    def _priorities(self, keys):
+        """
+        Return the candidate and the priorities of all versions, pairs by key
+        """
+        found, native = {}, ":" + self.native()
+        for line in self.run("apt-cache", "policy", *keys).splitlines():
+            match = _PRIORITY.match(line)
+            if not line.startswith(" ") and line.endswith(":"):
+                key, candidate, there = line[:-1], "", {}
+                key = key[: -len(native)] if key.endswith(native) else key
+            elif line.startswith("  Candidate: "):
+                candidate = line[len("  Candidate: ") :]
+                found[key] = ("" if candidate == "(none)" else candidate, there)
+            elif match:
+                there[match.group(1)] = int(match.group(2))
+        return found
 
     def inventory(self):
         """
-        Return all packages, see :mod:`saltext.package_states.refresh`
+        Return all packages, see :mod:`saltext.package_states.store.refresh`
         """
+        self.readable()
         dpkg = self._known()["dpkg"]
         locked = {pin.key for pin in self._known()["pins"]}
         record = self._record()
@@ -523,6 +675,14 @@ def _there(package, states=_THERE):
     Return whether a package is there, maybe half
     """
     return package.get("status", "n") in states
+
+
+def _is_locked(answer):
+    """
+    Return whether another program kept dpkg from its work
+    """
+    said = f"{answer['stdout']}\n{answer['stderr']}"
+    return bool(answer["retcode"] and _LOCKED.search(said))
 
 
 def _said(answer):

@@ -5,14 +5,15 @@ apt itself names them and what their ``Release`` files say. Reading all of Debia
 second or two, so that the digest of a list is kept until its file is another one.
 """
 
+import glob
 import json
 import os
 import re
 from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
-import saltext.package_states.offer as offer
-import saltext.package_states.version as versions
+import saltext.package_states.model.offer as offer
+import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 
 import salt.utils.files
@@ -37,6 +38,7 @@ _SCRIPT = (
     f' | grep -E "^(Package|Version|Architecture): |^$|^{_FAILED}$" || true'
 )
 _PASSWORD = re.compile(r"//[^/@]*@")
+_QUOTED = re.compile(r'[\\|{}\[\]<>"^~_=!@#$%&*]')
 
 
 class List(NamedTuple):
@@ -56,6 +58,38 @@ class List(NamedTuple):
     path: str
     name: str
     security: bool
+
+
+def is_lost(folder, source):
+    """
+    Return whether there is no list of a source, or none that can be read
+
+    :param str folder: where apt has its lists
+    :param dict source: one of what ``pkg.list_repos`` returns
+    """
+    uri, dist = source.get("uri") or "", source.get("dist") or ""
+    if (
+        source.get("disabled")
+        or source.get("type") != "deb"
+        or uri.startswith("cdrom:")
+    ):
+        return False
+    place = dist if dist.endswith("/") else f"dists/{dist}/"
+    # apt names a file after its address, with these characters in hexadecimal
+    name = _PASSWORD.sub("//", f"{uri.rstrip('/')}/{place}").partition(":")[2]
+    name = _QUOTED.sub(lambda found: f"%{ord(found.group()):02x}", name)
+    name = re.sub(r"\A//", "", name).replace("/", "_")
+    found = glob.glob(os.path.join(folder, glob.escape(name) + "*"))
+    return not any(map(os.path.exists, found))
+
+
+def shown(uri):
+    """
+    Return an address without a password
+
+    :param str uri: the address
+    """
+    return _PASSWORD.sub("//", uri)
 
 
 def lists(manager):

@@ -2,20 +2,27 @@
 What the package managers have in common.
 """
 
+import time
+
 import saltext.package_states.managers.journal as journal
-import saltext.package_states.offer as offer
-import saltext.package_states.version as versions
-from saltext.package_states.decision import (
+import saltext.package_states.model.condition as condition
+import saltext.package_states.model.offer as offer
+import saltext.package_states.model.version as versions
+from saltext.package_states.errors import PackageStateError
+from saltext.package_states.model.decision import (
     IMPOSSIBLE,
     INSTALL,
+    NOTHING,
     REMOVE,
     Decision,
     decide,
 )
-from saltext.package_states.errors import PackageStateError
+from saltext.package_states.model.item import ABSENT, LATEST
 
 import salt.utils.systemd
 
+# how often, with a second in between, the lock of another program is waited for
+WAITS = 60
 ENVIRONMENT = {"LC_ALL": "C", "LANG": "C", "SALT_RUNNING": "1"}
 
 
@@ -71,7 +78,7 @@ class Manager:
 
     def facts(self, key):
         """
-        Return what is known of a package, :class:`saltext.package_states.decision.Facts`
+        Return what is known of a package, :class:`saltext.package_states.model.decision.Facts`
         """
         raise NotImplementedError
 
@@ -105,12 +112,26 @@ class Manager:
         """
         raise NotImplementedError
 
-    def check(self):
+    def providers(self, name):
         """
-        Check that locks can be set
+        Return the packages that are there and provide a name, a list of their names
 
-        :raises Unsupported: says what is missing
+        :param str name: that of no package
         """
+        raise NotImplementedError
+
+    def unread(self):
+        """
+        Return the names of the repositories that can't be read, a tuple
+        """
+        raise NotImplementedError
+
+    def loose(self):
+        """
+        Return which of the locks that were set here are not in force, as the package
+        manager itself says: sentences, a list
+        """
+        raise NotImplementedError
 
     def solve(self, steps, items):
         """
@@ -132,14 +153,33 @@ class Manager:
         """
         raise NotImplementedError
 
-    def recover(self, notes):
+    def recover(self, notes, check):
         """
         Tidy up after a run that was killed
 
         :param dict notes: what it wrote down, see
             :mod:`saltext.package_states.managers.journal`
+        :param check: a function that takes a :class:`Solution
+            <saltext.package_states.managers.step.Solution>` and returns why that must not
+            be done, or an empty string
+        :raises PackageStateError: if it can't, or must not
         """
         raise NotImplementedError
+
+    def recovered(self):
+        """
+        Check at the end of a run that nothing is left of the one that was killed
+
+        :raises PackageStateError: says what is, and what to do
+        """
+
+    def leftovers(self, notes):
+        """
+        Return what :meth:`recover` would remove, a list
+
+        :param dict notes: as for :meth:`recover`
+        """
+        return []
 
     def locks(self, items, test=False, coming=()):
         """
@@ -156,7 +196,7 @@ class Manager:
 
     def inventory(self):
         """
-        Return all packages, see :mod:`saltext.package_states.refresh`
+        Return all packages, see :mod:`saltext.package_states.store.refresh`
         """
         raise NotImplementedError
 
@@ -170,7 +210,7 @@ class Manager:
     def digests(self):
         """
         Return the names of the repositories by the digests of what they have, see
-        :mod:`saltext.package_states.offer`
+        :mod:`saltext.package_states.model.offer`
         """
         return {
             offer.digest(self.name, name, packages): name
@@ -259,6 +299,26 @@ class Manager:
         Return what is to be done for an item, with a hold of somebody else in mind
         """
         decision = decide(item, self.facts(item.key))
+        if _asks_repositories(item) and self.unread():
+            return Decision(
+                IMPOSSIBLE,
+                decision.version,
+                f"{item.key} was left as it is, as {_those(self.unread())} can't be read;"
+                " mend or disable what can't be read, then apply the state again.",
+            )
+        if (
+            item.wanted in ABSENT
+            and decision.action == NOTHING
+            and not (decision.version or self.facts(item.key).available)
+        ):
+            others = self.providers(item.name)
+            if others:
+                return Decision(
+                    IMPOSSIBLE,
+                    "",
+                    f"{item.key} is there by another name, as {', '.join(others)} provides"
+                    " it; name that one.",
+                )
         if decision.action in (INSTALL, REMOVE) and self.held(item.key):
             return Decision(
                 IMPOSSIBLE,
@@ -267,6 +327,26 @@ class Manager:
                 " or say unmanaged.",
             )
         return decision
+
+    def wait(self, command, busy, env=None):
+        """
+        Return the whole answer of a command that changes packages, and wait up to a minute
+        while another program is at it
+
+        :param command: the command, an iterable of words
+        :param busy: a function that takes an answer and returns whether that is so
+        :raises PackageStateError: if the other one is not done by then
+        """
+        command = tuple(command)
+        for _ in range(WAITS):
+            answer = self.act(*command, env=env)
+            if not busy(answer):
+                return answer
+            time.sleep(1)
+        raise PackageStateError(
+            f"{command[0]} was kept waiting for {WAITS} seconds by another program that"
+            " changes packages; apply the state again when that is done."
+        )
 
     def forget(self):
         """
@@ -277,15 +357,48 @@ class Manager:
             if str(key).startswith("pkg.list_pkgs"):
                 del self.context[key]
 
-    def begin(self, steps):
+    def readable(self):
+        """
+        Check that all repositories can be read, as what they have is told as it is
+
+        :raises PackageStateError: names those that can't
+        """
+        if self.unread():
+            raise PackageStateError(
+                f"{_those(self.unread())} can't be read, so it is not known what there is;"
+                " mend or disable what can't be read, then refresh again."
+            )
+
+    def begin(self, steps, replaced=()):
         """
         Write down that packages are about to be changed
+
+        :param steps: as for :meth:`solve`
+        :param replaced: the keys of packages whose versions will give way to others
         """
         before = self.installed()
         journal.begin(
             {
                 "steps": [list(step[:3]) for step in steps],
-                "several": sorted(key for key, there in before.items() if there[1:]),
+                "replaced": {key: before[key] for key in replaced if key in before},
             }
         )
         return before
+
+
+def _asks_repositories(item):
+    """
+    Return whether it depends on the repositories what is right for a package that is there,
+    or which versions are locked out
+    """
+    if item.wanted == LATEST:
+        return True
+    if item.wanted not in ABSENT or not item.condition:
+        return False
+    (operator, version), *more = item.condition
+    return bool(more) or operator != "=" or condition.is_glob(version)
+
+
+def _those(names):
+    noun = "the repository" if len(names) == 1 else "the repositories"
+    return f"{noun} {', '.join(names)}"

@@ -6,29 +6,29 @@ names; a change is made with another list.
 """
 
 import contextlib
-import glob
 import os
 import re
 import tempfile
+import time
 
-import saltext.package_states.condition as condition
-import saltext.package_states.version as versions
-from saltext.package_states.decision import INSTALL
-from saltext.package_states.errors import PackageStateError, Unsupported
-from saltext.package_states.item import ABSENT
+import saltext.package_states.model.condition as condition
+import saltext.package_states.model.version as versions
+from saltext.package_states.errors import PackageStateError
+from saltext.package_states.managers.base import WAITS
 from saltext.package_states.managers.lockfile import DnfLocks
 from saltext.package_states.managers.rpm import Rpm, _bare, settings
 from saltext.package_states.managers.step import Solution
+from saltext.package_states.model.decision import INSTALL
+from saltext.package_states.model.item import ABSENT
 
 import salt.utils.files
 
 CONF = "/etc/dnf/plugins/versionlock.conf"
 LOCKS = "/etc/dnf/plugins/versionlock.list"
-# where the plugin is; whoever has it elsewhere is asked with a call of dnf
-PLUGINS = (
-    "/usr/lib/python3*/site-packages/dnf-plugins/versionlock.py",
-    "/usr/lib/python3/dist-packages/dnf-plugins/versionlock.py",
-)
+MAIN = "/etc/dnf/dnf.conf"
+OFF = ("0", "false", "no", "off")
+# another program holds its lock, see exit_on_lock
+LOCKED = 200
 FORMAT = r"%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\t%{repoid}"
 # one of these is in what dnf says if it came to a result
 ENDS = ("Transaction Summary", "Nothing to do")
@@ -41,6 +41,8 @@ _PROBLEM = re.compile(
 _ADVISORY = re.compile(r"\S+\s+\S+\s+(\S+)-([^-\s]+-[^-\s]+)\.([^.\s]+)\s*\Z")
 _HEAD = re.compile(r"^([A-Z][a-z][\w ]*):$")
 _GONE = ("Removing", "Removing dependent packages", "Removing unused dependencies")
+_REPLACED = ("Upgrading", "Downgrading")
+_IGNORED = re.compile(r"^Ignoring repositories: (.+)$", re.MULTILINE)
 _NOT_CHANGED = ("Skipping", "Transaction", "Reinstalling")
 
 
@@ -69,38 +71,67 @@ class Dnf(Rpm):
         """
         return DnfLocks(settings(CONF, "locklist", LOCKS))
 
-    def check(self):
+    def _loose(self, idents):
         """
-        Check that dnf has its plugin versionlock
-
-        :raises Unsupported: if not
+        Return which locks dnf does not list
         """
-        if self.context.get("package_state.versionlock") or any(
-            glob.glob(place) for place in PLUGINS
-        ):
-            return
-        answer = self.ask("dnf", "-q", "versionlock", "list")
-        if answer["retcode"]:
-            said = (answer["stderr"] or answer["stdout"]).strip().splitlines() or [""]
-            if "No such command" in f"{answer['stdout']}{answer['stderr']}":
-                raise Unsupported(
-                    "dnf can't lock versions here; install the package"
-                    " python3-dnf-plugin-versionlock, then apply the state again."
-                )
-            raise PackageStateError(
-                f"dnf can't list its locks: {said[0][-300:]}; mend that on the minion, then"
-                " apply the state again."
+        answer = self._dnf("-q", "versionlock", "list")
+        said = f"{answer['stdout']}\n{answer['stderr']}"
+        if "No such command" in said:
+            switch = next(
+                (
+                    f"{path} says {name} = {settings(path, name, '')}; correct that"
+                    for path, name in ((CONF, "enabled"), (MAIN, "plugins"))
+                    if settings(path, name, "1").lower() in OFF
+                ),
+                "install the package python3-dnf-plugin-versionlock",
             )
-        self.context["package_state.versionlock"] = True
+            return [f"No lock is in force, as dnf has no versionlock: {switch}."]
+        if answer["retcode"]:
+            return [
+                f"Whether locks are in force is not known, as dnf can't list them:"
+                f" {answer['stderr'].strip()[-300:]}; mend that on the minion."
+            ]
+        there = set(map(str.strip, said.splitlines()))
+        missing = [one for one in idents if one not in there]
+        if not missing:
+            return []
+        return [
+            f"{', '.join(missing)} is not in force, as dnf does not read {self.file().path};"
+            f" see locklist in {CONF}."
+        ]
+
+    def _dnf(self, *words, act=False):
+        """
+        Return the whole answer of dnf, which waits up to a minute for another one
+        """
+        command = ("dnf", "--setopt=exit_on_lock=1", *words)
+        if act:
+            return self.wait(command, _is_locked)
+        for _ in range(WAITS):
+            answer = self.ask(*command)
+            if not _is_locked(answer):
+                break
+            time.sleep(1)
+        return answer
 
     def _offers(self, names):
         """
         Yield what the repositories have, see :meth:`Rpm._offers`
         """
         anew = ("--refresh",) if self._expired else ()
-        out = self.run("dnf", "-q", *anew, "repoquery", "--qf", FORMAT, "--", *names)
+        # with -q, it does not say what it could not read
+        answer = self._dnf(*anew, "repoquery", "--qf", FORMAT, "--", *names)
+        if answer["retcode"]:
+            raise PackageStateError(
+                f"dnf can't be asked what there is: {answer['stderr'].strip()[-300:]}; mend"
+                " that on the minion, then try again."
+            )
         self._expired = False
-        for line in out.splitlines():
+        said = f"{answer['stdout']}\n{answer['stderr']}"
+        for missed in _IGNORED.findall(said):
+            self._missed(missed.replace(",", " ").split())
+        for line in answer["stdout"].splitlines():
             fields = line.split("\t")
             if len(fields) == 4:
                 name, version, arch, repository = fields
@@ -113,12 +144,17 @@ class Dnf(Rpm):
 
         Neither locks nor excludes hide them.
         """
-        out = self.run(
-            "dnf", "-q", "--disableplugin=versionlock", "--disableexcludes=all",
+        answer = self._dnf(
+            "-q", "--disableplugin=versionlock", "--disableexcludes=all",
             "updateinfo", "list", "--security",
         )  # fmt: skip
+        if answer["retcode"]:
+            raise PackageStateError(
+                f"dnf can't list advisories: {answer['stderr'].strip()[-300:]}; mend that on"
+                " the minion."
+            )
         found = {}
-        for line in out.splitlines():
+        for line in answer["stdout"].splitlines():
             match = _ADVISORY.match(line)
             if match:
                 name, version, arch = match.groups()
@@ -183,7 +219,7 @@ class Dnf(Rpm):
         <saltext.package_states.managers.base.Manager.solve>`
         """
         with self._shell(steps, items) as words:
-            answer = self.ask("dnf", "--assumeno", *words)
+            answer = self._dnf("--assumeno", *words)
         said = f"{answer['stdout']}\n{answer['stderr']}"
         problem = _problem(said)
         if not problem and not any(end in said for end in ENDS):
@@ -195,15 +231,19 @@ class Dnf(Rpm):
         if problem:
             return Solution(problem=problem)
         own = {step.key for step in steps}
-        removed, changed = set(), set()
+        removed, changed, replaced = set(), set(), set()
         for head, name, arch in _table(answer["stdout"]):
             key = self._name(name, arch)
             if head in _GONE:
                 removed.add(key)
             elif not head.startswith(_NOT_CHANGED) and key not in own:
                 changed.add(key)
+            if head in _REPLACED:
+                replaced.add(key)
         # an upgrade is no removal
-        return Solution(tuple(sorted(removed)), tuple(sorted(changed)), "")
+        return Solution(
+            tuple(sorted(removed)), tuple(sorted(changed)), "", tuple(sorted(replaced))
+        )
 
     def commit(self, steps, items):
         """
@@ -211,9 +251,16 @@ class Dnf(Rpm):
         <saltext.package_states.managers.base.Manager.commit>`
         """
         with self._shell(steps, items) as words:
-            answer = self.act("dnf", "--assumeyes", *words)
+            answer = self._dnf("--assumeyes", *words, act=True)
         said = f"{answer['stdout']}\n{answer['stderr']}"
         return _problem(said) or answer["stderr"].strip()[-600:]
+
+
+def _is_locked(answer):
+    """
+    Return whether another program kept dnf from its work
+    """
+    return answer["retcode"] == LOCKED
 
 
 def _problem(said):

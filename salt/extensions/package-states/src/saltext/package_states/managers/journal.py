@@ -9,7 +9,7 @@ the rest of what is wanted: what is done is not done again.
 import json
 import os
 
-import saltext.package_states.replace as replace
+import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
 

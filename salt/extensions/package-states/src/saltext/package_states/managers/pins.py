@@ -6,6 +6,7 @@ asked for a pin if that was applied by itself.
 """
 
 import contextlib
+import fnmatch
 import os
 import re
 import tempfile
@@ -140,6 +141,37 @@ def instead(path, pins):
                 handle.write(text(pins))
             os.chmod(os.path.join(others, own), 0o644)
         yield ("-o", f"Dir::Etc::PreferencesParts={others}/")
+
+
+def rival(path, key):
+    """
+    Return the preferences file in which somebody else names a package, or which may
+    concern all of them
+
+    :param str path: that of the file with Salt's pins
+    :param str key: that of the package
+    """
+    folder = os.path.dirname(path)
+    places = [os.path.join(os.path.dirname(folder), "preferences")]
+    if os.path.isdir(folder):
+        places += [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    name = key.partition(":")[0]
+    for place in places:
+        if place == path:
+            continue
+        try:
+            with salt.utils.files.fopen(place) as handle:
+                lines = handle.read().splitlines()
+        except (OSError, ValueError):
+            continue
+        for line in lines:
+            field, _, words = line.partition(":")
+            if field.strip() == "Package" and any(
+                fnmatch.fnmatchcase(name, word.partition(":")[0])
+                for word in words.split()
+            ):
+                return place
+    return "another preference of apt"
 
 
 def shown(pins):

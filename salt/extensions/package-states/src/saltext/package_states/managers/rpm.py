@@ -10,12 +10,13 @@ import json
 import os
 
 import saltext.package_states.managers.journal as journal
-import saltext.package_states.offer as offer
-import saltext.package_states.version as versions
-from saltext.package_states.decision import IMPOSSIBLE, NOTHING, Facts
+import saltext.package_states.model.condition as condition
+import saltext.package_states.model.offer as offer
+import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.item import ABSENT, INSTALLED, KEPT
 from saltext.package_states.managers.base import Manager
+from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts
+from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
 
 import salt.utils.files
 from salt.utils.pkg.rpm import get_osarch
@@ -25,9 +26,7 @@ LOCKING = (*ABSENT, INSTALLED, KEPT)
 # the priority of a repository that has none
 USUAL = 99
 FOREIGN = ("i386", "i586", "i686")
-QUERY = (
-    r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t%{INSTALLTIME}\t%{SIZE}\n"
-)
+QUERY = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\n"
 
 
 class Rpm(Manager):
@@ -52,13 +51,13 @@ class Rpm(Manager):
 
     def _rows(self):
         """
-        Return all packages of rpm's database: key, version, architecture, time
+        Return all packages of rpm's database: key, version, architecture
         """
         found = []
         for line in self.run("rpm", "-qa", "--qf", QUERY).splitlines():
-            name, version, arch, time, _ = line.split("\t")
+            name, version, arch = line.split("\t")
             if name != "gpg-pubkey":
-                found.append((self._name(name, arch), _bare(version), arch, int(time)))
+                found.append((self._name(name, arch), _bare(version), arch))
         return found
 
     def installed(self):
@@ -67,7 +66,7 @@ class Rpm(Manager):
         """
         if "package_state.rpm" not in self.context:
             found = {}
-            for key, version, _, _ in self._rows():
+            for key, version, _ in self._rows():
                 found.setdefault(key, []).append(version)
             self.context["package_state.rpm"] = {
                 key: tuple(versions.sort(self.name, there))
@@ -89,6 +88,7 @@ class Rpm(Manager):
         self.forget()
         self.context.pop("package_state.repositories", None)
         self.context.pop("package_state.offers", None)
+        self.context.pop("package_state.unread", None)
 
     def fetch(self, keys):
         """
@@ -126,6 +126,35 @@ class Rpm(Manager):
         Yield what the repositories have: key, version and repository
 
         :param names: those of the packages, none for all
+        """
+        raise NotImplementedError
+
+    def unread(self):
+        """
+        Return the names of the repositories of which the last answers lacked something, a
+        sorted tuple
+        """
+        return tuple(sorted(self.context.get("package_state.unread", ())))
+
+    def _missed(self, names):
+        """
+        Note which repositories an answer lacked
+        """
+        self.context.setdefault("package_state.unread", set()).update(names)
+
+    def loose(self):
+        """
+        Return which locks are not in force, see :meth:`Manager.loose
+        <saltext.package_states.managers.base.Manager.loose>`
+        """
+        mine = {one for there in self._record().values() for one in there["locks"]}
+        return self._loose(sorted(mine)) if mine else []
+
+    def _loose(self, idents):
+        """
+        Return which locks are not in force, sentences
+
+        :param idents: the ids of locks, a list
         """
         raise NotImplementedError
 
@@ -180,6 +209,14 @@ class Rpm(Manager):
             False,
             self._record().get(key, {}).get("version", ""),
         )
+
+    def providers(self, name):
+        """
+        Return the packages that are there and provide a name
+        """
+        answer = self.ask("rpm", "-q", "--whatprovides", "--qf", r"%{NAME}\n", name)
+        # it fails where there are none
+        return [] if answer["retcode"] else sorted(set(answer["stdout"].split()))
 
     def essential(self, key):
         """
@@ -291,11 +328,34 @@ class Rpm(Manager):
                 continue
             # somebody else's lock does as well, and stays theirs
             if not self.held(item.key):
+                idents = self._idents(item, decision)
+                if item.wanted in ABSENT and item.condition:
+                    # a version that no repository has now may come back
+                    idents += self._gone(item, set(idents))
                 found[item.key] = {
                     "version": "" if item.wanted in ABSENT else decision.version,
-                    "locks": self._idents(item, decision),
+                    "locks": idents,
                     "scope": self.scope,
                 }
+        return found
+
+    def _gone(self, item, idents):
+        """
+        Return the locks of an item that it has and that are still wanted, beside others
+
+        :param Item item: the item, of which some versions are locked out
+        :param idents: the ids of the others, a set
+        """
+        found = []
+        for ident in self._record().get(item.key, {}).get("locks", ()):
+            for before in (f"!{item.name}-", f"{item.name}="):
+                version = ident[len(before) :] if ident.startswith(before) else ""
+                if (
+                    version
+                    and ident not in idents
+                    and condition.meets(self.name, version, item.condition)
+                ):
+                    found.append(ident)
         return found
 
     def _during(self, steps, items):
@@ -316,7 +376,6 @@ class Rpm(Manager):
         Lock what is right, release what is not wanted, see :meth:`Manager.locks
         <saltext.package_states.managers.base.Manager.locks>`
         """
-        self.check()
         self.fetch([item.key for item in items])
         record, file = self._record(), self.file()
         wanted = self._wanted(items, coming if test else ())
@@ -342,33 +401,49 @@ class Rpm(Manager):
             journal.write(RECORD, wanted)
         return changes
 
-    def recover(self, notes):
+    def leftovers(self, notes):
         """
-        Forget what of a package's old version rpm was killed before it could
+        Return the old versions that rpm was killed before it could erase: of packages
+        whose new version is there, and of which the manager had said that it replaces the
+        old one
         """
-        several = set(notes.get("several", ()))
-        rows = {}
-        for key, version, arch, time in self._rows():
-            rows.setdefault((key, arch), []).append((time, version))
-        old = [
+        replaced, rows = notes.get("replaced", {}), {}
+        for key, version, arch in self._rows():
+            if key in replaced:
+                rows.setdefault((key, arch), []).append(version)
+        return [
             f"{key.partition(':')[0]}-{version.partition(':')[2] or version}.{arch}"
             for (key, arch), there in rows.items()
-            if key not in several and len(there) > 1
-            for _, version in sorted(there)[:-1]
+            if set(there) - set(replaced[key])
+            for version in there
+            if version in replaced[key]
         ]
+
+    def recover(self, notes, check):
+        """
+        Erase :meth:`leftovers`
+        """
+        old = self.leftovers(notes)
         if old:
-            self.act("rpm", "--erase", "--nodeps", *old)
+            answer = self.act("rpm", "--erase", "--nodeps", *old)
+            if answer["retcode"]:
+                raise PackageStateError(
+                    f"rpm can't erase {', '.join(old)}, which a killed run left:"
+                    f" {answer['stderr'].strip()[-300:]}; erase it by hand, then apply the"
+                    " state again."
+                )
         self.refreshed()
 
     def inventory(self):
         """
-        Return all packages, see :mod:`saltext.package_states.refresh`
+        Return all packages, see :mod:`saltext.package_states.store.refresh`
         """
         self.forget()
         installed, record = self.installed(), self._record()
         locks = self.file().read()
         names = {lock.name for lock in locks}
         repositories, found = self._repositories(()), {}
+        self.readable()
         for key in sorted({*installed, *record}):
             candidate, available = self._candidate(repositories.get(key, {}))
             there = list(installed.get(key, ()))

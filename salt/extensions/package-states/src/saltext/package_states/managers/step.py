@@ -13,8 +13,8 @@ class Step(NamedTuple):
         ``name`` or ``name:architecture``.
 
     action
-        :data:`INSTALL <saltext.package_states.decision.INSTALL>` or :data:`REMOVE
-        <saltext.package_states.decision.REMOVE>`.
+        :data:`INSTALL <saltext.package_states.model.decision.INSTALL>` or :data:`REMOVE
+        <saltext.package_states.model.decision.REMOVE>`.
 
     version
         The version to install, or the newest one to remove; empty where only the
@@ -47,8 +47,14 @@ class Solution(NamedTuple):
 
     problem
         Why it can't be done, in its own words, or an empty string.
+
+    replaced
+        The keys of all packages whose version would give way to another one, a sorted
+        tuple. A package that may be there in several versions, such as a kernel, is none
+        of them.
     """
 
     removed: tuple = ()
     changed: tuple = ()
     problem: str = ""
+    replaced: tuple = ()

@@ -8,14 +8,14 @@ dependants are asked for first. What goes wrong it says in its XML.
 import html
 import re
 
-import saltext.package_states.condition as condition
-import saltext.package_states.version as versions
-from saltext.package_states.decision import INSTALL
+import saltext.package_states.model.condition as condition
+import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.item import ABSENT
 from saltext.package_states.managers.lockfile import ZyppLocks
 from saltext.package_states.managers.rpm import FOREIGN, Rpm, settings
 from saltext.package_states.managers.step import Solution
+from saltext.package_states.model.decision import INSTALL
+from saltext.package_states.model.item import ABSENT
 
 CONF = "/etc/zypp/zypp.conf"
 LOCKS = "/etc/zypp/locks"
@@ -23,8 +23,8 @@ LOCKS = "/etc/zypp/locks"
 SYSTEM = ("(System Packages)", "@System")
 # seconds that it waits for another zypper
 WAIT = "60"
-# it found nothing: the answer of a search
-EMPTY = 104
+# it found nothing, and it could not read a repository: answers of a search
+EMPTY, SKIPPED = 104, 106
 _SOLVABLE = re.compile(r"<solvable ([^>]*?)/?>")
 # there are updates, there are security updates
 UPDATES = (100, 101)
@@ -40,6 +40,9 @@ _TOLD = re.compile(
     r'|<message type="info">(Problem:.*?)</message>',
     re.DOTALL,
 )
+_SKIPPED = re.compile(r"Skipping repository &apos;(.*?)&apos; because")
+_LOCK = re.compile(r"<lock [^>]*><name>(.*?)</name>")
+_REPLACED = ("to-upgrade", "to-downgrade", "to-change-arch")
 _PARTS = ("to-install", "to-upgrade", "to-downgrade", "to-reinstall", "to-change-arch")
 
 
@@ -76,6 +79,12 @@ class Zypper(Rpm):
         """
         words = ["--match-exact", *names] if names else []
         answer = self._zypper("search", "--details", "--type", "package", *words)
+        if answer["retcode"] not in (0, EMPTY, SKIPPED):
+            raise PackageStateError(
+                f"zypper can't be asked what there is: {_said(answer)}; apply the state again"
+                " when that is over."
+            )
+        self._missed(map(html.unescape, _SKIPPED.findall(answer["stdout"])))
         for fields in _solvables(answer["stdout"]):
             repository = fields.get("repository", "")
             if repository not in SYSTEM and "edition" in fields:
@@ -112,6 +121,35 @@ class Zypper(Rpm):
                     name, arch = f"{name}{dot}{arch}", ""
                 found.setdefault(self._name(name, arch), []).append(version)
         return self._newer(found)
+
+    def _loose(self, idents):
+        """
+        Return which locks zypper does not list
+        """
+        if settings(CONF, "locksfile.apply", "yes").lower() in (
+            "no",
+            "false",
+            "0",
+            "off",
+        ):
+            return [
+                f"No lock is in force, as {CONF} says locksfile.apply ="
+                f" {settings(CONF, 'locksfile.apply', '')}; correct that."
+            ]
+        answer = self._zypper("locks")
+        if answer["retcode"]:
+            return [
+                f"Whether locks are in force is not known, as zypper can't list them:"
+                f" {_said(answer)}; mend that on the minion."
+            ]
+        there = set(map(html.unescape, _LOCK.findall(answer["stdout"])))
+        missing = [one for one in idents if self.file().lock(one).name not in there]
+        if not missing:
+            return []
+        return [
+            f"{', '.join(missing)} is not in force, as zypper does not read"
+            f" {self.file().path}; see locksfile.path in {CONF}."
+        ]
 
     def _zypper(self, *command, env=None, act=False):
         words = ("zypper", "--non-interactive", "--xmlout", "--no-refresh", *command)
@@ -218,7 +256,12 @@ class Zypper(Rpm):
             return Solution(problem=problem)
         own = {step.key for step in steps}
         changed = [key for key in self._parts(answer, *_PARTS) if key not in own]
-        return Solution(tuple(self._parts(answer, "to-remove")), tuple(changed), "")
+        return Solution(
+            tuple(self._parts(answer, "to-remove")),
+            tuple(changed),
+            "",
+            tuple(self._parts(answer, *_REPLACED)),
+        )
 
     def commit(self, steps, items):
         """
@@ -251,10 +294,16 @@ def _problem(answer):
     """
     Return why zypper did not do what it was asked, or an empty string
     """
-    if answer["retcode"] in (0, 100, 101, 102, 103, 106):
-        told = [one for one in _TOLD.findall(answer["stdout"]) if one[1]]
-        if not told:
+    if answer["retcode"] in (0, 100, 101, 102, 103, SKIPPED):
+        if not any(one[1] for one in _TOLD.findall(answer["stdout"])):
             return ""
+    return _said(answer)
+
+
+def _said(answer):
+    """
+    Return what zypper complains of
+    """
     told = ["".join(one).strip() for one in _TOLD.findall(answer["stdout"])]
     # the first is only how many problems there are, or the same without the ways out
     texts = list(

@@ -9,13 +9,13 @@ import hashlib
 import json
 import logging
 
-import saltext.package_states.item as items
 import saltext.package_states.managers as managers
-import saltext.package_states.offer as offer
-import saltext.package_states.platforms as platforms
-import saltext.package_states.transaction as transaction
-from saltext.package_states.decision import NOTHING
+import saltext.package_states.minion.transaction as transaction
+import saltext.package_states.model.item as items
+import saltext.package_states.model.offer as offer
+import saltext.package_states.model.platforms as platforms
 from saltext.package_states.errors import PackageStateError
+from saltext.package_states.model.decision import NOTHING
 
 log = logging.getLogger(__name__)
 
@@ -106,25 +106,6 @@ def _digest(packages):
         if there["versions"] or there["held"]
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def available(*names):
-    """
-    Return the versions that the repositories have of some packages
-
-    names
-        The names of the packages.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt web1 package_state.available nginx
-    """
-    manager = _manager()
-    keys = [items.make(name, items.UNMANAGED).key for name in names]
-    manager.fetch(keys)
-    return {key: list(manager.facts(key).available) for key in keys}
 
 
 def plan(packages, protected=()):

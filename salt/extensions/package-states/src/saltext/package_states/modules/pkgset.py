@@ -4,7 +4,7 @@ Let package managers tell the beacon ``pkgset`` of changes
 See the beacon :mod:`pkgset <saltext.package_states.beacons.pkgset>`.
 """
 
-import saltext.package_states.plugin as plugin
+import saltext.package_states.minion.plugin as plugin
 
 import salt.utils.platform
 from salt.exceptions import CommandExecutionError

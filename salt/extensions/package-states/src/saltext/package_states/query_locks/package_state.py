@@ -11,12 +11,15 @@ try:
 except ImportError:
     errors = query = None
 
-import saltext.package_states.refresh as refresh
-import saltext.package_states.store as store
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.fleet import Fleet
+from saltext.package_states.model.difference import show
+from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
 
 log = logging.getLogger(__name__)
+
+MODES = {INSTALLED: "version", KEPT: "kept"}
 
 
 def __virtual__():
@@ -42,31 +45,30 @@ def locks(context):
     try:
         with store.reading(context.opts) as connection:
             fleet = Fleet(context.opts, connection)
-            found = list(refresh.every(fleet, query.accepted(context)))
+            minions = fleet.minions(query.accepted(context))
+            found = [
+                (name, *fleet.possible(minions[name], sources))
+                for name, sources in fleet.sources(minions).items()
+            ]
     except PackageStateError as exc:
         # without them the answer would look whole
         raise errors.QueryStoreError(
             f"The locks of package states can't be read: {exc}"
         ) from exc
-    for minion, rows in found:
-        if isinstance(rows, PackageStateError):
-            log.error("Could not ask for package states: %s", rows)
-            continue
-        for row in rows:
-            if row.state.startswith("Absent"):
-                mode = "absent"
-            elif "kept" in row.state:
-                mode = "kept"
-            elif row.condition:
-                mode = "version"
-            else:
+    for minion, verdicts, trouble in found:
+        for problem in trouble.values():
+            log.error("Could not ask for package states of %s: %s", minion, problem)
+        for verdict in verdicts:
+            item = verdict.item
+            mode = "absent" if item.wanted in ABSENT else MODES.get(item.wanted)
+            if mode is None or (mode == "version" and not item.condition):
                 continue
             yield query.of_minion(
                 minion,
-                row.package,
-                package=row.package,
-                version=row.version or None,
+                item.key,
+                package=item.key,
+                version=", ".join(part[1] for part in item.condition) or None,
                 mode=mode,
-                owner=[row.source],
-                reason=row.verdict,
+                owner=[verdict.source.label],
+                reason=show(item),
             )

@@ -3,23 +3,20 @@ Say what should be installed, and see what is
 
 :depends: psycopg2
 
-A package state is a named, versioned list of packages, each with what is wanted
-of it: ``installed`` (in any version, or one that meets a condition), ``latest``,
-``removed``, ``purged``, ``kept`` (for orphans) or ``unmanaged``. States are
-assigned to organizations, groups, grain matches and minions; the state with the
-name of a minion is that minion's own. What is saved is compiled to one SLS file
-for each minion. See :ref:`package-states`.
+A package state is a named, versioned list of packages, each with what is wanted of it:
+``present``, ``installed`` (which freezes the version), ``latest``, ``removed``, ``purged``,
+``kept`` (for orphans) or ``unmanaged``. States are assigned to organizations, groups, grain
+matches and minions; the state with the name of a minion is that minion's own. What is saved
+is compiled to one SLS file for each minion. See :ref:`package-states`.
 
 .. code-block:: bash
 
-    salt-run package_states.create web
-    salt-run package_states.set web nginx installed '>=1.22,<2.0'
-    salt-run package_states.assign web group Webservers
-    salt web1 state.apply susemanager.packages test=True
-    salt-run package_states.status web1
+    salt-run package_states.setup
+    salt-run package_states.set web1 nginx present
+    salt web1 state.apply susemanager.packages
 
 The states are in PostgreSQL, in the schema ``package_states`` of the database of the
-option ``postgres``, see :mod:`saltext.package_states.connection`; :func:`setup` makes and
+option ``postgres``, see :mod:`saltext.package_states.store.connection`; :func:`setup` makes and
 upgrades the tables. Options of the master, with their defaults:
 
 .. code-block:: yaml
@@ -36,26 +33,64 @@ With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organi
 ``all``. With ``minions: database``, minions, groups and organizations come from the views
 ``package_states.minion`` and ``package_states.target``, which ``setup uyuni=True`` makes of
 Uyuni's tables.
+
+What changes something takes ``author`` (for whom the user of the command does it, who is
+written down in any case), ``comment`` (why) and ``dry_run`` (save nothing, and return what
+would change). What changes entries takes ``revision`` as well, the one that you saw: an error
+if somebody saved another one since.
 """
 
-import saltext.package_states.answers as answers
-import saltext.package_states.authors as authors
-import saltext.package_states.available as offered
-import saltext.package_states.edit as edit
-import saltext.package_states.names as names
-import saltext.package_states.owners as owners
-import saltext.package_states.page as pages
-import saltext.package_states.paths as paths
-import saltext.package_states.promotions as promotions
-import saltext.package_states.schema as schema
-import saltext.package_states.service as services
-import saltext.package_states.sets as sets
-import saltext.package_states.transfer as transfer
-import saltext.package_states.upgrades as upgrades
-import saltext.package_states.views as views
-from saltext.package_states.connection import HAS_PSYCOPG2
+import saltext.package_states.master.answers as answers
+import saltext.package_states.master.authors as authors
+import saltext.package_states.master.edit as edit
+import saltext.package_states.master.paths as paths
+import saltext.package_states.master.service as services
+import saltext.package_states.master.sets as sets
+import saltext.package_states.master.transfer as transfer
+import saltext.package_states.master.upgrades as upgrades
+import saltext.package_states.model.names as names
+import saltext.package_states.status.available as offered
+import saltext.package_states.status.owners as owners
+import saltext.package_states.status.page as pages
+import saltext.package_states.status.views as views
+import saltext.package_states.store.schema as schema
+from saltext.package_states.errors import InvalidInput
+from saltext.package_states.store.connection import HAS_PSYCOPG2
 
-__func_alias__ = {"set_": "set", "list_": "list", "compile_": "compile"}
+__func_alias__ = {"set_": "set", "import_": "import"}
+
+#: What takes the place of earlier commands, which say so for one release
+MOVED = {
+    "apply": "load",
+    "assignment_history": "history",
+    "channels": "available channels=True",
+    "compile": "refresh",
+    "create": "set, with the name alone",
+    "diff": "show, with against=",
+    "export_file": "export, with name=",
+    "generations": "history",
+    "import_file": "load",
+    "import_installed": "import",
+    "list": "show",
+    "rollback": "restore",
+    "set_many": "set",
+    "upgrade": "set, with upgrade as what is wanted",
+    "verdicts": "status",
+    "who": "where",
+    **dict.fromkeys(
+        (
+            "approve",
+            "promote",
+            "promotion_history",
+            "reject",
+            "release",
+            "requests",
+            "stage_history",
+            "stages",
+        ),
+        "export, into git, where others review changes",
+    ),
+}
 
 
 def __virtual__():
@@ -66,9 +101,19 @@ def __virtual__():
     return True
 
 
-def _author(other=None):
-    # Salt puts the user whom it has authenticated here
-    return authors.caller(globals().get("__user__"), __opts__, other)
+def _moved(old, new):
+    """
+    Return the function that says what takes the place of a command
+    """
+
+    def moved(*_, **__):
+        raise InvalidInput(f"package_states.{old} is gone; use package_states.{new}.")
+
+    moved.__doc__ = f"Gone: use ``package_states.{new}``"
+    return moved
+
+
+globals().update({old: _moved(old, new) for old, new in MOVED.items()})
 
 
 def _path(path):
@@ -80,7 +125,10 @@ def _service():
 
 
 def _save(author, comment, revision, dry_run):
-    return edit.Save(_author(author), comment, revision, dry_run)
+    # Salt puts the user whom it has authenticated here
+    user = globals().get("__user__")
+    author = authors.caller(user, __opts__, author)
+    return services.Save(author, comment, revision, dry_run)
 
 
 def setup(uyuni=False, dry_run=False):
@@ -109,544 +157,107 @@ def setup(uyuni=False, dry_run=False):
     return {"applied": schema.setup(__opts__, bool(uyuni))}
 
 
-def create(name):
-    """
-    Make an empty package state
-
-    name
-        Its name. One that is the id of a minion makes that minion's own state.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.create web
-    """
-    return _service().create(name)
-
-
-def list_():
-    """
-    Return all package states, with their newest revision and their assignments
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.list
-    """
-    return views.states(__opts__)
-
-
 def set_(
     name,
-    package,
-    wanted,
+    package=None,
+    wanted=None,
     version=None,
+    rename=None,
     author=None,
     comment="",
     revision=None,
     dry_run=False,
-):
+):  # pylint: disable=too-many-arguments
     """
-    Say what is wanted of a package, and save the state
+    Say what is wanted of packages, and save the state, which is made if there is none
 
     name
-        The state. The state of a minion is made if there is none.
+        The state. One that is the id of a minion is that minion's own.
 
     package
-        ``name`` or ``name:architecture``.
+        ``name`` or ``name:architecture``, or several with commas between them, or a list of
+        ``{"package": ..., "wanted": ..., "version": ...}``. Without it, nothing is set.
 
     wanted
-        ``installed``, ``latest``, ``removed``, ``purged``, ``kept`` or ``unmanaged``.
-        ``present`` is ``installed``, and ``absent`` is ``removed``.
+        ``present``, ``installed``, ``latest``, ``removed``, ``purged``, ``kept`` or
+        ``unmanaged``; ``absent`` is ``removed``. Or ``upgrade``, of what is ``installed``
+        already (``'*'`` as the package for all of that): an exact version becomes the newest
+        one that every minion of the state can get, all others keep their condition and get
+        that version as their floor. Minions that never told what their repositories have are
+        returned as ``silent``.
 
     version
-        What the version must fulfil, such as ``1.10``, ``>=1.0,<2.0``, ``!=1.5`` or
-        ``1.*``; with ``removed`` and ``purged``, which versions must not be there.
+        What the version must fulfil, such as ``=1.10``, ``>=1.0,<2.0``, ``!=1.5`` or
+        ``1.*``; with ``removed`` and ``purged``, which versions must not be there; with
+        ``upgrade``, the version to ask for.
 
-    author
-        For whom the user of this command saves it, who is written down in any case.
+    rename
+        Give the state this name, and do nothing else.
 
-    comment
-        Why.
-
-    revision
-        The revision that you saw: an error if somebody saved another one since.
-
-    dry_run
-        Save nothing, and return what would change.
+    Packages that no minion of the state can get in such a version, as far as they have told,
+    are returned as ``unknown``: they are saved all the same.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.set web nginx installed '>=1.22,<2.0' comment='as tested'
+        salt-run package_states.set web vim,nano present
+        salt-run package_states.set web '[{"package": "vim", "wanted": "latest"}]'
+        salt-run package_states.set web nginx upgrade
+        salt-run package_states.set web rename=front
     """
-    entries = [{"package": package, "wanted": wanted, "version": version}]
-    return edit.put(
-        _service(), name, entries, _save(author, comment, revision, dry_run)
-    )
+    save = _save(author, comment, revision, dry_run)
+    if rename is not None:
+        return edit.rename(_service(), name, rename, save)
+    if wanted == "upgrade":
+        return upgrades.upgrade(_service(), name, package, version, save)
+    return edit.put(_service(), name, package, wanted, version, save)
 
 
-def set_many(name, packages, author=None, comment="", revision=None, dry_run=False):
+def unset(
+    name,
+    package=None,
+    delete=False,
+    author=None,
+    comment="",
+    revision=None,
+    dry_run=False,
+):  # pylint: disable=too-many-arguments
     """
-    As :func:`set`, for several packages in one revision
-
-    packages
-        A list of ``{"package": ..., "wanted": ..., "version": ...}``.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.set_many web '[{"package": "vim", "wanted": "latest"}]'
-    """
-    return edit.put(
-        _service(), name, packages, _save(author, comment, revision, dry_run)
-    )
-
-
-def unset(name, package, author=None, comment="", revision=None, dry_run=False):
-    """
-    Take a package out of a state: it is not managed by it any more
+    Take packages out of a state: they are not managed by it any more
 
     To release what a lower state says, set the package to ``unmanaged`` instead.
 
     package
-        ``name`` or ``name:architecture``.
+        ``name`` or ``name:architecture``, or several with commas between them.
 
-    author, comment, revision, dry_run
-        As for :func:`set`.
+    delete
+        Instead of that, delete the state: it asks for nothing, is assigned to nothing, and is
+        not shown any more. Its history stays, and :func:`restore` brings it back.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run package_states.unset web nginx
+        salt-run package_states.unset web delete=True
     """
-    return edit.take(
-        _service(), name, package, _save(author, comment, revision, dry_run)
-    )
-
-
-def assign(
-    name, kind, target, priority=None, author=None, comment="", stage=services.KEPT
-):  # pylint: disable=too-many-arguments
-    """
-    Let a state apply to an organization, a group, a grain match or a minion
-
-    kind
-        ``organization``, ``group``, ``grains`` or ``minion``, from low to high: the
-        higher one wins.
-
-    target
-        The name of a nodegroup, ``all`` for the organization, the id of a minion, or a
-        grain match such as ``os:Debian``; with ``minions: database``, the name or id of
-        a group or organization. Minions choose their grains themselves.
-
-    priority
-        Among assignments of one kind, the higher one wins. By default it is 0, or stays
-        what it was.
-
-    author
-        For whom the user of this command does it, who is written down in any case.
-
-    comment
-        Why.
-
-    stage
-        The stage that it follows, see :func:`stages`, by default the one that it follows
-        already, or the first one. What concerns the last stage waits until another person
-        approves it.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.assign web group Webservers priority=10
-        salt-run package_states.assign web group Webservers stage=test
-    """
-    return _service().assign(
-        name,
-        kind,
-        str(target),
-        names.priority(priority),
-        _author(author),
-        comment=comment,
-        stage=stage,
-    )
-
-
-def unassign(name, kind, target, author=None, comment=""):
-    """
-    Undo :func:`assign`
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.unassign web group Webservers
-    """
-    return _service().assign(
-        name, kind, str(target), 0, _author(author), away=True, comment=comment
-    )
-
-
-def assignment_history(name):
-    """
-    Return what became of the assignments of a state, by whom and why, the oldest first
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.assignment_history web
-    """
-    return views.assignments(__opts__, name)
-
-
-def show(name, revision=None, stage=None):
-    """
-    Return the entries of a state, and to whom it is assigned
-
-    revision
-        One of its revisions, the newest by default.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.show web
-    """
-    return views.state(__opts__, name, revision, stage)
-
-
-def diff(name, old, new=None):
-    """
-    Return what two revisions of a state differ in
-
-    old, new
-        The revisions; ``new`` is the newest by default, 0 is the empty state.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.diff web 3 5
-    """
-    return views.changes(__opts__, name, old, new)
-
-
-def history(name):
-    """
-    Return the revisions of a state, the oldest first
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.history web
-    """
-    return views.history(__opts__, name)
-
-
-def rollback(name, revision, author=None, comment="", dry_run=False, stage=None):
-    """
-    Save the entries of an old revision as a new one
-
-    The files are the same as they were then, byte for byte, if nothing else changed.
-
-    revision
-        The one to bring back, 0 for the empty state.
-
-    author, comment, dry_run
-        As for :func:`set`.
-
-    stage
-        Bring it back in this stage alone, at once, if it was in force there before. No new
-        revision is saved then.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.rollback web 3
-        salt-run package_states.rollback web 3 stage=prod
-    """
-    if stage is not None:
-        save = _save(author, comment, None, dry_run)
-        return promotions.back(_service(), name, stage, revision, save)
-    return edit.back(_service(), name, revision, _save(author, comment, None, dry_run))
-
-
-def stages(wanted=None, author=None, comment=""):
-    """
-    Return the stages of the site, or let it have others
-
-    A stage, such as ``test``, has a revision of each state. The first one always has the
-    newest; into the others, revisions are promoted one stage after the other, and into the
-    last one only as another person approves. A minion belongs to the last of the stages
-    that assignments to it follow: only those count, and its own state is that of this stage.
-
-    wanted
-        A list of the names in their order, such as ``dev,test,prod``; ``[]`` for none. A
-        stage that an assignment follows must stay.
-
-    author, comment
-        As for :func:`set`.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.stages dev,test,prod
-        salt-run package_states.stages
-    """
-    if wanted is None:
-        return views.stages(__opts__)
-    save = _save(author, comment, None, False)
-    return promotions.set_stages(_service(), wanted, save)
-
-
-def stage_history():
-    """
-    Return which stages there were from when on, by whom and why, the oldest first
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.stage_history
-    """
-    return views.stage_history(__opts__)
-
-
-def promote(name, stage, revision=None, author=None, comment="", dry_run=False):
-    """
-    Let a revision of a state come into a stage
-
-    Into the last stage it comes when another person approves the ``request`` that is
-    returned then, see :func:`approve`. Minions whose file changes are returned.
-
-    stage
-        The stage, see :func:`stages`.
-
-    revision
-        One that was in the stage before, by default the one that is in force there.
-
-    author, comment, dry_run
-        As for :func:`set`.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.promote web test
-        salt-run package_states.promote web prod comment='tested for a week'
-    """
-    save = _save(author, comment, None, dry_run)
-    return promotions.promote(_service(), name, stage, revision, save)
-
-
-def requests():
-    """
-    Return what waits for the approval of another person, with what would change
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.requests
-    """
-    return promotions.waiting(__opts__)
-
-
-def approve(request, comment="", dry_run=False):
-    """
-    Do what a request asks for
-
-    Whoever made it can't approve it, and of a revision none of the authors of what is new
-    in it: who that is, Salt has authenticated.
-
-    request
-        Its number, see :func:`requests`.
-
-    dry_run
-        Do nothing, and return what would change.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.approve 7
-    """
-    return promotions.approve(_service(), request, _save(None, comment, None, dry_run))
-
-
-def reject(request, comment=""):
-    """
-    Decide that what a request asks for is not done
-
-    request
-        Its number, see :func:`requests`.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.reject 7 comment='not in December'
-    """
-    return promotions.reject(_service(), request, _save(None, comment, None, False))
-
-
-def release(minion, author=None, comment=""):
-    """
-    Ask that a minion that belonged to the last stage leaves it
-
-    A minion whose group or grains can't be told any more keeps the file that it has, and
-    ``compile`` names it under ``errors``. It leaves the last stage when another person
-    approves the ``request`` that is returned.
-
-    author, comment
-        As for :func:`set`.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.release web1 comment='a test machine now'
-    """
-    save = _save(author, comment, None, False)
-    return promotions.release(_service(), minion, save)
-
-
-def promotion_history(name):
-    """
-    Return what came into the stages of a state, what was asked for, and who decided
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.promotion_history web
-    """
-    return promotions.history(__opts__, name)
-
-
-def generations(minion):
-    """
-    Return what was wanted on a minion from when on, the oldest first: who caused it, why,
-    and what changed
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.generations web1
-    """
-    return views.generations(__opts__, minion)
-
-
-def restore(
-    minion, generation=None, day=None, author=None, comment="", dry_run=False
-):  # pylint: disable=too-many-arguments
-    """
-    Let a minion have what was wanted on it at another time
-
-    Its own state says so from then on, as that wins over all others: entries of this
-    generation, and ``unmanaged`` for what others say besides. A rollback of its own state
-    ends it.
-
-    generation
-        The number of one of its generations, see :func:`generations`.
-
-    day
-        Instead of that a time, such as ``2026-11-24``, of which it is the end, or
-        ``'2026-11-24 12:00'``.
-
-    author, comment, dry_run
-        As for :func:`set`.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.restore web1 generation=3
-        salt-run package_states.restore web1 day=2026-11-24
-    """
-    save = _save(author, comment, None, dry_run)
-    return edit.restore(_service(), minion, generation, day, save)
-
-
-def export(path=None):
-    """
-    Return all states, assignments and stages as YAML, which can live in git
-
-    path
-        A file on the master to write it to. Without it the text is returned.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.export /srv/git/packages.yaml
-    """
-    return sets.export(__opts__, _path(path))
-
-
-def apply(
-    path=None,
-    text=None,
-    test=False,
-    prune=False,
+    save = _save(author, comment, revision, dry_run)
+    if delete:
+        return edit.delete(_service(), name, save)
+    return edit.take(_service(), name, package, save)
+
+
+def import_(
+    minion,
+    name=None,
+    packages="*",
     author=None,
     comment="",
-    seen=None,
+    revision=None,
+    dry_run=False,
 ):  # pylint: disable=too-many-arguments
-    """
-    Let all states, assignments and stages be what a YAML text says, see :func:`export`
-
-    All of it happens or nothing. What concerns the last stage waits for the approval of
-    another person, see ``requests`` in what is returned. What the text does not name stays.
-
-    path
-        The file with the text, on the master.
-
-    text
-        The text itself, instead of a file.
-
-    test
-        Save nothing, and return what would change.
-
-    prune
-        Also empty and unassign the states that the text does not have.
-
-    author, comment
-        As for :func:`set`.
-
-    seen
-        A file on the master that :func:`export` wrote before the change: an error if
-        somebody changed one of the states since, which this would undo.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.apply /srv/git/packages.yaml test=True
-        salt-run package_states.apply /srv/git/packages.yaml comment='as of 4f0c2a1'
-        salt-run package_states.apply /root/new.yaml seen=/root/old.yaml
-    """
-    if text is None:
-        text = transfer.read(_path(path))
-    save = _save(author, comment, None, test)
-    before = None if seen is None else transfer.read(_path(seen))
-    return sets.apply(_service(), text, save, bool(prune), before)
-
-
-def import_installed(
-    minion, name=None, packages="*", author=None, comment="", dry_run=False
-):
     """
     Take what is installed on a minion into a state, as it sent it last
 
@@ -662,140 +273,102 @@ def import_installed(
     packages
         A pattern of their names, such as ``nginx*``.
 
-    author, comment, dry_run
-        As for :func:`set`.
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.import web1
+        salt-run package_states.import web1 web 'nginx*' dry_run=True
+    """
+    save = _save(author, comment, revision, dry_run)
+    return edit.installed(_service(), minion, name, packages, save)
+
+
+def assign(
+    name, kind, target, priority=None, author=None, comment="", dry_run=False
+):  # pylint: disable=too-many-arguments
+    """
+    Let states apply to an organization, a group, a grain match or a minion
+
+    name
+        The state, or several with commas between them.
+
+    kind
+        ``organization`` (or ``org``), ``group`` (or ``nodegroup``), ``grains`` (or
+        ``grain``) or ``minion``, from low to high: the higher one wins.
+
+    target
+        The name of a nodegroup, ``all`` for the organization, the id of a minion, or several
+        of them with commas between; or a grain match such as ``os:Debian``. With
+        ``minions: database``, the name or id of a group or organization. Minions choose
+        their grains themselves.
+
+    priority
+        Among assignments of one kind, the higher one wins. By default it is 0, or stays
+        what it was.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run package_states.import_installed web1
+        salt-run package_states.assign web group Webservers priority=10
+        salt-run package_states.assign web,base minion web1,web2
     """
-    return edit.installed(
-        _service(), minion, name, packages, _save(author, comment, None, dry_run)
-    )
+    save = _save(author, comment, None, dry_run)
+    return edit.assign(_service(), name, kind, target, names.priority(priority), save)
 
 
-def export_file(name, path, revision=None):
+def unassign(name, kind, target, author=None, comment="", dry_run=False):
     """
-    Write a state to a file
+    Undo :func:`assign`
 
-    path
-        The file, on the master.
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.unassign web group Webservers
+    """
+    save = _save(author, comment, None, dry_run)
+    return edit.assign(_service(), name, kind, target, None, save, away=True)
+
+
+def show(name=None, revision=None, against=None):
+    """
+    Return all states with their newest revision and their assignments, or the entries of one
+
+    name
+        The state, all of them by default.
 
     revision
         One of its revisions, the newest by default.
 
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.export_file web /root/web.json
-    """
-    return views.export(__opts__, name, _path(path), revision)
-
-
-def import_file(name, path, author=None, comment="", revision=None, dry_run=False):
-    """
-    Save what a file holds as a state, instead of what the state had
-
-    name
-        The state. It is made if there is none.
-
-    path
-        The file, on the master, see :func:`export_file`.
-
-    author, comment, revision, dry_run
-        As for :func:`set`.
+    against
+        Another revision, 0 for the empty state: the ``changes`` since that are returned too.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run package_states.import_file web /root/web.json
+        salt-run package_states.show
+        salt-run package_states.show web
+        salt-run package_states.show web against=3
     """
-    save = _save(author, comment, revision, dry_run)
-    return edit.load(_service(), name, _path(path), save)
-
-
-def upgrade(
-    name,
-    package=None,
-    version=None,
-    author=None,
-    comment="",
-    revision=None,
-    dry_run=False,
-):
-    """
-    Ask for the newest versions that the policy of an entry permits
-
-    ``installed`` in an exact version gets another one. All others keep their
-    condition, and get the newest version that meets it as their floor. Entries that
-    are not ``installed`` stay as they are.
-
-    package
-        One of its entries, all of them by default.
-
-    version
-        The version to ask for, by default the newest one that every minion of the
-        state can get. Minions are asked for what they have not installed; those that do
-        not answer are returned as ``silent``, and do not count.
-
-    author, comment, revision, dry_run
-        As for :func:`set`.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.upgrade web nginx
-    """
-    return upgrades.upgrade(
-        _service(), name, package, version, _save(author, comment, revision, dry_run)
-    )
-
-
-def compile_(minion=None):
-    """
-    Write the files again: of one minion, or of all minions and states
-
-    Saving does this for what depends on the state, and the engine ``package_states`` for
-    who joins, leaves and goes. Returns how many were compiled, which ``files`` changed,
-    which were ``removed`` as their minions are gone, who is ``gone``, who was ``renamed``,
-    and the ``errors`` by minion.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.compile
-    """
-    return _service().compile(minion)
-
-
-def verdicts(minion):
-    """
-    Return what is wanted of each package of a minion, and why, without asking it
-
-    ``current`` says whether its file says the same.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run package_states.verdicts web1
-    """
-    return views.verdicts(_service(), minion)
+    if name is None:
+        return views.states(__opts__)
+    return views.state(__opts__, name, revision, against)
 
 
 def status(minion=None, table=True, group=None, only=None, page=1, size=100):
     """
     Return what is wanted on a minion, why, and what is there; or how a fleet is
 
+    Of a minion, this is without asking it: its packages as it sent them last, see
+    :func:`refresh`. ``current`` says whether its file says what is wanted, ``held`` what is
+    held on it by others, and ``errors`` what can't be decided.
+
     Of a fleet, the counts come first: how many minions are ``consistent`` or
-    ``drifting``, how many are ``pending`` (what is wanted has changed, and is not compared
-    yet), ``silent`` (not heard for a week, or for ``silent_after`` seconds under
+    ``drifting``, how many are ``pending`` (what is wanted or installed has changed, and is
+    not compared yet), ``silent`` (not heard for a week, or for ``silent_after`` seconds under
     ``package_states``) or were ``never heard``. Then comes a page of them.
 
     minion
@@ -823,17 +396,36 @@ def status(minion=None, table=True, group=None, only=None, page=1, size=100):
     if minion is None:
         fleet = pages.page(__opts__, group, only, page, size)
         return pages.table(fleet) if table else fleet
-    return views.status(__opts__, minion, table)
+    return views.status(_service(), minion, table)
 
 
-def who(package, page=1, size=100):
+def dry_run(minion=None, group=None):
     """
-    Return which minions have a package, and of which it is wanted
+    Ask minions what a run would do, with the packages that would go too
 
-    What is installed is what they sent last. The file of a minion stays as it is if the
-    minion belonged to the last stage and was not released, or if its states collide: then
-    ``held`` says why, and ``wanted`` is what its file says, which is the newest one of its
-    :func:`generations`.
+    minion
+        The id of one, whose answer is returned as it is.
+
+    group
+        The minions of this group: their answers by id, or the ``error`` of who can't. All
+        minions without one of the two.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.dry_run web1
+        salt-run package_states.dry_run group=Webservers
+    """
+    return answers.plan(_service(), minion, group)
+
+
+def where(package, page=1, size=100):
+    """
+    Return which minions have a package, of which it is wanted and why, and what keeps it
+
+    What is installed is what they sent last. ``held`` says that the minion holds or locks the
+    package, and ``halted`` why the file of a minion stays as it is.
 
     package
         ``name`` or ``name:architecture``.
@@ -845,35 +437,110 @@ def who(package, page=1, size=100):
 
     .. code-block:: bash
 
-        salt-run package_states.who nginx
+        salt-run package_states.where nginx
     """
     return owners.page(__opts__, package, page, size)
 
 
-def refresh(minion):
+def history(name):
     """
-    Ask a minion for its packages, store them, and return its status
+    Return the revisions of a state and the changes of its assignments, the oldest first
+
+    name
+        The state; or the id of a minion, for all states that apply to it.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run package_states.refresh web1
+        salt-run package_states.history web
     """
-    return answers.refresh(__opts__, minion)
+    return views.history(__opts__, name)
 
 
-def dry_run(minion):
+def restore(name, revision=None, day=None, author=None, comment="", dry_run=False):
     """
-    Ask a minion what would be done, with the packages that would go too
+    Save the entries of an old revision of a state as a new one
+
+    The files are the same as they were then, byte for byte, if nothing else changed.
+
+    revision
+        The one to bring back, 0 for the empty state.
+
+    day
+        Instead of that a time, such as ``2026-11-24``, of which it is the end, or
+        ``'2026-11-24 12:00'``: the revision that was the newest one then.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run package_states.dry_run web1
+        salt-run package_states.restore web 3
+        salt-run package_states.restore web day=2026-11-24
     """
-    return answers.plan(_service(), minion)
+    save = _save(author, comment, None, dry_run)
+    return edit.restore(_service(), name, revision, day, save)
+
+
+def export(path=None, name=None):
+    """
+    Return all states and assignments as YAML, which can live in git
+
+    path
+        A file on the master to write it to. Without it the text is returned.
+
+    name
+        The only state to export.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.export /srv/git/packages.yaml
+    """
+    return sets.export(__opts__, _path(path), name)
+
+
+def load(
+    path=None,
+    text=None,
+    prune=False,
+    author=None,
+    comment="",
+    seen=None,
+    dry_run=False,
+):  # pylint: disable=too-many-arguments
+    """
+    Let all states and assignments be what a YAML text says, see :func:`export`
+
+    All of it happens or nothing. What the text does not name stays.
+
+    path
+        The file with the text, on the master.
+
+    text
+        The text itself, instead of a file.
+
+    prune
+        Also empty and unassign the states that the text does not have.
+
+    seen
+        A file on the master that :func:`export` wrote before the change: an error if
+        somebody changed one of the states since, which this would undo.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run package_states.load /srv/git/packages.yaml dry_run=True
+        salt-run package_states.load /srv/git/packages.yaml comment='as of 4f0c2a1'
+        salt-run package_states.load /root/new.yaml seen=/root/old.yaml
+    """
+    if text is None:
+        text = transfer.read(_path(path))
+    before = None if seen is None else transfer.read(_path(seen))
+    save = _save(author, comment, None, dry_run)
+    return sets.apply(_service(), text, save, bool(prune), before)
 
 
 def available(
@@ -882,6 +549,7 @@ def available(
     group=None,
     channel=None,
     regex=False,
+    channels=False,
     page=1,
     size=100,
 ):  # pylint: disable=too-many-arguments
@@ -903,10 +571,15 @@ def available(
         What the minions of this group can get.
 
     channel
-        What this repository has only, see :func:`channels`.
+        What this repository has only.
 
     regex
         True if ``search`` is a regular expression of PostgreSQL.
+
+    channels
+        Return the repositories instead: how many packages and minions they have, in how many
+        states minions have them (``contents``), and of how many of these nobody told yet what
+        is in them (``unknown``).
 
     page, size
         Which page, and how many packages it has, at most 10,000.
@@ -916,23 +589,34 @@ def available(
     .. code-block:: bash
 
         salt-run package_states.available 'nginx*' group=Webservers
+        salt-run package_states.available channels=True
     """
+    if channels:
+        return offered.channels(__opts__)
     return offered.page(
         __opts__, search, minion, group, channel, regex, number=page, size=size
     )
 
 
-def channels():
+def refresh(minion=None):
     """
-    Return the repositories of the minions: how many packages and minions they have
+    Ask a minion for its packages, store them, and return its status; or write all files again
 
-    ``contents`` says in how many states minions have a repository, and ``unknown`` of how
-    many of them nobody told yet what is in it.
+    Saving writes the files of what depends on the state, and the engine ``package_states``
+    those of who joins, leaves and goes. Without a minion, this does it for all: it returns how
+    many were compiled, which ``files`` changed, which were ``removed`` as their minions are
+    gone, who is ``gone``, who was ``renamed``, and the ``errors`` by minion.
+
+    minion
+        The id of the minion; for many of them, there is ``pkgset.refresh``.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run package_states.channels
+        salt-run package_states.refresh web1
+        salt-run package_states.refresh
     """
-    return offered.channels(__opts__)
+    if minion is None:
+        return _service().sweep()
+    return answers.refresh(_service(), minion)

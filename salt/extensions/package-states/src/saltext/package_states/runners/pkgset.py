@@ -11,11 +11,11 @@ import fnmatch
 import logging
 import time
 
-import saltext.package_states.authors as authors
-import saltext.package_states.names as plain
-import saltext.package_states.pkgset
-import saltext.package_states.returns as returns
-from saltext.package_states.lacking import FUNCTION, Lacking
+import saltext.package_states.master.authors as authors
+import saltext.package_states.master.returns as returns
+import saltext.package_states.minion.pkgset
+import saltext.package_states.model.names as plain
+from saltext.package_states.master.lacking import FUNCTION, Lacking
 
 import salt.client
 from salt.exceptions import CommandExecutionError
@@ -87,16 +87,19 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
             for minion, answer in returns.ask(
                 client,
                 part,
-                saltext.package_states.pkgset.function(__opts__),
+                saltext.package_states.minion.pkgset.function(__opts__),
                 timeout=timeout,
             ):
                 silent.discard(minion)
                 packages = answer["return"]
                 if answer.get("retcode") or not isinstance(packages, dict):
                     ret["failed"][minion] = returns.problem(answer)
+                    saltext.package_states.minion.pkgset.mark(
+                        __opts__, [minion], f"it returned {ret['failed'][minion]}"
+                    )
                     continue
                 try:
-                    digests = saltext.package_states.pkgset.store(
+                    digests = saltext.package_states.minion.pkgset.store(
                         __opts__, minion, packages
                     )
                 except Exception as exc:  # pylint: disable=broad-except
@@ -120,7 +123,9 @@ def _offers(client, lacking, timeout, failed):
         answer = answers.get(minion, {}).get("return")
         try:
             lacking.answered(
-                saltext.package_states.pkgset.store_offers(__opts__, minion, answer)
+                saltext.package_states.minion.pkgset.store_offers(
+                    __opts__, minion, answer
+                )
             )
         except Exception as exc:  # pylint: disable=broad-except
             failed[minion] = plain.line(exc, 500)
@@ -152,7 +157,7 @@ def packages(minion=None, names="*"):
             " that there are."
         )
     minion = str(minion)
-    found = saltext.package_states.pkgset.stored(__opts__, minion)
+    found = saltext.package_states.minion.pkgset.stored(__opts__, minion)
     if not found:
         raise CommandExecutionError(
             f"No packages of {minion} are stored: run pkgset.refresh {minion}"

@@ -26,13 +26,13 @@ protected.
         - version: ">=1.18,<2.0"
 """
 
-import saltext.package_states.item as items
 import saltext.package_states.managers as managers
 import saltext.package_states.managers.journal as journal
-import saltext.package_states.platforms as platforms
-import saltext.package_states.transaction as transaction
-from saltext.package_states.decision import IMPOSSIBLE, INSTALL, NOTHING
+import saltext.package_states.minion.transaction as transaction
+import saltext.package_states.model.item as items
+import saltext.package_states.model.platforms as platforms
 from saltext.package_states.errors import InvalidInput
+from saltext.package_states.model.decision import IMPOSSIBLE, INSTALL, NOTHING
 
 import salt.exceptions
 import salt.utils.pkg
@@ -117,33 +117,45 @@ def locks(name, packages, protected=(), scope="", trouble=None):
         _keep(stories)
         manager = _manager()
         manager.within(scope, others, trouble or ())
-        told = _recovered(manager, test)
+        protected = {*platforms.PROTECTED, *protected}
+        told, changes = _recovered(manager, entries, protected, test)
         if salt.utils.pkg.check_refresh(__opts__):
             manager.refresh()
             salt.utils.pkg.clear_rtag(__opts__)
-        protected = {*platforms.PROTECTED, *protected}
-        made = transaction.plan(manager, entries, protected)
+        # what is removed under its bare name goes in all architectures
+        others_too = transaction.siblings(manager, entries)
+        made = transaction.plan(manager, [*entries, *others_too], protected)
         outcome = None if test else transaction.run(manager, made)
-        _keep(
-            {
-                entry.key: (entry, _story(manager, entry, made, outcome))
-                for entry in made.items
-            }
-        )
+        stories = {
+            entry.key: (entry, _story(manager, entry, made, outcome))
+            for entry in made.items
+        }
+        for one in others_too:
+            entry, story = stories[one.name]
+            stories[one.name] = (entry, _both(story, stories.pop(one.key)[1]))
+        _keep(stories)
         also = {key for some in made.also.values() for key in some}
         if outcome:
-            own = {entry.key for entry in entries}
-            changes = {
+            manager.recovered()
+            # the package manager came to its end, whatever becomes of the locks
+            journal.end()
+            own = {entry.key for entry in made.items}
+            along = {
                 key: change
                 for key, change in outcome.changes.items()
                 if key not in own and key not in also
             }
-        if changes:
-            said.append(f"{len(changes)} other packages changed along with them.")
+            if along:
+                said.append(f"{len(along)} other packages changed along with them.")
+            changes.update(
+                {
+                    key: {**change, "old": changes.get(key, change)["old"]}
+                    for key, change in along.items()
+                }
+            )
         coming = [step.key for step in made.steps]
         locked = manager.locks(entries, test, coming)
-        if not test:
-            journal.end()
+        wrong.extend(manager.loose())
     except (salt.exceptions.CommandExecutionError, OSError) as exc:
         return _result(name, False, " ".join([*said, str(exc)]), changes)
     # a package may have changed and have another lock
@@ -186,17 +198,21 @@ def _beside(scope):
     return scopes, found
 
 
-def _recovered(manager, test):
+def _recovered(manager, entries, protected, test):
     """
-    Tidy up after a run that was killed, and return what to say of it, a list
+    Tidy up after a run that was killed, and return what to say of it, a list, and the
+    changes
     """
     notes = journal.unfinished()
     if notes is None:
-        return []
+        return [], {}
+    story = "An earlier run was ended too early; this one"
     if test:
-        return ["An earlier run was ended too early; this one would tidy up first."]
-    manager.recover(notes)
-    return ["An earlier run was ended too early; this one has tidied up and gone on."]
+        goes = manager.leftovers(notes)
+        goes = f" It would remove {', '.join(goes)}." if goes else ""
+        return [f"{story} would tidy up first.{goes}"], {}
+    changes = transaction.recover(manager, entries, notes, protected)
+    return [f"{story} has tidied up and gone on."], changes
 
 
 def _asked(entry):
@@ -252,6 +268,15 @@ def _story(manager, entry, made, outcome):
     )
 
 
+def _both(story, other):
+    """
+    Return what became of a package in two architectures: the worse of two stories, and the
+    changes of both
+    """
+    worse = min(story, other, key=lambda one: (False, None, True).index(one[0]))
+    return worse[0], worse[1], {**story[2], **other[2]}
+
+
 def _planned(manager, entry, decision, also):
     """
     Return the comment and the changes of a dry run
@@ -274,21 +299,18 @@ def _planned(manager, entry, decision, also):
 
 def _apply(wanted, name, version=None, floor=None, source=""):
     """
-    Return what became of a package in this run, or change it now if nothing has been
-    planned: its lock stays as it is then
+    Return what became of a package in this run
     """
     origin = f" (from {source})" if source else ""
     try:
         entry = items.make(name, wanted, version, floor)
         asked, story = __context__.get(_CONTEXT, {}).pop(entry.key, (None, None))
         if asked != _asked(entry):
-            manager = _manager()
-            made = transaction.plan(manager, [entry])
-            outcome = None
-            if not __opts__["test"]:
-                outcome = transaction.run(manager, made)
-                journal.end()
-            story = _story(manager, entry, made, outcome)
+            raise InvalidInput(
+                "no state package_state.locks of this run has planned it, without which"
+                " nothing is locked or protected; apply the whole file that"
+                " package_states.set has written, or use pkg states."
+            )
     except (salt.exceptions.SaltException, OSError) as exc:
         return _result(name, False, f"{name}: {exc}{origin}")
     result, comment, changes = story
@@ -318,6 +340,22 @@ def installed(name, version=None, floor=None, source=""):
         Where the entry comes from, for the comment.
     """
     return _apply(items.INSTALLED, name, version, floor, source)
+
+
+def present(name, version=None, source=""):
+    """
+    A package is installed in a version that meets a condition, and updates are welcome
+
+    name
+        The package, ``name`` or ``name:architecture``.
+
+    version
+        What the version must fulfil, as for :func:`installed`.
+
+    source
+        Where the entry comes from, for the comment.
+    """
+    return _apply(items.PRESENT, name, version, None, source)
 
 
 def latest(name, source=""):

@@ -2,16 +2,12 @@
 What the modules that find locks share.
 """
 
-import saltext.query.natural
-
 
 def accepted(context):
     """
     Yield the ids of minions whose key is accepted.
     """
-    for minion in sorted(context.keys, key=saltext.query.natural.key):
-        if context.keys[minion] == "accepted":
-            yield minion
+    yield from context.accepted()
 
 
 def of_minion(minion, name, **more):

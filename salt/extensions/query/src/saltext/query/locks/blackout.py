@@ -16,8 +16,8 @@ def locks(context):
     """
     Yield the minions that run nothing, by a grain.
     """
-    for minion in saltext.query.locks.accepted(context):
-        grains = context.read("grains", minion, minion) or {}
+    for minion in context.accepted():
+        grains = context.read("grains", minion) or {}
         if grains.get("minion_blackout") is True:
             yield saltext.query.locks.of_minion(
                 minion,

@@ -25,13 +25,6 @@ _FILES = (
 )
 
 
-def needs():
-    """
-    Return what of each minion's documents it reads.
-    """
-    return ()
-
-
 def locks(context):
     """
     Yield the locks of file servers on this master.

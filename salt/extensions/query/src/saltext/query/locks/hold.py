@@ -2,11 +2,25 @@
 Packages that minions hold.
 """
 
+import re
+
+import saltext.query.compare
 import saltext.query.locks
-import saltext.query.natural
 
 #: What the mine may have of held packages.
-HOLDS = ("pkg.list_holds", "pkg.list_locks", "package_state.inventory")
+HOLDS = (
+    "pkg.list_holds",
+    "pkg.list_locks",
+    "pkg.get_selections",
+    "package_state.inventory",
+)
+
+# as yum has it, with the epoch first, and as dnf and zypper have it
+_EVR = re.compile(
+    r"(?:(?P<first>[0-9]+):)?(?P<name>.+?)-"
+    r"(?P<evr>(?:[0-9]+:)?[0-9*][^-:]*-[^-:]+?)"
+    r"(?:\.(?:\*|noarch|src|x86_64|i[3-6]86|aarch64|ppc64le|s390x|armv[0-9a-z]+))?"
+)
 
 
 def needs():
@@ -20,14 +34,14 @@ def locks(context):
     """
     Yield the packages that minions hold, as far as they have told the mine.
     """
-    for minion in saltext.query.locks.accepted(context):
+    for minion in context.accepted():
         found = {}
         for entry in context.source("resources").mine(minion, *HOLDS):
             for package, version in _held(entry):
                 if package not in found or version:
                     found[package] = version
         when = context.documents.updated("mine", minion) if found else None
-        for package in sorted(found, key=saltext.query.natural.key):
+        for package in sorted(found, key=saltext.query.compare.text_key):
             yield saltext.query.locks.of_minion(
                 minion,
                 package,
@@ -37,6 +51,18 @@ def locks(context):
                 told_ts=when,
                 reason="The package is held",
             )
+
+
+def split(text):
+    """
+    Return the name and the version of a package, or None for the version: from such as
+    ``vim-enhanced-2:8.0.1763-19.el8.*``.
+    """
+    match = _EVR.fullmatch(text)
+    if match is None:
+        return text, None
+    first, name, evr = match.group("first", "name", "evr")
+    return name, f"{first}:{evr}" if first and first != "0" else evr
 
 
 def _held(found):
@@ -52,7 +78,17 @@ def _held(found):
                 yield name, (
                     versions[-1] if isinstance(versions, list) and versions else None
                 )
-    elif isinstance(found, (dict, list)):
-        for name in found:
-            if isinstance(name, str):
-                yield name, None
+        return
+    if isinstance(found, dict) and isinstance(found.get("hold"), list):
+        # of pkg.get_selections
+        found = found["hold"]
+    elif (
+        isinstance(found, dict)
+        and found
+        and all(isinstance(one, list) for one in found.values())
+    ):
+        # the same, with nothing held
+        found = ()
+    for name in found if isinstance(found, (dict, list)) else ():
+        if isinstance(name, str):
+            yield split(name)

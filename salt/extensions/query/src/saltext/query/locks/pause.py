@@ -3,13 +3,6 @@ The pause of the job handler.
 """
 
 
-def needs():
-    """
-    Return what of each minion's documents it reads.
-    """
-    return ()
-
-
 def locks(context):
     """
     Yield the pause of the job handler, if it is paused.

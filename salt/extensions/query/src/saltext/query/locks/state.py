@@ -16,8 +16,8 @@ def locks(context):
     """
     Yield the states that minions refuse to run, as ``state.disable`` told them.
     """
-    for minion in saltext.query.locks.accepted(context):
-        grains = context.read("grains", minion, minion) or {}
+    for minion in context.accepted():
+        grains = context.read("grains", minion) or {}
         found = grains.get("state_runs_disabled")
         if not isinstance(found, list):
             continue

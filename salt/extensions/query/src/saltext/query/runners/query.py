@@ -12,8 +12,10 @@ right to run the runner ``cache.pillar``.
 
 import saltext.query
 import saltext.query.caller
-from saltext.query.errors import QueryError, QueryTooDearError
-from saltext.query.kinds import PENDING
+import saltext.query.groups
+import saltext.query.order
+from saltext.query.errors import QueryError
+from saltext.query.kinds import PENDING, UNAVAIL
 
 import salt.payload
 
@@ -61,7 +63,7 @@ def items(
     limit
         Return at most so many.
     offset
-        Leave out so many before these.
+        Leave out so many before these; or ``next`` of the answer before.
     sort
         Names of fields to sort by, with commas between them; ``-`` before one turns its
         order round.
@@ -81,9 +83,9 @@ def items(
         salt-run query.items job id,fun '["=", "user", "root"]' sort=-id limit=10
         salt-run query.items node name,grain.roles tgt='os:Debian' tgt_type=grain
     """
-    fields = _names(fields)
+    fields = saltext.query.order.names(fields)
     room = _Room(what, fields, _room([what, fields, filter, tgt]))
-    ret = saltext.query.items(
+    return saltext.query.items(
         __opts__,
         what,
         fields,
@@ -97,7 +99,6 @@ def items(
         room=room,
         live={} if live_timeout is None else {"live_timeout": live_timeout},
     )
-    return _checked(ret, room, offset)
 
 
 def count(
@@ -108,26 +109,16 @@ def count(
     offset=0,
     tgt=None,
     tgt_type="glob",
+    sort=None,
 ):  # pylint: disable=redefined-builtin,redefined-outer-name
     """
     Return how many items there are of each kind: one row for each group of items that
     have the same in these fields, the largest first, with a last column ``count``.
     ``counted`` is how many items there are.
 
-    what
-        ``instance``, ``job``, ``lock``, ``node`` or ``os``
-    fields
-        A list of names of fields, or a string with commas between them.
-    filter
-        Which items are counted, as a list or as text. All of them by default.
-    limit
-        Return at most so many groups.
-    offset
-        Leave out so many before these.
-    tgt
-        Which nodes are counted, as on Salt's command line.
-    tgt_type
-        The type of the target, such as ``grain`` or ``compound``.
+    The arguments are those of ``query.items``; ``limit``, ``offset`` and ``sort`` are about
+    groups, and the fields ``sum(name)``, ``min(name)``, ``max(name)`` and ``avg(name)`` are
+    further columns.
 
     CLI Example:
 
@@ -135,27 +126,21 @@ def count(
 
         salt-run query.count node os,os_release --out=query
     """
-    fields = _names(fields)
+    fields = saltext.query.order.names(fields)
     room = _Room(what, fields, _room([what, fields, filter, tgt]))
-    ret = saltext.query.count(
+    return saltext.query.count(
         __opts__,
         what,
         fields,
         filter,
-        limit=limit,
-        offset=offset,
+        sort,
+        limit,
+        offset,
         tgt=tgt,
         tgt_type=tgt_type,
         caller=_caller(),
         room=room,
     )
-    return _checked(ret, room, offset)
-
-
-def _names(fields):
-    if isinstance(fields, str):
-        return [one.strip() for one in fields.split(",") if one.strip()]
-    return fields
 
 
 def _room(request):
@@ -165,43 +150,39 @@ def _room(request):
     share = int(__opts__.get("max_event_size", 1048576) * _SHARE)
     ret = share - len(salt.payload.dumps(request))
     if ret < min(_LEAST, share // 2):
-        raise QueryTooDearError(
-            "Give a shorter filter: it comes back with each answer."
-        )
+        raise QueryError("Give a shorter filter: it comes back with each answer.")
     return ret
 
 
 class _Room:
     """
     How much room for rows there is in the event of an answer.
-
-    :ivar bool is_full: whether there was none for some row
     """
 
     def __init__(self, what, fields, most):
-        definitions = saltext.query.prepare(__opts__, what, fields).definitions()
+        plain, functions = saltext.query.groups.split(fields)
+        names = fields
+        if functions:
+            names = [*plain, *[name for _, name in functions]]
+        definitions = saltext.query.prepare(__opts__, what, names).definitions()
         self.left = most - len(salt.payload.dumps(definitions))
         self.left -= min(_FRAME, most // 20)
-        self.is_full = False
+        self.whole = self.left
 
     def __call__(self, row):
-        self.left -= len(salt.payload.dumps(row))
+        size = len(salt.payload.dumps(row))
         # what has yet to be asked for
-        self.left -= sum(_ANSWER for status, _ in row if status == PENDING)
-        self.is_full = self.is_full or self.left < 0
-        return not self.is_full
-
-
-def _checked(response, room, offset):
-    """
-    Return an answer as it is sent.
-    """
-    if room.is_full and not response["data"]:
-        raise QueryError(
-            f"Ask for fewer fields: the item at the offset {offset} alone is larger than"
-            " what can be sent."
-        )
-    return response
+        size += sum(_ANSWER for status, _ in row if status == PENDING)
+        while self.left == self.whole and size > self.left:
+            # an item that is larger than any answer loses its largest values
+            sizes = [len(salt.payload.dumps(cell)) for cell in row]
+            place = sizes.index(max(sizes))
+            if row[place][0] == UNAVAIL:
+                break
+            row[place] = (UNAVAIL, None)
+            size -= sizes[place] - 2
+        self.left -= size
+        return self.left >= 0
 
 
 def fields(what, fields=None):  # pylint: disable=redefined-outer-name
@@ -222,11 +203,10 @@ def fields(what, fields=None):  # pylint: disable=redefined-outer-name
         salt-run query.fields node
         salt-run query.fields node grain.ec2.region,mine.network.ip_addrs
     """
-    ret = saltext.query.fields(
-        __opts__, what, None if fields is None else _names(fields), caller=_caller()
-    )
+    names = saltext.query.order.names(fields)
+    ret = saltext.query.fields(__opts__, what, names, caller=_caller())
     if len(salt.payload.dumps(ret)) > _room([what, fields]):
-        raise QueryTooDearError(
+        raise QueryError(
             "Ask for some fields by their names: there are more than can be sent."
         )
     return ret

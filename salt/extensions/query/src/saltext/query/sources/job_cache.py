@@ -2,6 +2,7 @@
 Where jobs are kept: in files of the local job cache, or behind a returner.
 """
 
+import datetime
 import logging
 import os
 import re
@@ -16,25 +17,45 @@ log = logging.getLogger(__name__)
 
 _NO_MINIONS = frozenset(("jid", "nocache", "endtime"))
 _SYNDIC_MINIONS = re.compile(r"\.minions\..+\.p")
+_UTC = datetime.timezone.utc
+
+# where year, month, day, hour, minute, second and microsecond are in a job id
+_PARTS = ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (14, 20))
 
 
 def source(context):
     """
     Return where the master keeps its jobs.
     """
-    opts = context.opts
-    if opts.get("master_job_cache", "local_cache") == "local_cache":
-        return LocalJobs(opts)
-    return ReturnerJobs(opts)
+    if context.opts.get("master_job_cache", "local_cache") == "local_cache":
+        return LocalJobs(context.opts, context.documents)
+    return ReturnerJobs(context.opts)
 
 
-def _content(path):
+def started(jid):
+    """
+    Return when a job was started, as its id says, or None.
+    """
     try:
-        return saltext.query.documents.read_file(path)
-    except (FileNotFoundError, NotADirectoryError):
+        # strptime() takes ten times as long
+        parts = [int(jid[start:end]) for start, end in _PARTS]
+        return datetime.datetime(*parts, tzinfo=_UTC).timestamp()
+    except ValueError:
         return None
-    except OSError as exc:
-        raise _failed("local_cache", exc) from exc
+
+
+def has_failed(result):
+    """
+    Return whether a minion's result is a failure. A job of several functions has a
+    dictionary with the outcome of each.
+    """
+    return any(one is False for one in _each(result.get("success"))) or any(
+        one not in (None, 0) for one in _each(result.get("retcode"))
+    )
+
+
+def _each(outcome):
+    return outcome.values() if isinstance(outcome, dict) else (outcome,)
 
 
 def _failed(name, exc):
@@ -47,11 +68,14 @@ class LocalJobs:
     """
     The jobs of the returner ``local_cache``, each of which is a folder. What is not asked
     for is not read.
+
+    :param Documents documents: counts what is damaged
     """
 
-    def __init__(self, opts):
+    def __init__(self, opts, documents):
         self.root = os.path.join(opts["cachedir"], "jobs")
         self.hash_type = opts.get("hash_type", "sha256")
+        self.documents = documents
         self._folders = {}
 
     def folder(self, jid):
@@ -69,7 +93,7 @@ class LocalJobs:
         for top in _listed(self.root):
             for final in _listed(os.path.join(self.root, top)):
                 folder = f"{self.root}/{top}/{final}"
-                jid = _content(folder + "/jid")
+                jid = self._read(folder + "/jid")
                 if not jid:
                     jid = (self._project(folder + "/.load.p", {"jid"}) or {}).get("jid")
                 else:
@@ -89,16 +113,19 @@ class LocalJobs:
             # no id has half of a surrogate pair
             return False
 
-    @staticmethod
-    def _project(path, wanted):
-        packed = _content(path)
-        if packed is None:
-            return None
+    def _read(self, path, convert=bytes):
+        """
+        Return what is made of the content of a file, or None.
+        """
         try:
-            return saltext.query.documents.project(packed, wanted)
-        except ValueError as exc:
-            log.debug("Could not read %s of the job cache: %s", path, exc)
-            return None
+            return self.documents.read(path, convert)
+        except OSError as exc:
+            raise _failed("local_cache", exc) from exc
+
+    def _project(self, path, wanted):
+        return self._read(
+            path, lambda packed: saltext.query.documents.project(packed, wanted)
+        )
 
     def load(self, jid, wanted):
         """
@@ -115,13 +142,7 @@ class LocalJobs:
         names += [one for one in _listed(folder) if _SYNDIC_MINIONS.fullmatch(one)]
         ret = None
         for name in names:
-            packed = _content(f"{folder}/{name}")
-            if packed is None:
-                continue
-            try:
-                found = saltext.query.documents.unpack(packed)
-            except ValueError:
-                continue
+            found = self._read(f"{folder}/{name}", saltext.query.documents.unpack)
             if isinstance(found, (list, tuple)):
                 ret = (ret or set()).union(one for one in found if isinstance(one, str))
         return None if ret is None else sorted(ret)
@@ -147,22 +168,24 @@ class LocalJobs:
         except OSError as exc:
             raise _failed("local_cache", exc) from exc
 
+    def result(self, jid, minion):
+        """
+        Return the return code and the success of a minion that has returned, or None.
+        """
+        path = f"{self.folder(jid)}/{minion}/return.p"
+        return self._project(path, {"retcode", "success"})
+
     def results(self, jid):
         """
-        Return the return code and the success of each minion that has returned, or None
-        where they can't be read.
+        Return the result of each minion that has returned, None where it can't be read.
         """
-        folder = self.folder(jid)
-        return {
-            minion: self._project(f"{folder}/{minion}/return.p", {"retcode", "success"})
-            for minion in self.returned(jid)
-        }
+        return {minion: self.result(jid, minion) for minion in self.returned(jid)}
 
     def ended(self, jid):
         """
         Return when the job ended as the master wrote it down, or None.
         """
-        found = _content(self.folder(jid) + "/endtime")
+        found = self._read(self.folder(jid) + "/endtime")
         return None if found is None else found.decode("utf-8", "replace").strip()
 
     def is_batch(self, jid):
@@ -227,10 +250,15 @@ class ReturnerJobs:
         """
         return sorted(self._call("get_jid", jid))
 
+    def result(self, jid, minion):
+        """
+        Return the result of a minion, or None.
+        """
+        return self.results(jid).get(minion)
+
     def results(self, jid):
         """
-        Return the return code and the success of each minion that has returned, or None
-        where there are none.
+        Return the result of each minion that has returned, None where there is none.
         """
         return {
             minion: found if isinstance(found, dict) else None
@@ -242,14 +270,9 @@ class ReturnerJobs:
         """
         Return None: only the local job cache can be asked for this.
         """
-        return None
+        return
 
-    @staticmethod
-    def is_batch(_jid):
-        """
-        Return None: only the local job cache can be asked for this.
-        """
-        return None
+    is_batch = ended
 
 
 def _listed(folder):

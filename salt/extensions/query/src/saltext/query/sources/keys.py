@@ -29,17 +29,25 @@ def states(opts):
     Return the state of each minion's key: accepted, pending, rejected or denied.
 
     A minion may have a denied key beside another one; the other one counts.
+
+    :raises QueryStoreError: if the keys can't be read, or a driver has none at all
     """
     driver = opts.get("keys.cache_driver") or "localfs_key"
     if driver == "localfs_key":
         return _listed(opts)
     try:
-        return of_driver(opts, driver)
+        ret = of_driver(opts, driver)
     except (salt.exceptions.SaltCacheError, KeyError, OSError) as exc:
         raise QueryStoreError(
             f"The minions' keys can't be read: see what is wrong with the cache {driver}"
             f" ({exc})."
         ) from exc
+    if not ret:
+        raise QueryStoreError(
+            f"The cache {driver} has no minion's key: accept one, or see whether its files"
+            " are whole."
+        )
+    return ret
 
 
 def of_driver(opts, driver):
@@ -51,12 +59,12 @@ def of_driver(opts, driver):
     cache = salt.cache.Cache(opts, driver=driver)
     ret = dict.fromkeys(cache.list("denied_keys") or (), "denied")
     try:
-        for minion, entry in cache.list_all("keys").items():
-            ret[minion] = entry.get("state", "accepted")
+        found = cache.list_all("keys")
     except AttributeError:
         # a driver that has no list_all
-        for minion in cache.list("keys"):
-            ret[minion] = (cache.fetch("keys", minion) or {}).get("state", "accepted")
+        found = {minion: cache.fetch("keys", minion) for minion in cache.list("keys")}
+    for minion, entry in found.items():
+        ret[minion] = (entry or {}).get("state", "accepted")
     return ret
 
 

@@ -1,16 +1,16 @@
 """
 Which minions are connected, as far as the master can tell without asking them.
 
-A minion counts as connected if one of the addresses in its grains is connected to the
-master's publish port, as in ``salt-run manage.present``. Minions behind one address
-can't be told apart this way; the field ``alive`` asks them.
-
-One whose address is not connected may be behind another one: that of a router, or the
-loopback. It is surely not connected only if each address that is connected is known to be
-that of some minion.
+A minion counts as connected if one of the addresses in its grains, which no other minion
+has, is connected to the master's publish port. One whose address is not connected may be behind
+another one: that of a router, which may be a minion itself, or the loopback. So it is surely not
+connected only if nothing is. The field ``alive`` asks the minions.
 """
 
+import collections
 import functools
+
+from saltext.query.kinds import MISSING_NODATA
 
 import salt.utils.network
 
@@ -32,12 +32,6 @@ def addresses(opts):
     ret = set(salt.utils.network.local_port_tcp(int(opts["publish_port"])))
     if opts.get("detect_remote_minions"):
         ret |= salt.utils.network.remote_port_tcp(opts["remote_minions_port"])
-    if "127.0.0.1" in ret:
-        ret.discard("127.0.0.1")
-        ret.update(salt.utils.network.ip_addrs(include_loopback=False))
-    if "::1" in ret:
-        ret.discard("::1")
-        ret.update(salt.utils.network.ip_addrs6(include_loopback=False))
     return ret
 
 
@@ -49,43 +43,38 @@ class Presence:
     def __init__(self, context):
         self.context = context
         self.addresses = addresses(context.opts)
+        # behind the loopback may be any minion on this machine
+        self.told = (self.addresses or set()) - {"127.0.0.1", "::1"}
 
     @functools.cached_property
-    def _all_are_known(self):
+    def _owners(self):
         """
-        Whether each address that is connected is that of a minion.
+        How many minions have each address that is connected.
         """
-        left = set(self.addresses)
-        for minion, state in self.context.keys.items():
-            if not left:
-                break
-            if state == "accepted":
-                grains = self.context.documents.fetch(
-                    "grains", minion, {"ipv4", "ipv6"}, minion
-                )
-                left.difference_update(_own(grains))
-        return not left
+        ret = collections.Counter()
+        for minion in self.context.accepted():
+            grains = self.context.documents.fetch("grains", minion, {"ipv4", "ipv6"})
+            ret.update(self.told.intersection(_own(grains)))
+        return ret
 
     def is_connected(self, grains):
         """
-        Return whether a minion is connected, or None if that can't be told.
+        Return whether a minion is connected, or that this can't be told.
 
         :param grains: ``ipv4`` and ``ipv6`` of the minion, or None
         """
-        if self.addresses is None or not grains:
-            return None
-        own = _own(grains)
-        if not own:
-            return None
-        if not self.addresses.isdisjoint(own):
-            return True
-        return False if self._all_are_known else None
+        if self.addresses is None:
+            return MISSING_NODATA
+        if not self.addresses:
+            return False if _own(grains) else MISSING_NODATA
+        found = self.told.intersection(_own(grains))
+        return any(self._owners[one] == 1 for one in found) or MISSING_NODATA
 
 
 def _own(grains):
-    ret = []
+    ret = set()
     for name in ("ipv4", "ipv6"):
         values = (grains or {}).get(name)
         if isinstance(values, list):
-            ret += [value for value in values if isinstance(value, str)]
+            ret.update(value for value in values if isinstance(value, str))
     return ret

@@ -11,11 +11,10 @@ import salt.loader
 from salt.exceptions import CommandExecutionError
 
 try:
-    import salt.job_handler.config as config
-    import salt.job_handler.gate as gate
+    from salt.job_handler import config, handover
 except ImportError:
     # a Salt without the job handler
-    config = gate = None
+    config = handover = None
 
 
 def source(context):
@@ -85,12 +84,12 @@ class Queue:
         """
         return self._ask("figures")
 
-    def running_on(self, jid):
+    def show(self, jid):
         """
-        Return the minions that run a job, or None if nobody answers.
+        Return what is known of a job: which minions run it, which were left out, and what
+        waits of it; None if nobody answers.
         """
-        found = self._ask("show", jid)
-        return None if found is None else found["running_on"]
+        return self._ask("show", jid)
 
     def is_exempt(self, functions):
         """
@@ -98,9 +97,9 @@ class Queue:
         """
         if not self.enabled:
             return True
-        if gate is None:
+        if handover is None:
             return False
-        return gate.exempt(config.settings(self.opts), functions)
+        return handover.exempt(config.settings(self.opts), functions)
 
     def cancel(self, jid):
         """

@@ -2,12 +2,14 @@
 Instances: virtual machines and other resources that minions manage.
 """
 
-import re
+import operator
 
+import saltext.query.compare
 import saltext.query.documents
-import saltext.query.natural
-from saltext.query.field import Field, alias
-from saltext.query.item import Item, ItemType, grain, interfaces, several
+import saltext.query.human
+import saltext.query.kinds
+from saltext.query.field import alias, read
+from saltext.query.item import Item, ItemType, address, grain
 from saltext.query.kinds import MISSING_NODATA, MISSING_OFFLINE, MISSING_UNAVAIL
 
 try:
@@ -24,8 +26,6 @@ NICS = 8
 VIRT = "virt"
 
 _MINE = f"mine:{saltext.query.documents.VM_INFO}"
-_SIZE = re.compile(r"([0-9.]{1,20}) ?([KMGT])i?B?")
-_MIB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 
 
 class Instance(Item):
@@ -35,7 +35,7 @@ class Instance(Item):
     :ivar dict info: what its node says of it, or None
     """
 
-    __slots__ = ("type", "id", "node", "info")
+    __slots__ = ("id", "info", "node", "type")
 
     def __init__(self, context, type_, id_, node, info=None):
         super().__init__(context, f"{type_}:{id_}")
@@ -79,98 +79,74 @@ class Instance(Item):
         )
 
 
-def _items(context, names):
+def _items(context, _names):
     """
     Instances are many for each of few minions, so all are listed before they are sorted,
     with what the query needs of them.
     """
-    context.wanted.setdefault("mine", set()).add(saltext.query.documents.VM_INFO)
+    context.want([_MINE])
     known = context.source("resources")
     found = []
-    for minion, state in context.keys.items():
-        if state != "accepted":
-            continue
+    for minion in context.accepted():
         for name, info in (known.machines(minion) or {}).items():
             found.append(Instance(context, VIRT, name, minion, info))
         for type_, ids in known.resources(minion).items():
             found += [Instance(context, type_, one, minion) for one in ids]
     found.sort(
         key=lambda one: (
-            saltext.query.natural.key(one.name),
-            saltext.query.natural.key(one.node),
+            saltext.query.compare.text_key(one.name),
+            saltext.query.compare.text_key(one.node),
         )
     )
-    yield from found if names is None else several(found, names, context.absent)
+    yield from found
 
 
-def _info_field(name, title, kind, doc, convert):
+def _info(convert):
     """
-    Return a field for what the node of a virtual machine says of it.
+    Return a function for what the node of a virtual machine says of it.
+
+    :param convert: a key, or a function that takes what is said
     """
+    if isinstance(convert, str):
+        convert = _key(convert)
 
     def get(instance):
         if not instance.is_virtual():
             return MISSING_UNAVAIL
         return MISSING_NODATA if instance.info is None else convert(instance.info)
 
-    return Field(name, title, kind, doc, get, needs=(_MINE,))
+    return get
 
 
-def _live_info_field(name, title, kind, doc, convert):
+def _running_info(convert):
     """
     Do the same for what does not hold any more once the node is offline.
     """
-    inner = _info_field(name, title, kind, doc, convert)
-
-    def get(instance):
-        if _is_online(instance) is False:
-            return MISSING_OFFLINE
-        return inner.get(instance)
-
-    needs = (*inner.needs, "presence", "grains:ipv4", "grains:ipv6")
-    return Field(name, title, kind, doc, get, needs=needs)
+    inner = _info(convert)
+    return lambda instance: (
+        MISSING_OFFLINE if _is_online(instance) is False else inner(instance)
+    )
 
 
 def _is_online(instance):
     presence = instance.context.source("presence")
-    found = presence.is_connected(instance.grains(instance.node))
-    return MISSING_NODATA if found is None else found
+    return presence.is_connected(instance.grains(instance.node))
 
 
 def _key(name):
     return lambda info: grain(info, name)
 
 
-def _scaled(name, factor):
+def _made(name, kind, make):
     """
-    Return a function for a number in another unit.
+    Return a function that makes a value of one that is of a kind.
     """
 
     def convert(info):
         value = grain(info, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return value
-        return value * factor
+        return make(value) if saltext.query.kinds.is_kind(kind, value) else value
 
     return convert
-
-
-def _kib(name):
-    def convert(info):
-        value = grain(info, name)
-        return value // 1024 if isinstance(value, int) else value
-
-    return convert
-
-
-def _running(info):
-    state = grain(info, "state")
-    return state == "running" if isinstance(state, str) else state
-
-
-def _autostart(info):
-    value = grain(info, "autostart")
-    return bool(value) if isinstance(value, int) else value
 
 
 def _parts(info, name):
@@ -180,7 +156,7 @@ def _parts(info, name):
     found = info.get(name)
     if not isinstance(found, dict):
         return None
-    names = sorted(map(str, found), key=saltext.query.natural.key)
+    names = sorted(map(str, found), key=saltext.query.compare.text_key)
     return [(one, found.get(one)) for one in names]
 
 
@@ -192,80 +168,45 @@ def _count(name):
     return convert
 
 
-def mebibytes(value):
+def _part(name, number, get):
     """
-    Return a size as a disk's: bytes as a number, or such as ``8.0 GiB``.
+    Return a function for what is known of one of the disks or interfaces.
+
+    :param callable get: takes its name and what is known of it
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+
+    def convert(info):
+        found = _parts(info, name)
+        if found is None:
+            return MISSING_NODATA
+        return get(*found[number]) if number < len(found) else MISSING_UNAVAIL
+
+    return _info(convert)
+
+
+def _own_name(name, _nic):
+    return name
+
+
+def _kib(value):
+    return value // 1024
+
+
+def _address(number):
+    return lambda instance: address(instance.guest_grains(), number)
+
+
+def _disk_size(_name, disk):
+    """
+    Return the size of a disk: it is bytes as a number, or such as ``8.0 GiB``.
+    """
+    value = disk.get("virtual size") if isinstance(disk, dict) else None
+    if isinstance(value, int):
         return value // (1024 * 1024)
-    match = _SIZE.match(value) if isinstance(value, str) else None
-    try:
-        return int(float(match.group(1)) * _MIB[match.group(2)])
-    except (AttributeError, ValueError):
-        return MISSING_NODATA
-
-
-def _disk_field(number):
-    def convert(info):
-        found = _parts(info, "disks")
-        if found is None:
-            return MISSING_NODATA
-        if number >= len(found):
-            return MISSING_UNAVAIL
-        disk = found[number][1]
-        return mebibytes(disk.get("virtual size") if isinstance(disk, dict) else None)
-
-    return _info_field(
-        f"disk{number}.size",
-        f"Disk.Size/{number}",
-        "unit",
-        f"Size of disk {number}",
-        convert,
-    )
-
-
-def _mac_field(number):
-    def convert(info):
-        found = _parts(info, "nics")
-        if found is None:
-            return MISSING_NODATA
-        return found[number][0] if number < len(found) else MISSING_UNAVAIL
-
-    return _info_field(
-        f"nic{number}.mac",
-        f"Nic.MAC/{number}",
-        "text",
-        f"Hardware address of interface {number}",
-        convert,
-    )
-
-
-def _ip_field(number):
-    def get(instance):
-        found = interfaces(instance.guest_grains())
-        if not isinstance(found, list):
-            return found
-        return found[number] if number < len(found) else MISSING_UNAVAIL
-
-    return Field(
-        f"nic{number}.ip",
-        f"Nic.IP/{number}",
-        "text",
-        f"First IPv4 address of interface {number} inside, counted without loopback",
-        get,
-        needs=("grains:ip4_interfaces",),
-    )
-
-
-def _guest_field(name, title, doc, key):
-    return Field(
-        name,
-        title,
-        "text",
-        doc,
-        lambda instance: grain(instance.guest_grains(), key),
-        needs=(f"grains:{key}",),
-    )
+    found = None
+    if isinstance(value, str):
+        found = saltext.query.human.size(value.partition("(")[0].strip())
+    return MISSING_NODATA if found is None else int(found)
 
 
 def _guest(instance):
@@ -280,90 +221,77 @@ def _written(instance):
     return MISSING_UNAVAIL if found is None else found
 
 
-_NODE = Field(
-    "pnode",
-    "PrimaryNode",
-    "text",
-    "Minion that manages the instance",
-    lambda instance: instance.node,
-    host=True,
-)
+_FIELDS = """
+name         Instance      text      -                Type and identifier with a colon between them
+type         Type          text      -                Type
+id           ID            text      -                Identifier
+pnode        PrimaryNode   text      -                Minion that manages the instance
+pnode_online PrimaryOnline bool      presence         Whether an address of the managing minion is connected, if that can be told
+status       Status        text      running:state    Status
+oper_state   Running       bool      running          Whether the instance runs
+oper_ram     Memory        unit      running          Memory in use
+max_ram      MaxMemory     unit      info             Most memory
+vcpus        VCPUs         number    info:cpu         Number of virtual processors
+cputime      CPUTime       float     running          Processor time that it has used, in seconds
+uuid         UUID          text      info:uuid        UUID of the instance
+autostart    Autostart     bool      info             Whether the instance starts with its node
+minion       Minion        text      -                Minion inside the instance: the one of the same name
+os           OS            text      grains:os        Operating system inside
+os_release   OSRelease     text      grains:osrelease Its release
+disk.count   Disks         number    info             Number of disks
+nic.count    NICs          number    info             Number of interfaces
+data_ts      DataTime      timestamp mtime            Time at which its node last wrote to the mine
+"""
+_DISK = "disk{0}.size Disk.Size/{0} unit info Size of disk {0}\n"
+_NIC = """nic{0}.mac Nic.MAC/{0} text info Hardware address of interface {0}
+nic{0}.ip Nic.IP/{0} text grains:ip4_interfaces First IPv4 address of interface {0} inside, counted without loopback
+"""
+_ADDRESSES = ("presence", "grains:ipv4", "grains:ipv6")
 
+_KNOWN = read(
+    _FIELDS
+    + "".join(map(_DISK.format, range(DISKS)))
+    + "".join(map(_NIC.format, range(NICS))),
+    {
+        "pnode": lambda instance: instance.node,
+        "pnode_online": _is_online,
+        "oper_state": _running_info(
+            _made("state", "text", lambda one: one == "running")
+        ),
+        "oper_ram": _running_info(_made("mem", "number", _kib)),
+        "max_ram": _info(_made("maxMem", "number", _kib)),
+        "cputime": _running_info(_made("cputime", "float", lambda one: one * 1e-9)),
+        "autostart": _info(_made("autostart", "number", bool)),
+        "minion": _guest,
+        "disk.count": _info(_count("disks")),
+        "nic.count": _info(_count("nics")),
+        "data_ts": _written,
+        **{
+            f"disk{number}.size": _part("disks", number, _disk_size)
+            for number in range(DISKS)
+        },
+        **{
+            f"nic{number}.mac": _part("nics", number, _own_name)
+            for number in range(NICS)
+        },
+        **{f"nic{number}.ip": _address(number) for number in range(NICS)},
+        "-:": operator.attrgetter,
+        "info:": _info,
+        "running:": _running_info,
+        "grains:": lambda key: lambda one: grain(one.guest_grains(), key),
+    },
+    needs={
+        "presence": _ADDRESSES,
+        "info": (_MINE,),
+        "running": (_MINE, *_ADDRESSES),
+    },
+    pnode={"host": True},
+    minion={"host": True},
+)
 _INSTANCE = ItemType(
     "instance",
     "Virtual machines and other resources that minions manage",
-    [
-        Field(
-            "name",
-            "Instance",
-            "text",
-            "Type and identifier with a colon between them",
-            lambda instance: instance.name,
-        ),
-        Field("type", "Type", "text", "Type", lambda instance: instance.type),
-        Field("id", "ID", "text", "Identifier", lambda instance: instance.id),
-        _NODE,
-        alias("node", _NODE),
-        Field(
-            "pnode_online",
-            "PrimaryOnline",
-            "bool",
-            "Whether an address of the managing minion is connected, if that can be told",
-            _is_online,
-            needs=("presence", "grains:ipv4", "grains:ipv6"),
-        ),
-        _live_info_field("status", "Status", "text", "Status", _key("state")),
-        _live_info_field(
-            "oper_state", "Running", "bool", "Whether the instance runs", _running
-        ),
-        _live_info_field("oper_ram", "Memory", "unit", "Memory in use", _kib("mem")),
-        _info_field("max_ram", "MaxMemory", "unit", "Most memory", _kib("maxMem")),
-        _info_field(
-            "vcpus", "VCPUs", "number", "Number of virtual processors", _key("cpu")
-        ),
-        _live_info_field(
-            "cputime",
-            "CPUTime",
-            "float",
-            "Processor time that it has used, in seconds",
-            _scaled("cputime", 1e-9),
-        ),
-        _info_field("uuid", "UUID", "text", "UUID of the instance", _key("uuid")),
-        _info_field(
-            "autostart",
-            "Autostart",
-            "bool",
-            "Whether the instance starts with its node",
-            _autostart,
-        ),
-        Field(
-            "minion",
-            "Minion",
-            "text",
-            "Minion inside the instance: the one of the same name",
-            _guest,
-            host=True,
-        ),
-        _guest_field("os", "OS", "Operating system inside", "os"),
-        _guest_field("os_release", "OSRelease", "Its release", "osrelease"),
-        _info_field(
-            "disk.count", "Disks", "number", "Number of disks", _count("disks")
-        ),
-        *[_disk_field(number) for number in range(DISKS)],
-        _info_field(
-            "nic.count", "NICs", "number", "Number of interfaces", _count("nics")
-        ),
-        *[_mac_field(number) for number in range(NICS)],
-        *[_ip_field(number) for number in range(NICS)],
-        Field(
-            "data_ts",
-            "DataTime",
-            "timestamp",
-            "Time at which its node last wrote to the mine",
-            _written,
-            needs=("mtime",),
-        ),
-    ],
+    [*_KNOWN, alias("node", _KNOWN[3])],
     _items,
     usual=("name", "pnode", "status", "vcpus", "oper_ram"),
 )

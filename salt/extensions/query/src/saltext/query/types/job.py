@@ -4,14 +4,12 @@ Jobs: what has been published, what waits to be, and what has come back.
 
 import datetime
 
-from saltext.query.field import Field, alias
+from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType, grain, named
 from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
+from saltext.query.sources.job_cache import has_failed, started
 
 _UTC = datetime.timezone.utc
-
-# where year, month, day, hour, minute, second and microsecond are in a job id
-_PARTS = ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (14, 20))
 
 
 class Job(Item):
@@ -31,6 +29,13 @@ class Job(Item):
         Where jobs are kept.
         """
         return self.context.source("job_cache")
+
+    @property
+    def queue(self):
+        """
+        What the job handler says.
+        """
+        return self.context.source("queue")
 
     def load(self):
         """
@@ -52,12 +57,11 @@ class Job(Item):
         """
         Return what the job handler knows of it while it waits, or why it knows nothing.
         """
-        queue = self.context.source("queue")
-        if not queue.enabled:
+        if not self.queue.enabled:
             return MISSING_UNAVAIL
-        if queue.waiting is None:
+        if self.queue.waiting is None:
             return MISSING_NODATA
-        return queue.waiting.get(self.name, MISSING_UNAVAIL)
+        return self.queue.waiting.get(self.name, MISSING_UNAVAIL)
 
 
 def _items(context, names):
@@ -66,16 +70,20 @@ def _items(context, names):
         found = dict.fromkeys(jobs.ids())
     else:
         found = {name for name in names if jobs.has(name)}
-    for name in named(found, names, context.absent):
+    for name in named(found):
         yield Job(context, name)
 
 
-def _load_field(name, title, kind, doc, key):
+def _given(value):
+    return MISSING_UNAVAIL if value is None else value
+
+
+def _load(key):
     def get(job):
         load = job.load()
         return MISSING_UNAVAIL if load is None else grain(load, key)
 
-    return Field(name, title, kind, doc, get, needs=(f"load:{key}",))
+    return get
 
 
 def _fun(job):
@@ -94,23 +102,6 @@ def _metadata(job):
     return MISSING_UNAVAIL
 
 
-def started(jid):
-    """
-    Return when a job was started, as its id says, or None.
-    """
-    try:
-        # strptime() takes ten times as long
-        parts = [int(jid[start:end]) for start, end in _PARTS]
-        return datetime.datetime(*parts, tzinfo=_UTC).timestamp()
-    except ValueError:
-        return None
-
-
-def _start(job):
-    found = started(job.name)
-    return MISSING_UNAVAIL if found is None else found
-
-
 def _end(job):
     found = job.source.ended(job.name)
     for form in ("%Y, %b %d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%f"):
@@ -123,13 +114,28 @@ def _end(job):
 
 
 def _minions(job):
-    found = job.source.minions(job.name)
-    return MISSING_UNAVAIL if found is None else found
+    return _given(job.source.minions(job.name))
 
 
 def _expected(job):
     found = job.source.minions(job.name)
     return MISSING_UNAVAIL if found is None else len(found)
+
+
+def _returned(job):
+    """
+    Return those of the minions that the job was for that have returned.
+    """
+    returned = job.source.returned(job.name)
+    expected = job.source.minions(job.name)
+    if expected is None:
+        return returned
+    return sorted(set(returned).intersection(expected))
+
+
+def _others(job):
+    returned = job.source.returned(job.name)
+    return sorted(set(returned).difference(job.source.minions(job.name) or returned))
 
 
 def _missing(job):
@@ -140,25 +146,9 @@ def _missing(job):
     return [minion for minion in found if minion not in returned]
 
 
-def has_failed(result):
-    """
-    Return whether a minion's result is a failure. A job of several functions has a
-    dictionary with the outcome of each.
-    """
-    return any(one is False for one in _each(result.get("success"))) or any(
-        one not in (None, 0) for one in _each(result.get("retcode"))
-    )
-
-
-def _each(outcome):
-    return outcome.values() if isinstance(outcome, dict) else (outcome,)
-
-
 def _failed(job):
     return sum(
-        1
-        for result in job.results().values()
-        if result is not None and has_failed(result)
+        1 for one in job.results().values() if one is not None and has_failed(one)
     )
 
 
@@ -195,241 +185,107 @@ def _status(job):
     if missing is MISSING_UNAVAIL:
         return missing
     if missing:
-        return (
-            "running"
-            if job.context.source("queue").running_on(job.name)
-            else "published"
-        )
+        state = job.queue.show(job.name)
+        return "running" if state and state["running_on"] else "published"
     if _failed(job):
         return "failed"
     return MISSING_NODATA if _unread(job) else "success"
 
 
-def _line_field(name, title, kind, doc, key, span=False):
+def _line(key):
     def get(job):
         line = job.line()
         return grain(line, key) if isinstance(line, dict) else line
 
-    return Field(name, title, kind, doc, get, needs=("queue",), span=span)
+    return get
 
 
 def _running(job):
-    queue = job.context.source("queue")
-    if not queue.enabled:
+    if not job.queue.enabled:
         return MISSING_UNAVAIL
-    found = queue.running_on(job.name)
-    return MISSING_NODATA if found is None else found
+    state = job.queue.show(job.name)
+    return MISSING_NODATA if state is None else state["running_on"]
 
 
-def _capacity_field(name, title, kind, doc, key):
+def _capacity(key):
     def get(job):
-        queue = job.context.source("queue")
-        if not queue.enabled:
+        if not job.queue.enabled:
             return MISSING_UNAVAIL
-        if queue.status is None:
+        status = job.queue.status
+        if status is None:
             return MISSING_NODATA
-        return grain({**queue.status, **queue.status["capacity"]}, key)
+        return grain({**status, **status["capacity"]}, key)
 
-    return Field(name, title, kind, doc, get, needs=("queue",))
-
-
-def _batch(job):
-    found = job.source.is_batch(job.name)
-    return MISSING_UNAVAIL if found is None else found
+    return get
 
 
-def _returned(job):
-    return job.source.returned(job.name)
-
-
-_ID = Field("id", "ID", "text", "Job identifier", lambda job: job.name)
-
+_FIELDS = """
+id            ID           text      -             Job identifier
+status        Status       text      returns       State of the job: queued, publishing, running, published, success or failed
+fun           Function     text      load:fun      Function
+args          Arguments    other     load:arg      Arguments
+tgt           Target       other     load:tgt      Target
+tgt_type      TargetType   text      load:tgt_type Type of target
+user          User         text      load:user     User who started the job
+ret           Returner     text      load:ret      Further returners
+metadata      Metadata     other     load:metadata,load:kwargs,load:arg Metadata that the user gave the job
+start_ts      Start        timestamp -             Time at which the job got its identifier
+end_ts        End          timestamp endtime       Time at which the job ended, if job_cache_store_endtime is on
+exp_cnt       Expected     number    minions       Number of minions that the job was for
+exp_list      ExpectedList other     minions       Minions that the job was for
+ret_cnt       Returned     number    returned      Number of these minions that have returned
+ret_list      ReturnedList other     returned      Those of these minions that have returned
+extra_list    ExtraList    other     returned      Minions that have returned and that the job was not for
+missing_list  MissingList  other     returned      Minions that have not returned
+fail_cnt      Failed       number    returns       Number of minions that returned a failure
+retcodes      RetCodes     other     returns       Return code of each minion that has returned
+success       Success      bool      returns       Whether all minions have returned without a failure
+batch         Batch        bool      batch         Whether the job is run in batches
+queue_place   QueuePlace   number    line:position Place in the job handler's queue
+queue_reason  QueueReason  text      line:reason   Why the job waits in the job handler's queue
+wait_cnt      Waiting      number    line:waiting  Number of minions that the job handler has yet to send the job to
+sent_cnt      Sent         number    line:sent     Number of minions that the job handler has sent the waiting job to
+waited        Waited       float     line:waited   Seconds for which the job has waited in the job handler's queue
+running_list  RunningList  other     queue         Minions that run the job as the job handler knows
+capacity      Capacity     number    capacity:limit        Slots that the job handler allows at the same time
+capacity_used CapacityUsed float     capacity:used         Slots of the job handler that are occupied
+capacity_full CapacityFull number    capacity:full_minions Number of minions at their own limit of jobs
+"""
+_KNOWN = read(
+    _FIELDS,
+    {
+        "id": lambda job: job.name,
+        "status": _status,
+        "fun": _fun,
+        "metadata": _metadata,
+        "start_ts": lambda job: _given(started(job.name)),
+        "end_ts": _end,
+        "exp_cnt": _expected,
+        "exp_list": _minions,
+        "ret_cnt": lambda job: len(_returned(job)),
+        "ret_list": _returned,
+        "extra_list": _others,
+        "missing_list": _missing,
+        "fail_cnt": _failed,
+        "retcodes": _retcodes,
+        "success": _success,
+        "batch": lambda job: _given(job.source.is_batch(job.name)),
+        "running_list": _running,
+        "load:": _load,
+        "line:": _line,
+        "capacity:": _capacity,
+    },
+    waited={"span": True},
+)
 _JOB = ItemType(
     "job",
     "Jobs of the master's job cache",
-    [
-        _ID,
-        alias("name", _ID),
-        alias("jid", _ID),
-        Field(
-            "status",
-            "Status",
-            "text",
-            "State of the job: queued, publishing, running, published, success or failed",
-            _status,
-            needs=("queue", "minions", "returns"),
-        ),
-        Field("fun", "Function", "text", "Function", _fun, needs=("load:fun",)),
-        _load_field("args", "Arguments", "other", "Arguments", "arg"),
-        _load_field("tgt", "Target", "other", "Target", "tgt"),
-        _load_field("tgt_type", "TargetType", "text", "Type of target", "tgt_type"),
-        _load_field("user", "User", "text", "User who started the job", "user"),
-        _load_field("ret", "Returner", "text", "Further returners", "ret"),
-        Field(
-            "metadata",
-            "Metadata",
-            "other",
-            "Metadata that the user gave the job",
-            _metadata,
-            needs=("load:metadata", "load:kwargs", "load:arg"),
-        ),
-        Field(
-            "start_ts",
-            "Start",
-            "timestamp",
-            "Time at which the job got its identifier",
-            _start,
-        ),
-        Field(
-            "end_ts",
-            "End",
-            "timestamp",
-            "Time at which the job ended, if job_cache_store_endtime is on",
-            _end,
-            needs=("endtime",),
-        ),
-        Field(
-            "exp_cnt",
-            "Expected",
-            "number",
-            "Number of minions that the job was for",
-            _expected,
-            needs=("minions",),
-        ),
-        Field(
-            "exp_list",
-            "ExpectedList",
-            "other",
-            "Minions that the job was for",
-            _minions,
-            needs=("minions",),
-        ),
-        Field(
-            "ret_cnt",
-            "Returned",
-            "number",
-            "Number of minions that have returned",
-            lambda job: len(_returned(job)),
-            needs=("returned",),
-        ),
-        Field(
-            "ret_list",
-            "ReturnedList",
-            "other",
-            "Minions that have returned",
-            _returned,
-            needs=("returned",),
-        ),
-        Field(
-            "missing_list",
-            "MissingList",
-            "other",
-            "Minions that have not returned",
-            _missing,
-            needs=("minions", "returned"),
-        ),
-        Field(
-            "fail_cnt",
-            "Failed",
-            "number",
-            "Number of minions that returned a failure",
-            _failed,
-            needs=("returns",),
-        ),
-        Field(
-            "retcodes",
-            "RetCodes",
-            "other",
-            "Return code of each minion that has returned",
-            _retcodes,
-            needs=("returns",),
-        ),
-        Field(
-            "success",
-            "Success",
-            "bool",
-            "Whether all minions have returned without a failure",
-            _success,
-            needs=("minions", "returns"),
-        ),
-        Field(
-            "batch",
-            "Batch",
-            "bool",
-            "Whether the job is run in batches",
-            _batch,
-            needs=("batch",),
-        ),
-        _line_field(
-            "queue_place",
-            "QueuePlace",
-            "number",
-            "Place in the job handler's queue",
-            "position",
-        ),
-        _line_field(
-            "queue_reason",
-            "QueueReason",
-            "text",
-            "Why the job waits in the job handler's queue",
-            "reason",
-        ),
-        _line_field(
-            "wait_cnt",
-            "Waiting",
-            "number",
-            "Number of minions that the job handler has yet to send the job to",
-            "waiting",
-        ),
-        _line_field(
-            "sent_cnt",
-            "Sent",
-            "number",
-            "Number of minions that the job handler has sent the waiting job to",
-            "sent",
-        ),
-        _line_field(
-            "waited",
-            "Waited",
-            "float",
-            "Seconds for which the job has waited in the job handler's queue",
-            "waited",
-            span=True,
-        ),
-        Field(
-            "running_list",
-            "RunningList",
-            "other",
-            "Minions that run the job as the job handler knows",
-            _running,
-            needs=("queue",),
-        ),
-        _capacity_field(
-            "capacity",
-            "Capacity",
-            "number",
-            "Points that the job handler's criteria allow at the same time",
-            "limit",
-        ),
-        _capacity_field(
-            "capacity_used",
-            "CapacityUsed",
-            "float",
-            "Points that are in use of the job handler's capacity",
-            "used",
-        ),
-        _capacity_field(
-            "capacity_full",
-            "CapacityFull",
-            "number",
-            "Number of minions at their own limit of jobs",
-            "full_minions",
-        ),
-    ],
+    [*_KNOWN, alias("name", _KNOWN[0]), alias("jid", _KNOWN[0])],
     _items,
     usual=("id", "fun", "user", "tgt", "exp_cnt", "start_ts"),
     usual_sort="-id",
     usual_limit=50,
+    usual_filter=["|", ["missing", "fun"], ["!", ["=~", "fun", r"^(runner|wheel)\."]]],
 )
 
 

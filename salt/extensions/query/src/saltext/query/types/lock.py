@@ -4,11 +4,11 @@ Locks: what keeps something from being done or changed, on the master and on min
 
 import os
 
+import saltext.query.compare
 import saltext.query.loader
-import saltext.query.natural
-from saltext.query.errors import QueryError
-from saltext.query.field import Field, alias
-from saltext.query.item import Item, ItemType, several
+from saltext.query.errors import QueryError, of_site
+from saltext.query.field import alias, read
+from saltext.query.item import Item, ItemType
 from saltext.query.kinds import MISSING_PENDING, MISSING_UNAVAIL
 
 
@@ -18,14 +18,16 @@ class Lock(Item):
     :ivar dict info: what is known of it; None for a probe
     """
 
-    __slots__ = ("type", "info")
+    __slots__ = ("info", "type")
 
     def __init__(self, context, type_, info):
         super().__init__(context, None)
         self.type = type_
         self.info = info
         if info is not None:
-            self.name = "/".join((type_, info.get("node") or "master", info["object"]))
+            self.name = "/".join(
+                (type_, str(info.get("node") or "master"), info["object"])
+            )
 
     def get(self, key):
         """
@@ -49,16 +51,17 @@ def _items(context, names):
         if context.filter is not None and not _may_have(context, type_, names):
             continue
         if f"{type_}.needs" in loaded:
-            for bank, key in loaded[f"{type_}.needs"]():
-                context.wanted.setdefault(bank, set()).add(key)
-        found += [
-            Lock(context, type_, info) for info in loaded[f"{type_}.locks"](context)
-        ]
-    if names is None:
-        found.sort(key=lambda lock: saltext.query.natural.key(lock.name))
-        yield from found
-    else:
-        yield from several(found, names, context.absent)
+            with of_site(f"locks {type_}"):
+                context.want(map(":".join, loaded[f"{type_}.needs"]()))
+        with of_site(f"locks {type_}"):
+            for info in loaded[f"{type_}.locks"](context):
+                if not isinstance(info, dict) or not isinstance(
+                    info.get("object"), str
+                ):
+                    raise TypeError(f"a lock is {info!r:.80}, with no object")
+                found.append(Lock(context, type_, info))
+    found.sort(key=lambda lock: saltext.query.compare.text_key(lock.name))
+    yield from found
 
 
 def _check(context, loaded, names):
@@ -84,10 +87,6 @@ def _may_have(context, type_, names):
     if names is not None:
         return any(name.startswith(type_ + "/") for name in names)
     return context.filter.holds(Lock(context, type_, None)) is not False
-
-
-def _field(name, title, kind, doc, **more):
-    return Field(name, title, kind, doc, lambda lock: lock.get(name), **more)
 
 
 def _name(lock):
@@ -120,62 +119,45 @@ def _stale(lock):
     return not found if isinstance(found, bool) else found
 
 
-_NODE = _field(
-    "node", "Node", "text", "Minion on which the lock is, if not the master", host=True
+_FIELDS = """
+name        Name     text      - Type, minion or master, and object of the lock
+type        Type     text      - Type of lock: file, pause, hold, state, blackout or package_state
+object      Object   text      - What is locked
+mode        Mode     text      - How it is locked: exclusive, hold, disabled, absent, kept or version
+owner       Owner    other     - Who holds the lock
+pending     Pending  other     - Jobs that wait for the lock
+node        Node     text      - Minion on which the lock is, if not the master
+pid         PID      number    - Process on the master that holds the lock
+alive       Alive    bool      - Whether this process exists
+stale       Stale    bool      - Whether this process is gone
+acquired_ts Acquired timestamp - Time at which it was locked
+age         Age      number    - Seconds for which it has been locked
+told_ts     Told     timestamp - Time at which the minion told of the lock
+path        Path     text      - File that is the lock
+backend     Backend  text      - Back end of the file server
+remote      Remote   text      - Remote or environment of the file server
+fun         Function text      - Function that is kept from running
+package     Package  text      - Package that is locked
+version     Version  text      - Version at which it is locked
+reason      Reason   text      - Why it is locked, for people
+"""
+_KNOWN = read(
+    _FIELDS,
+    {
+        "name": _name,
+        "type": lambda lock: lock.type,
+        "alive": _alive,
+        "stale": _stale,
+        "age": _age,
+        "-:": lambda key: lambda lock: lock.get(key),
+    },
+    node={"host": True},
+    age={"span": True},
 )
-
 _LOCK = ItemType(
     "lock",
     "What keeps something from being done or changed",
-    [
-        Field(
-            "name",
-            "Name",
-            "text",
-            "Type, minion or master, and object of the lock",
-            _name,
-        ),
-        Field(
-            "type",
-            "Type",
-            "text",
-            "Type of lock: file, pause, hold, state, blackout or package_state",
-            lambda lock: lock.type,
-        ),
-        _field("object", "Object", "text", "What is locked"),
-        _field(
-            "mode",
-            "Mode",
-            "text",
-            "How it is locked: exclusive, hold, disabled, absent, kept or version",
-        ),
-        _field("owner", "Owner", "other", "Who holds the lock"),
-        _field("pending", "Pending", "other", "Jobs that wait for the lock"),
-        _NODE,
-        alias("minion", _NODE),
-        _field("pid", "PID", "number", "Process on the master that holds the lock"),
-        Field("alive", "Alive", "bool", "Whether this process exists", _alive),
-        Field("stale", "Stale", "bool", "Whether this process is gone", _stale),
-        _field("acquired_ts", "Acquired", "timestamp", "Time at which it was locked"),
-        Field(
-            "age",
-            "Age",
-            "number",
-            "Seconds for which it has been locked",
-            _age,
-            span=True,
-        ),
-        _field(
-            "told_ts", "Told", "timestamp", "Time at which the minion told of the lock"
-        ),
-        _field("path", "Path", "text", "File that is the lock"),
-        _field("backend", "Backend", "text", "Back end of the file server"),
-        _field("remote", "Remote", "text", "Remote or environment of the file server"),
-        _field("fun", "Function", "text", "Function that is kept from running"),
-        _field("package", "Package", "text", "Package that is locked"),
-        _field("version", "Version", "text", "Version at which it is locked"),
-        _field("reason", "Reason", "text", "Why it is locked, for people"),
-    ],
+    [*_KNOWN, alias("minion", _KNOWN[6])],
     _items,
     usual=("type", "node", "object", "mode", "owner", "reason"),
 )

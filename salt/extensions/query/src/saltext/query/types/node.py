@@ -1,11 +1,12 @@
 """
-Nodes: the minions that have a key at this master.
+Nodes: the minions that have a key.
 """
 
+import saltext.query.compare
 import saltext.query.dynamic
-from saltext.query.field import Field, alias
-from saltext.query.item import Item, ItemType, grain, hosts, interfaces
-from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
+from saltext.query.field import alias, read
+from saltext.query.item import Item, ItemType, address, grain
+from saltext.query.kinds import MISSING_UNAVAIL
 
 #: Interfaces that have fields of their own.
 NICS = 8
@@ -34,69 +35,92 @@ class Node(Item):
         return super().live(key)
 
 
-def _items(context, names):
-    for name in hosts(context.keys, names, context.absent):
+def _items(context, _names):
+    for name in sorted(context.keys, key=saltext.query.compare.text_key):
         yield Node(context, name)
 
 
-def _grain_field(name, title, kind, doc, key, convert=None):
-    def get(node):
-        value = grain(node.grains(node.name), key)
-        return value if convert is None else convert(value)
-
-    return Field(name, title, kind, doc, get, needs=(f"grains:{key}",))
+def _grain(key):
+    return lambda node: grain(node.grains(node.name), key)
 
 
-def _online(node):
-    presence = node.context.source("presence")
-    found = presence.is_connected(node.grains(node.name))
-    return MISSING_NODATA if found is None else found
+def _live(key):
+    return lambda node: node.live(key)
 
 
-def _seen(node):
-    ret = node.context.documents.updated("grains", node.name)
-    return MISSING_UNAVAIL if ret is None else ret
-
-
-def _nic_field(number):
-    def get(node):
-        found = interfaces(node.grains(node.name))
-        if not isinstance(found, list):
-            return found
-        return found[number] if number < len(found) else MISSING_UNAVAIL
-
-    return Field(
-        f"nic{number}.ip",
-        f"Nic.IP/{number}",
-        "text",
-        f"First IPv4 address of interface {number}, counted without loopback",
-        get,
-        needs=("grains:ip4_interfaces",),
-    )
-
-
-def _whole(value):
-    """
-    Return a size that some platforms report with a fraction.
-    """
+def _memory(node):
+    value = _grain("mem_total")(node)
+    # some platforms report it with a fraction
     return int(value) if isinstance(value, float) and value - value == 0 else value
 
 
-def _instances(node):
-    return node.context.source("resources").count(node.name)
+def _written(bank):
+    def get(node):
+        ret = node.context.documents.updated(bank, node.name)
+        return MISSING_UNAVAIL if ret is None else ret
+
+    return get
 
 
-def _live_field(name, title, kind, doc, key, **more):
-    return Field(
-        name,
-        title,
-        kind,
-        f"{doc}; asks the minion",
-        lambda node: node.live(key),
-        needs=(f"live:{key}",),
-        **more,
-    )
+def _last_job(place):
+    what, _, key = place.partition(".")
 
+    def get(node):
+        value = node.context.source("last_jobs").of_minion(node.name, what).get(key)
+        return MISSING_UNAVAIL if value is None else value
+
+    return get
+
+
+def _address(number):
+    return lambda node: address(node.grains(node.name), number)
+
+
+_FIELDS = """
+name           Node          text      -                    Minion identifier
+key_state      KeyState      text      - State of the minion's key: accepted, pending, rejected or denied
+online         Online        bool      presence Whether an address of the minion is connected to this master, if that can be told
+alive          Alive         bool      live:alive           Whether the minion answers now; asks the minion
+seen_ts        Seen          timestamp mtime:grains         Time at which the minion last sent its grains
+mine_ts        MineTime      timestamp mtime:mine           Time at which the minion last wrote to the mine
+os             OS            text      grains:os            Operating system name
+os_family      OSFamily      text      grains:os_family     Operating system family
+os_release     OSRelease     text      grains:osrelease     Operating system release
+os_finger      OSFinger      text      grains:osfinger      Operating system name and major release
+kernel         Kernel        text      grains:kernel        Kernel name
+kernel_release KernelRelease text      grains:kernelrelease Kernel release
+arch           Arch          text      grains:cpuarch       Processor architecture
+ctotal         CTotal        number    grains:num_cpus      Number of logical processors
+cpu_model      CPUModel      text      grains:cpu_model     Processor model
+mtotal         MTotal        unit      grains:mem_total     Total amount of memory
+virtual        Virtual       text      grains:virtual       Type of virtualisation, or physical
+product        Product       text      grains:productname   Hardware product
+manufacturer   Manufacturer  text      grains:manufacturer  Hardware manufacturer
+serial         Serial        text      grains:serialnumber  Serial number
+uuid           UUID          text      grains:uuid          UUID of the system
+fqdn           FQDN          text      grains:fqdn          Fully qualified domain name
+salt_version   SaltVersion   text      grains:saltversion   Salt version of the minion
+python_version PythonVersion other     grains:pythonversion Python version of the minion
+init           Init          text      grains:init          Init system
+timezone       TimeZone      text      grains:timezone      Time zone
+roles          Roles         other     grains:roles         Roles given by a grain
+ip4_list       IPv4List      other     grains:ipv4          IPv4 addresses
+ip6_list       IPv6List      other     grains:ipv6          IPv6 addresses
+mfree          MFree         unit      live:meminfo         Memory available now; asks the minion
+load           Load          float     live:loadavg         Load of the last minute; asks the minion
+dfree          DFree         unit      live:disk            Room left on the root file system; asks the minion
+uptime         Uptime        number    live:uptime          Seconds since the system was started; asks the minion
+vinst_cnt      Instances     number    mine:virt.vm_info    Number of instances that the minion manages
+job_cnt        RunningJobs   number    live:running         Number of jobs that the minion runs now; asks the minion
+last_job       LastJob       text      last_jobs:job.jid    Last job for the minion
+last_fun       LastFunction  text      last_jobs:job.fun    Its function
+last_ts        LastTime      timestamp last_jobs:job.start  Its time
+last_result    LastResult    text      last_jobs:job.result Its result: success, failed, or missing if it has not returned
+highstate      Highstate     text      last_jobs:highstate.result Last highstate: success, failed, missing (no return) or never
+highstate_ts   HighstateTime timestamp last_jobs:highstate.start  Time of the last highstate
+highstate_job  HighstateJob  text      last_jobs:highstate.jid    Job identifier of the last highstate
+"""
+_NIC = "nic{0}.ip Nic.IP/{0} text grains:ip4_interfaces First IPv4 address of interface {0}, counted without loopback\n"
 
 #: Names of grains that people know, for the fields that are of them.
 _GRAIN_NAMES = {
@@ -113,162 +137,36 @@ _GRAIN_NAMES = {
     "seen": "seen_ts",
 }
 
-
-def _with_aliases(fields):
-    known = {field.name: field for field in fields}
-    return [*fields, *[alias(name, known[one]) for name, one in _GRAIN_NAMES.items()]]
-
-
+_KNOWN = {
+    field.name: field
+    for field in read(
+        _FIELDS + "".join(map(_NIC.format, range(NICS))),
+        {
+            "name": lambda node: node.name,
+            "key_state": lambda node: node.context.keys[node.name],
+            "online": lambda node: node.context.source("presence").is_connected(
+                node.grains(node.name)
+            ),
+            "mtotal": _memory,
+            "vinst_cnt": lambda node: node.context.source("resources").count(node.name),
+            "grains:": _grain,
+            "live:": _live,
+            "mtime:": _written,
+            "last_jobs:": _last_job,
+            **{f"nic{number}.ip": _address(number) for number in range(NICS)},
+        },
+        needs={"presence": ("presence", "grains:ipv4", "grains:ipv6")},
+        name={"host": True},
+        uptime={"span": True},
+    )
+}
 _NODE = ItemType(
     "node",
     "Minions that have a key at this master",
-    _with_aliases(
-        [
-            Field(
-                "name",
-                "Node",
-                "text",
-                "Minion identifier",
-                lambda node: node.name,
-                host=True,
-            ),
-            Field(
-                "key_state",
-                "KeyState",
-                "text",
-                "State of the minion's key: accepted, pending, rejected or denied",
-                lambda node: node.context.keys[node.name],
-            ),
-            Field(
-                "online",
-                "Online",
-                "bool",
-                "Whether an address of the minion is connected to this master, if that can be told",
-                _online,
-                needs=("presence", "grains:ipv4", "grains:ipv6"),
-            ),
-            _live_field(
-                "alive", "Alive", "bool", "Whether the minion answers now", "alive"
-            ),
-            Field(
-                "seen_ts",
-                "Seen",
-                "timestamp",
-                "Time at which the minion last sent its grains",
-                _seen,
-                needs=("mtime",),
-            ),
-            _grain_field("os", "OS", "text", "Operating system name", "os"),
-            _grain_field(
-                "os_family", "OSFamily", "text", "Operating system family", "os_family"
-            ),
-            _grain_field(
-                "os_release",
-                "OSRelease",
-                "text",
-                "Operating system release",
-                "osrelease",
-            ),
-            _grain_field(
-                "os_finger",
-                "OSFinger",
-                "text",
-                "Operating system name and major release",
-                "osfinger",
-            ),
-            _grain_field("kernel", "Kernel", "text", "Kernel name", "kernel"),
-            _grain_field(
-                "kernel_release",
-                "KernelRelease",
-                "text",
-                "Kernel release",
-                "kernelrelease",
-            ),
-            _grain_field("arch", "Arch", "text", "Processor architecture", "cpuarch"),
-            _grain_field(
-                "ctotal", "CTotal", "number", "Number of logical processors", "num_cpus"
-            ),
-            _grain_field(
-                "cpu_model", "CPUModel", "text", "Processor model", "cpu_model"
-            ),
-            _grain_field(
-                "mtotal",
-                "MTotal",
-                "unit",
-                "Total amount of memory",
-                "mem_total",
-                _whole,
-            ),
-            _live_field("mfree", "MFree", "unit", "Memory available now", "meminfo"),
-            _live_field("load", "Load", "float", "Load of the last minute", "loadavg"),
-            _live_field(
-                "dfree", "DFree", "unit", "Room left on the root file system", "disk"
-            ),
-            _live_field(
-                "uptime",
-                "Uptime",
-                "number",
-                "Seconds since the system was started",
-                "uptime",
-                span=True,
-            ),
-            _grain_field(
-                "virtual",
-                "Virtual",
-                "text",
-                "Type of virtualisation, or physical",
-                "virtual",
-            ),
-            _grain_field(
-                "product", "Product", "text", "Hardware product", "productname"
-            ),
-            _grain_field(
-                "manufacturer",
-                "Manufacturer",
-                "text",
-                "Hardware manufacturer",
-                "manufacturer",
-            ),
-            _grain_field("serial", "Serial", "text", "Serial number", "serialnumber"),
-            _grain_field("uuid", "UUID", "text", "UUID of the system", "uuid"),
-            _grain_field("fqdn", "FQDN", "text", "Fully qualified domain name", "fqdn"),
-            _grain_field(
-                "salt_version",
-                "SaltVersion",
-                "text",
-                "Salt version of the minion",
-                "saltversion",
-            ),
-            _grain_field(
-                "python_version",
-                "PythonVersion",
-                "other",
-                "Python version of the minion",
-                "pythonversion",
-            ),
-            _grain_field("init", "Init", "text", "Init system", "init"),
-            _grain_field("timezone", "TimeZone", "text", "Time zone", "timezone"),
-            _grain_field("roles", "Roles", "other", "Roles given by a grain", "roles"),
-            _grain_field("ip4_list", "IPv4List", "other", "IPv4 addresses", "ipv4"),
-            _grain_field("ip6_list", "IPv6List", "other", "IPv6 addresses", "ipv6"),
-            *[_nic_field(number) for number in range(NICS)],
-            Field(
-                "vinst_cnt",
-                "Instances",
-                "number",
-                "Number of instances that the minion manages",
-                _instances,
-                needs=("mine:virt.vm_info", "registry"),
-            ),
-            _live_field(
-                "job_cnt",
-                "RunningJobs",
-                "number",
-                "Number of jobs that the minion runs now",
-                "running",
-            ),
-        ]
-    ),
+    [
+        *_KNOWN.values(),
+        *[alias(name, _KNOWN[one]) for name, one in _GRAIN_NAMES.items()],
+    ],
     _items,
     usual=("name", "key_state", "os", "os_release", "mtotal", "seen_ts"),
     dynamic=saltext.query.dynamic.find,

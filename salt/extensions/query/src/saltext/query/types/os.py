@@ -2,90 +2,41 @@
 Operating systems: what the accepted minions run, put together from their grains.
 """
 
-import saltext.query.natural
-from saltext.query.field import Field
+import saltext.query.compare
+import saltext.query.kinds
+from saltext.query.field import read
 from saltext.query.item import Item, ItemType, named
 from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
-
-#: Grains of which all values that occur are kept.
-_GRAINS = (
-    "os",
-    "os_family",
-    "osfullname",
-    "oscodename",
-    "osmajorrelease",
-    "osrelease",
-    "kernel",
-    "kernelrelease",
-    "osarch",
-    "init",
-    "saltversion",
-    "virtual",
-)
 
 
 class System(Item):
     """
     :ivar str name: the name and major release
-    :ivar list minions: ids of the minions that run it
-    :ivar dict values: for each grain, the values that occur
+    :ivar dict grains: the grains of each minion that runs it, by its id
     """
 
-    __slots__ = ("minions", "values", "online", "first", "last", "memory", "cpus")
+    __slots__ = ("minions",)
 
     def __init__(self, context, name):
         super().__init__(context, name)
-        self.minions = []
-        self.values = {}
-        self.online = None
-        self.first = self.last = None
-        self.memory = self.cpus = None
+        self.minions = {}
 
-    def add(self, minion, grains):
+    def values(self, key):
         """
-        Count a minion.
+        Return the values of a grain that occur.
         """
-        self.minions.append(minion)
-        for key in _GRAINS:
-            value = grains.get(key)
-            if isinstance(value, (str, int)) and value != "":
-                self.values.setdefault(key, set()).add(value)
-        wanted = self.context.wanted
-        if "presence" in wanted:
-            found = self.context.source("presence").is_connected(grains)
-            if found is not None:
-                self.online = (self.online or 0) + found
-        if "mtime" in wanted:
-            when = self.context.documents.updated("grains", minion)
-            if when is not None:
-                self.first = when if self.first is None else min(self.first, when)
-                self.last = when if self.last is None else max(self.last, when)
-        self.memory = _sum(self.memory, grains, "mem_total")
-        self.cpus = _sum(self.cpus, grains, "num_cpus")
+        found = [grains.get(key) for grains in self.minions.values()]
+        return {one for one in found if isinstance(one, (str, int)) and one != ""}
 
 
-def _sum(before, grains, key):
-    """
-    Return a sum with what a minion has told; None while none has.
-    """
-    value = grains.get(key)
-    if isinstance(value, float) and value - value == 0:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return before
-    return (before or 0) + value
-
-
-def _items(context, names):
+def _items(context, _names):
     """
     Read each minion's grains once, and keep what they have in common.
     """
-    context.wanted.setdefault("grains", set()).update(("osfinger", "os", "osrelease"))
+    context.want(["grains:osfinger", "grains:os", "grains:osrelease"])
     found = {}
-    for minion in sorted(context.keys, key=saltext.query.natural.key):
-        if context.keys[minion] != "accepted":
-            continue
-        grains = context.read("grains", minion, minion)
+    for minion in context.accepted():
+        grains = context.read("grains", minion)
         if not grains:
             continue
         name = grains.get("osfinger") or "-".join(
@@ -95,8 +46,8 @@ def _items(context, names):
             continue
         if name not in found:
             found[name] = System(context, name)
-        found[name].add(minion, grains)
-    for name in named(found, names, context.absent):
+        found[name].minions[minion] = grains
+    for name in named(found):
         yield found[name]
 
 
@@ -107,20 +58,51 @@ def _one(key):
     """
 
     def get(system):
-        values = system.values.get(key, ())
-        return next(iter(values)) if len(values) == 1 else MISSING_UNAVAIL
+        values = system.values(key)
+        return values.pop() if len(values) == 1 else MISSING_UNAVAIL
 
     return get
 
 
 def _all(key):
     def get(system):
-        return sorted(
-            (str(value) for value in system.values.get(key, ())),
-            key=saltext.query.natural.key,
-        )
+        return sorted(map(str, system.values(key)), key=saltext.query.compare.text_key)
 
     return get
+
+
+def _sum(key):
+    """
+    Return a function for the sum of what minions have told.
+    """
+
+    def get(system):
+        found = [grains.get(key) for grains in system.minions.values()]
+        told = [int(one) for one in found if saltext.query.kinds.is_kind("float", one)]
+        return sum(told) if told else MISSING_NODATA
+
+    return get
+
+
+def _seen(choose):
+    """
+    Return a function for the first or the last time at which a minion sent its grains.
+    """
+
+    def get(system):
+        documents = system.context.documents
+        found = [documents.updated("grains", minion) for minion in system.minions]
+        told = [one for one in found if one is not None]
+        return choose(told) if told else MISSING_UNAVAIL
+
+    return get
+
+
+def _online(system):
+    presence = system.context.source("presence")
+    found = [presence.is_connected(grains) for grains in system.minions.values()]
+    # one that can't be told makes the number one that can't be told
+    return MISSING_NODATA if MISSING_NODATA in found else sum(found)
 
 
 def _major(system):
@@ -132,170 +114,58 @@ def _major(system):
 
 
 def _agrees(system):
-    return all(
-        len(system.values.get(key, ())) == 1 for key in ("os", "os_family", "kernel")
-    )
+    return all(len(system.values(key)) == 1 for key in ("os", "os_family", "kernel"))
 
 
-def _or_missing(name, missing):
-    def get(system):
-        value = getattr(system, name)
-        return missing if value is None else value
-
-    return get
-
-
-def _field(name, title, kind, doc, get, *grains):
-    return Field(name, title, kind, doc, get, [f"grains:{grain}" for grain in grains])
-
+_FIELDS = """
+name            Name           text      -                  Name and major release, as in the grain osfinger
+os              OS             text      one:os             Name
+family          Family         text      one:os_family      Family
+fullname        FullName       text      one:osfullname     Long name
+codename        Codename       text      one:oscodename     Name of the release
+major           Major          number    one:osmajorrelease Number of the major release
+releases        Releases       other     all:osrelease      Releases that occur
+kernel          Kernel         text      one:kernel         Kernel
+kernel_releases KernelReleases other     all:kernelrelease  Kernel releases that occur
+arches          Arches         other     all:osarch         Architectures that occur
+init            Init           other     all:init           Init systems that occur
+virtuals        Virtuals       other     all:virtual        Types of virtualisation that occur
+salt_versions   SaltVersions   other     all:saltversion    Salt versions that occur
+node_cnt        Nodes          number    -                  Number of minions
+node_list       NodeList       other     -                  Minions that run it
+online_cnt      Online         number    presence           Number of minions with a connected address, if that can be told
+mtotal          MTotal         unit      grains:mem_total   Memory of those of its minions that have told it
+ctotal          CTotal         number    grains:num_cpus    Logical processors of those of its minions that have told it
+first_ts        FirstSeen      timestamp mtime              Longest time ago that one of its minions last sent its grains
+last_ts         LastSeen       timestamp mtime              Time at which the last of its minions sent its grains
+valid           Valid          bool      agree              Whether its minions agree on name, family and kernel
+"""
 
 _OS = ItemType(
     "os",
     "Operating systems of the minions with an accepted key and grains",
-    [
-        Field(
-            "name",
-            "Name",
-            "text",
-            "Name and major release, as in the grain osfinger",
-            lambda system: system.name,
-            cost=0,
-        ),
-        _field("os", "OS", "text", "Name", _one("os"), "os"),
-        _field("family", "Family", "text", "Family", _one("os_family"), "os_family"),
-        _field(
-            "fullname",
-            "FullName",
-            "text",
-            "Long name",
-            _one("osfullname"),
-            "osfullname",
-        ),
-        _field(
-            "codename",
-            "Codename",
-            "text",
-            "Name of the release",
-            _one("oscodename"),
-            "oscodename",
-        ),
-        _field(
-            "major",
-            "Major",
-            "number",
-            "Number of the major release",
-            _major,
-            "osmajorrelease",
-        ),
-        _field(
-            "releases",
-            "Releases",
-            "other",
-            "Releases that occur",
-            _all("osrelease"),
-            "osrelease",
-        ),
-        _field("kernel", "Kernel", "text", "Kernel", _one("kernel"), "kernel"),
-        _field(
-            "kernel_releases",
-            "KernelReleases",
-            "other",
-            "Kernel releases that occur",
-            _all("kernelrelease"),
-            "kernelrelease",
-        ),
-        _field(
-            "arches",
-            "Arches",
-            "other",
-            "Architectures that occur",
-            _all("osarch"),
-            "osarch",
-        ),
-        _field(
-            "init", "Init", "other", "Init systems that occur", _all("init"), "init"
-        ),
-        _field(
-            "virtuals",
-            "Virtuals",
-            "other",
-            "Types of virtualisation that occur",
-            _all("virtual"),
-            "virtual",
-        ),
-        _field(
-            "salt_versions",
-            "SaltVersions",
-            "other",
-            "Salt versions that occur",
-            _all("saltversion"),
-            "saltversion",
-        ),
-        Field(
-            "node_cnt",
-            "Nodes",
-            "number",
-            "Number of minions",
-            lambda system: len(system.minions),
-        ),
-        Field(
-            "node_list",
-            "NodeList",
-            "other",
-            "Minions that run it",
-            lambda system: system.minions,
-        ),
-        Field(
-            "online_cnt",
-            "Online",
-            "number",
-            "Number of minions with a connected address",
-            _or_missing("online", MISSING_NODATA),
-            needs=("presence", "grains:ipv4", "grains:ipv6"),
-        ),
-        _field(
-            "mtotal",
-            "MTotal",
-            "unit",
-            "Memory of those of its minions that have told it",
-            _or_missing("memory", MISSING_NODATA),
-            "mem_total",
-        ),
-        _field(
-            "ctotal",
-            "CTotal",
-            "number",
-            "Logical processors of those of its minions that have told it",
-            _or_missing("cpus", MISSING_NODATA),
-            "num_cpus",
-        ),
-        Field(
-            "first_ts",
-            "FirstSeen",
-            "timestamp",
-            "Longest time ago that one of its minions last sent its grains",
-            _or_missing("first", MISSING_UNAVAIL),
-            needs=("mtime",),
-        ),
-        Field(
-            "last_ts",
-            "LastSeen",
-            "timestamp",
-            "Time at which the last of its minions sent its grains",
-            _or_missing("last", MISSING_UNAVAIL),
-            needs=("mtime",),
-        ),
-        _field(
-            "valid",
-            "Valid",
-            "bool",
-            "Whether its minions agree on name, family and kernel",
-            _agrees,
-            "os",
-            "os_family",
-            "kernel",
-        ),
-    ],
+    read(
+        _FIELDS,
+        {
+            "name": lambda system: system.name,
+            "major": _major,
+            "node_cnt": lambda system: len(system.minions),
+            "node_list": lambda system: list(system.minions),
+            "online_cnt": _online,
+            "first_ts": _seen(min),
+            "last_ts": _seen(max),
+            "valid": _agrees,
+            "one:": _one,
+            "all:": _all,
+            "grains:": _sum,
+        },
+        needs={
+            "one": ("grains:{}",),
+            "all": ("grains:{}",),
+            "presence": ("presence", "grains:ipv4", "grains:ipv6"),
+            "agree": ("grains:os", "grains:os_family", "grains:kernel"),
+        },
+    ),
     _items,
     usual=("name", "node_cnt", "family", "kernel", "salt_versions"),
 )

@@ -3,10 +3,10 @@ Engine that refreshes minions when their pillars in PostgreSQL change
 =====================================================================
 
 It listens to the channel of ``sql/pillar_changes.sql`` in the database of the option
-``postgres``, asks which minions a change touches, and lets these run
-``saltutil.refresh_pillar``: a few at once and one batch after the other, so that ten
-thousand rows that change at the same time do not take the master's workers from those
-who wait for them. Where the master has a job handler, it decides when each batch runs.
+``postgres``, asks which minions a change affects, and lets these run
+``saltutil.refresh_pillar``, one batch after the other, so that ten thousand rows that
+change at once leave the master's workers to other requests. Where the master has a job
+handler, it decides when each batch runs.
 
 .. code-block:: yaml
 
@@ -29,28 +29,31 @@ pause
 check
     Seconds after which it asks in any case
 
-The notification is nothing but a bell. What is asked for is all that was committed
-since the last answer, so one that was lost, as by a restart of the server, loses no
-change. Where the database cannot know what that was, as after a fail-over that lost the
-last transactions or after a restore, all minions are refreshed. Minions that wait, and up to where changes are known, are kept in the master's
-``cachedir``; when it is started for the first time nobody is refreshed. Once an hour it
-lets the database delete what it keeps of changes and is too old.
+It asks for everything that was committed since the last answer, so a notification that is
+lost loses no change. Where the database cannot know what that was, as after a restore, all
+minions are refreshed.
 
-:depends: psycopg2, or psycopg 3.1 or later where only that is installed
+A minion waits until it has returned from a refresh, and its pillar has no error of the
+database. Until then it is refreshed again: every 20 seconds, after 15 minutes every 5
+minutes, and at once when it authenticates or starts. After an outage of the database,
+minions whose pillar got an error from it are refreshed too. Minions whose keys this
+master has not accepted are left out. What waits, and up to where changes are known, is
+kept in the master's cache. Each time it connects, it lets the database delete old notes.
+
+:depends: psycopg2
 """
 
 import logging
-import os
 import time
 
 import saltext.uyuni_pillar.connection
-import saltext.uyuni_pillar.driver as driver
+from saltext.uyuni_pillar.connection import psycopg2
 
+import salt.cache
 import salt.client
 import salt.exceptions
-import salt.utils.atomicfile
-import salt.utils.files
-import salt.utils.json
+import salt.utils.event
+import salt.utils.minions
 
 log = logging.getLogger(__name__)
 
@@ -58,14 +61,10 @@ __virtualname__ = "pillar_changes"
 
 LISTEN = "LISTEN suse_salt_pillar"
 CHANGES = "SELECT snapshot, minions FROM suse_salt_pillar_changes(%s)"
+# So many rows at most
+PRUNE = "SELECT suse_salt_pillar_prune(100000)"
 
-# Rows at once, and how many seconds later the next ones are deleted: where there may be
-# more, and where there are none
-PRUNE = "SELECT suse_salt_pillar_prune(%s)"
-PRUNE_MOST = 10000
-PRUNE_AGAIN = (60, 3600)
-
-# Seconds until it tries again after an error, the first time and at most
+# Seconds until it connects again after an error, the first time and at most
 RETRY = (1, 60)
 
 # After so many seconds without an answer the server is taken for gone
@@ -74,24 +73,47 @@ ANSWER = 60
 # Seconds after which it connects anew: the name of the server may be that of another one
 LIFETIME = 600
 
+# Seconds until a minion that has not returned is refreshed again, at first and after so
+# many times
+AGAIN = (20, 300)
+AGAIN_OFTEN = 45
+
+# Seconds after an outage at which pillars with errors are looked for: workers do not ask
+# again at once, and a minion may wait for its pillar
+OUTAGE = (0, 40, 120)
+
+# Seconds between two looks at the events of minions that wait
+EVENTS = 1
+EVENTS_MOST = 10000
+
+# The bank of the cache for what outlives the master
+BANK = "pillar_changes"
+
+# The errors of a pillar that a refresh may mend
+ERRORS = ("ext_pillar postgres", "ext_pillar uyuni", "pillar table of Uyuni")
+
 
 def __virtual__():
-    if driver.module is None:
-        return False, f"The pillar_changes engine {driver.MISSING}"
+    if psycopg2 is None:
+        missing = saltext.uyuni_pillar.connection.MISSING
+        return False, f"The pillar_changes engine {missing}"
     return __virtualname__
 
 
 class Waiting:
     """
-    What is to be asked for and who is to be refreshed; no I/O, and the time in seconds
-    is passed in
+    What is to be asked for and which minions are to be refreshed; no I/O, and the time in
+    seconds is passed in
 
     snapshot
         Up to where changes are known, as the database says it. None before the first
         answer.
 
-    minions
-        Those that wait, in order.
+    due
+        When each minion that waits is to be refreshed, in order.
+
+    jobs
+        The refreshes that each was sent since its last change.
     """
 
     def __init__(self, debounce, batch, pause, check):
@@ -100,187 +122,281 @@ class Waiting:
         self.pause = pause
         self.check = check
         self.snapshot = None
-        self.minions = {}
-        # at once: changes may have come while nobody listened
+        self.due = {}
+        self.jobs = {}
+        # at once: changes may have come before it listened
         self.ask_at = 0
         self.refresh_at = 0
-        self.prune_at = 0
+        self.outage_at = []
 
-    def heard(self, now):
+    def notified(self, now):
         """
-        The bell has rung
+        The database has sent a notification
         """
         self.ask_at = min(self.ask_at, now + self.debounce)
 
-    def answered(self, snapshot, minions, now):
+    def answered(self, snapshot, now):
         """
-        The database has told what has changed
+        The database has answered
         """
         self.snapshot = snapshot
-        self.minions.update(dict.fromkeys(minions))
         self.ask_at = now + self.check
+
+    def changed(self, minions, now):
+        """
+        Let minions wait for a refresh that begins after this
+        """
+        for name in minions:
+            self.due[name] = now
+            self.jobs[name] = set()
 
     def take(self, now):
         """
         Return the minions to refresh now
         """
-        if not self.minions or now < self.refresh_at:
+        if now < self.refresh_at:
             return []
-        taken = list(self.minions)[: self.batch]
-        for minion in taken:
-            del self.minions[minion]
-        self.refresh_at = now + self.pause
-        return taken
+        due = [name for name, at in self.due.items() if at <= now]
+        if due:
+            self.refresh_at = now + self.pause
+        return due[: self.batch]
 
-    def failed(self, minions):
+    def sent(self, minions, job, now):
         """
-        These could not be told to refresh
+        Minions were sent a refresh, or could not be sent one: then the job is None
         """
-        self.minions = {**dict.fromkeys(minions), **self.minions}
+        for name in minions:
+            if job is None:
+                self.due[name] = now + self.pause
+                continue
+            self.due[name] = now + AGAIN[len(self.jobs[name]) >= AGAIN_OFTEN]
+            self.jobs[name].add(job)
 
-    def prune(self, now):
+    def connected(self, name, now):
         """
-        Return whether old changes are to be deleted now
+        A minion has started or authenticated
         """
-        if now < self.prune_at:
-            return False
-        # also after an error: changes are heard of without it
-        self.prune_at = now + PRUNE_AGAIN[1]
-        return True
+        if name in self.due:
+            # it has to subscribe first
+            self.due[name] = min(self.due[name], now + 2)
 
-    def pruned(self, rows, now):
+    def outage(self, now):
         """
-        So many rows were deleted
+        The database is back after an outage
         """
-        if rows >= PRUNE_MOST:
-            self.prune_at = now + PRUNE_AGAIN[0]
+        self.outage_at = [now + seconds for seconds in OUTAGE]
 
     def idle(self, now):
         """
         Return for how many seconds there is nothing to do
         """
-        due = min(self.ask_at, self.refresh_at) if self.minions else self.ask_at
-        return max(0, due - now)
+        due = [self.ask_at, *self.outage_at[:1]]
+        if self.due:
+            due += [max(min(self.due.values()), self.refresh_at), now + EVENTS]
+        return max(0, min(due) - now)
 
 
-class State:
+class Master:
     """
-    The file that outlives the master
+    What the engine needs of its master
+
+    opts
+        The options of the master.
     """
 
-    def __init__(self, cachedir):
-        self.path = os.path.join(cachedir, "pillar_changes", "state.json")
+    def __init__(self, opts):
+        self.opts = opts
+        self._events = None
 
     def load(self, waiting):
         """
-        Go on where an earlier process was
+        Continue where an earlier process was
         """
         try:
-            with salt.utils.files.fopen(self.path) as file:
-                found = salt.utils.json.load(file)
-            snapshot, minions = found["snapshot"], dict.fromkeys(found["minions"])
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, TypeError, KeyError) as err:
-            log.error(
-                "%s cannot be read: %s; all minions refresh their pillars",
-                self.path,
-                err,
-            )
+            found = salt.cache.factory(self.opts).fetch(BANK, self.opts["id"])
+            waiting.snapshot = found.get("snapshot")
+            waiting.changed(found.get("minions", ()), 0)
+        except Exception as err:  # pylint: disable=broad-except
+            log.error("The state of the engine cannot be read: %r; all refresh", err)
             # the database knows no such snapshot
             waiting.snapshot = ""
-            return
-        waiting.snapshot, waiting.minions = snapshot, minions
 
     def save(self, waiting):
         """
-        Write down what must not be forgotten
+        Store what must not be lost
         """
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        found = {"snapshot": waiting.snapshot, "minions": list(waiting.minions)}
-        with salt.utils.atomicfile.atomic_open(self.path, "w") as file:
-            salt.utils.json.dump(found, file)
+        found = {"snapshot": waiting.snapshot, "minions": list(waiting.due)}
+        salt.cache.factory(self.opts).store(BANK, self.opts["id"], found)
+
+    def known(self):
+        """
+        Return the minions whose keys are accepted
+        """
+        return set(
+            salt.utils.minions.CkMinions(self.opts).check_minions("*")["minions"]
+        )
+
+    def refresh(self, minions):
+        """
+        Let minions refresh their pillars, and return the id of the job
+        """
+        # its connections to the master are not kept: a batch is seldom
+        with salt.client.LocalClient(mopts=dict(self.opts)) as client:
+            return client.cmd_async(
+                minions,
+                "saltutil.refresh_pillar",
+                kwarg={"wait": True},
+                tgt_type="list",
+            )
+
+    def has_errors(self, minion):
+        """
+        Return whether the last pillar of a minion lacks what is in the database
+        """
+        pillar = salt.cache.factory(self.opts).fetch("pillar", minion) or {}
+        text = str(pillar.get("_errors", ""))
+        return any(error in text for error in ERRORS)
+
+    def listen(self):
+        """
+        Receive events from here on
+        """
+        if self._events is None:
+            self._events = salt.utils.event.get_master_event(
+                self.opts, self.opts["sock_dir"], listen=True
+            )
+
+    def events(self):
+        """
+        Return the tags and data of the events since the last call
+        """
+        found = []
+        while self._events is not None and len(found) < EVENTS_MOST:
+            event = self._events.get_event(wait=0.01, full=True, tag="salt/")
+            if event is None:
+                break
+            found.append((event["tag"], event["data"]))
+        return found
+
+    def close(self):
+        """
+        Receive no more events
+        """
+        if self._events is not None:
+            self._events.destroy()
+            self._events = None
 
 
-def step(connection, waiting, state, refresh, clock):
+def _read_events(waiting, master, now):
+    """
+    Return whether a minion waits no more
+    """
+    count = len(waiting.due)
+    for tag, data in master.events():
+        parts = tag.split("/")
+        name = data.get("id")
+        if parts[1] == "job" and parts[3:4] == ["ret"]:
+            is_ours = name in waiting.due and data.get("jid") in waiting.jobs[name]
+            if is_ours and data.get("return") is True and not master.has_errors(name):
+                del waiting.due[name]
+        elif parts[1] == "auth" or parts[-1] == "start":
+            waiting.connected(name, now)
+    return len(waiting.due) != count
+
+
+def _ask(connection, waiting, master, clock):
+    """
+    Ask the database for changes, and return whether there were any
+    """
+    before = waiting.snapshot
+    connection.execute(CHANGES, (before,))
+    ((snapshot, minions),) = connection.fetchall()
+    waiting.answered(snapshot, clock())
+    if minions:
+        known = master.known()
+        changed = [minion for minion in minions if minion in known]
+        log.info("The pillars of %s minions have changed", len(changed))
+        waiting.changed(changed, clock())
+    return snapshot != before
+
+
+def step(connection, waiting, master, clock):
     """
     Wait for the next thing to do, and do it
 
     connection
         That of :class:`saltext.uyuni_pillar.connection.Connection`, listening.
 
-    refresh
-        Called with the minions of a batch.
+    master
+        A :class:`Master`.
 
     clock
         Returns the time in seconds.
     """
-    if connection.heard(waiting.idle(clock())):
-        waiting.heard(clock())
+    if connection.notified(waiting.idle(clock())):
+        waiting.notified(clock())
+    is_changed = _read_events(waiting, master, clock())
     if clock() >= waiting.ask_at:
-        before = waiting.snapshot
-        connection.execute(CHANGES, (before,))
-        ((snapshot, minions),) = connection.fetchall()
-        waiting.answered(snapshot, minions, clock())
-        if minions:
-            log.info("The pillars of %s minions have changed", len(minions))
-        if snapshot != before:
-            state.save(waiting)
+        is_changed = _ask(connection, waiting, master, clock) or is_changed
+    if waiting.outage_at and clock() >= waiting.outage_at[0]:
+        del waiting.outage_at[0]
+        broken = [name for name in sorted(master.known()) if master.has_errors(name)]
+        waiting.changed(broken, clock())
+        is_changed = bool(broken) or is_changed
+    if is_changed:
+        # before a batch: one that a crash cuts off is sent again
+        master.save(waiting)
     batch = waiting.take(clock())
     if batch:
+        job = None
+        master.listen()
         try:
-            refresh(batch)
+            job = master.refresh(batch)
         except salt.exceptions.SaltException as err:
             log.error("%s minions cannot be refreshed yet: %s", len(batch), err)
-            waiting.failed(batch)
-        # not before: a batch that a crash cuts off is told again
-        state.save(waiting)
-    if waiting.prune(clock()):
-        connection.execute(PRUNE, (PRUNE_MOST,))
-        waiting.pruned(connection.fetchall()[0][0], clock())
-
-
-def _refresh(batch):
-    """
-    Let minions refresh their pillars
-    """
-    # its connections to the master are not kept: a batch is seldom
-    with salt.client.LocalClient(mopts=dict(__opts__)) as client:
-        client.cmd_async(batch, "saltutil.refresh_pillar", tgt_type="list")
+        # 0 if the master knows none of them
+        waiting.sent(batch, job or None, clock())
+    if not waiting.due:
+        master.close()
 
 
 def start(debounce=1, batch=20, pause=1, check=60):
     """
-    Listen to changes of pillars, and refresh the minions that they touch
+    Listen to changes of pillars, and refresh the minions that they affect
     """
     waiting = Waiting(debounce, batch, pause, check)
-    state = State(__opts__["cachedir"])
-    state.load(waiting)
+    master = Master(__opts__)
+    master.load(waiting)
     retry = RETRY[0]
+    is_outage = True
     while True:
         connection = None
         try:
             params = saltext.uyuni_pillar.connection.get_params(__opts__)
             connection = saltext.uyuni_pillar.connection.Connection(ANSWER, **params)
             connection.execute(LISTEN)
-            # what came while nobody listened
+            connection.execute(PRUNE)
+            # what came before it listened
             waiting.ask_at = 0
+            if is_outage:
+                waiting.outage(time.monotonic())
+                is_outage = False
             end = time.monotonic() + LIFETIME
             while time.monotonic() < end:
-                step(connection, waiting, state, _refresh, time.monotonic)
+                step(connection, waiting, master, time.monotonic)
                 retry = RETRY[0]
-        except driver.module.Error as err:
+            continue
+        except psycopg2.Error as err:
+            is_outage = True
             hint = ""
-            if driver.code(err) in ("42883", "42501"):
+            if err.pgcode in ("42883", "42501"):
                 hint = ": run sql/pillar_changes.sql and sql/pillar_role.sql"
             log.error(
-                "Changes of pillars cannot be heard of%s: %s; trying again in %s seconds",
+                "Changes of pillars cannot be received%s: %s; trying again in %s seconds",
                 hint,
                 str(err).strip().partition("\n")[0],
                 retry,
             )
-        else:
-            continue
         finally:
             if connection is not None:
                 connection.close()

@@ -13,31 +13,21 @@ same database and the same formulas.
       pass: spacewalk
 
     ext_pillar:
-      - uyuni: {}
-
-These options can be given, and these are their defaults:
-
-.. code-block:: yaml
-
-    ext_pillar:
       - uyuni:
-          table: suseSaltPillar
           formulas:
             - /usr/share/salt-formulas/metadata
             - /usr/share/susemanager/formulas/metadata
             - /srv/formula_metadata
           lenient: False
 
-table
-    The table with the pillars. Without it, ``suseSaltPillar`` is taken, or
-    ``suseSaltPillars`` where only that one is there.
+The options and their defaults are:
 
 formulas
     Folders with formulas. The first one that has a formula counts.
 
 lenient
-    Leave out a formula that cannot be used, and write that to the log, as Uyuni
-    does. By default it is an error of the pillar.
+    Leave out a formula that cannot be used and a row that is no JSON object, and write
+    that to the log, as Uyuni does. By default it is an error of the pillar.
 
 What comes later overrides what was before, nested keys are merged: the rows of
 everyone, of the organization of the minion, of its groups and of itself. Within one of
@@ -49,20 +39,20 @@ last. ``formulas`` lists the formulas of the minion, in the order of the key
 
 A minion that Uyuni does not know gets the rows of everyone.
 
-All rows are read with one statement, so they are of one moment. The database being away
-is an error of the pillar, where Uyuni's module leaves the pillar empty.
+All rows are read with one statement, so they are of one moment. If the connection breaks,
+the statement is tried twice again. A database that does not answer is an error of the
+pillar, where Uyuni's module leaves the pillar empty.
 
-:depends: psycopg2, or psycopg 3.1 or later where only that is installed
+:depends: psycopg2
 """
 
 import contextlib
 import logging
-import re
 
 import saltext.uyuni_pillar.connection
-import saltext.uyuni_pillar.driver as driver
 import saltext.uyuni_pillar.formula as formula
 import saltext.uyuni_pillar.layout as layout
+from saltext.uyuni_pillar.connection import psycopg2
 
 import salt.exceptions
 import salt.utils.dictupdate
@@ -77,9 +67,6 @@ log = logging.getLogger(__name__)
 
 # Uyuni's own name, and that of the proposal
 TABLES = ("suseSaltPillar", "suseSaltPillars")
-
-# What needs no quotes in a statement
-NAME = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 
 # The levels of QUERY whose formulas are forms to be filled in
 GROUP, MINION = 2, 3
@@ -105,17 +92,16 @@ QUERY = """
         SELECT 3, server_id, category, pillar FROM {table}
         WHERE server_id = (SELECT server_id FROM asked)
     ) AS found
-    ORDER BY level, owner, category
+    ORDER BY level, owner, category COLLATE "C"
 """
+
+# How often the query is tried again if the connection breaks, and what the server
+# reports then
+RETRIES = 2
+BROKEN = ("08", "57P")
 
 # The formulas by the folders, whose files are read once in a process
 _formulas = {}
-
-
-def __virtual__():
-    if driver.module is None:
-        return False, f"The pillar uyuni {driver.MISSING}"
-    return True
 
 
 @contextlib.contextmanager
@@ -143,49 +129,68 @@ def _find_table(cursor):
             return name
     raise salt.exceptions.CommandExecutionError(
         f"The database has neither {TABLES[0]} nor {TABLES[1]}: name the database of"
-        " Uyuni in the option postgres, or the table in the option table of the pillar."
+        " Uyuni in the option postgres."
     )
 
 
-def _rows(minion_id, table):
-    try:
-        with _cursor() as cursor:
-            cursor.execute(
-                QUERY.format(table=table or _find_table(cursor)), (minion_id,)
-            )
-            return cursor.fetchall()
-    except driver.module.Error as err:
-        log.error("The pillar table of Uyuni cannot be read: %s", str(err).strip())
-        # The minion sees this, and need not know where the database is
-        code = driver.code(err)
-        reason = f"the database reports {code}" if code else "it does not answer"
+def _rows(minion_id):
+    if psycopg2 is None:
+        # Salt leaves a pillar out whose module is not there, and states are applied
         raise salt.exceptions.CommandExecutionError(
-            f"The pillar table of Uyuni cannot be read: {reason}, see the log of the master"
-        ) from None
+            f"The pillar uyuni {saltext.uyuni_pillar.connection.MISSING}"
+        )
+    for tries_left in reversed(range(1 + RETRIES)):
+        try:
+            with _cursor() as cursor:
+                cursor.execute(QUERY.format(table=_find_table(cursor)), (minion_id,))
+                return cursor.fetchall()
+        except psycopg2.Error as err:
+            is_broken = not err.pgcode or err.pgcode.startswith(BROKEN)
+            if tries_left and is_broken:
+                log.warning(
+                    "The connection to Uyuni's database broke, trying again: %s", err
+                )
+                continue
+            log.error("The pillar table of Uyuni cannot be read: %s", str(err).strip())
+            # The minion sees this, and need not know where the database is
+            reason = "it does not answer"
+            if err.pgcode:
+                reason = f"the database reports {err.pgcode}"
+            raise salt.exceptions.CommandExecutionError(
+                f"The pillar table of Uyuni cannot be read: {reason}, see the log of the"
+                " master"
+            ) from None
 
 
 def ext_pillar(
-    minion_id, pillar, table=None, formulas=formula.FOLDERS, lenient=False
+    minion_id, pillar, formulas=formula.FOLDERS, lenient=False
 ):  # pylint: disable=unused-argument
     """
     Return the pillar of a minion out of Uyuni's database
     """
-    if table is not None and not NAME.fullmatch(table):
-        raise salt.exceptions.CommandExecutionError(
-            f"{table!r} is not the name of a table: write it as name or schema.name."
-        )
+    return merge(_rows(minion_id), formulas, lenient)
+
+
+def merge(rows, formulas=formula.FOLDERS, lenient=False):
+    """
+    Return the pillar that rows make, each with its level, category and value
+    """
     merged, typed = {}, {GROUP: {}, MINION: {}}
-    for level, category, value in _rows(minion_id, table):
+    for level, category, value in rows:
         if not isinstance(value, dict):
-            raise salt.exceptions.CommandExecutionError(
+            message = (
                 f"The row {category} of the pillar table is no JSON object: correct it."
             )
+            if not lenient:
+                raise salt.exceptions.CommandExecutionError(message)
+            log.error("%s", message)
+            continue
         if level in typed and category.startswith(layout.FORMULA):
             # of two groups with the same formula, the later one counts alone
             typed[level][category[len(layout.FORMULA) :]] = value
         else:
             merged = salt.utils.dictupdate.update(merged, value)
     installed = _formulas.setdefault(tuple(formulas), formula.Formulas(formulas))
-    order = merged.pop(formula.ORDER, None)
+    order = merged.pop(layout.ORDER, None)
     added = formula.pillar(installed, typed[GROUP], typed[MINION], order, lenient)
     return salt.utils.dictupdate.update(merged, added)

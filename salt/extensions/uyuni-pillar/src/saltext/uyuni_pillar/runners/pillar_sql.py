@@ -1,14 +1,12 @@
 """
-Move the pillars of Uyuni from files to PostgreSQL, and back
+Import Uyuni's pillar files into PostgreSQL, and compare pillars
 
-:depends: psycopg2, or psycopg 3.1 or later where only that is installed
+:depends: psycopg2
 
 The functions read and write the table ``suseSaltPillars`` of Uyuni in the
 database of the option ``postgres``, see :mod:`salt.pillar.postgres`. The
 minions, groups and organizations must be in the tables of Uyuni. For the files
-see :mod:`saltext.uyuni_pillar.pillar.uyuni_files`. The order of the formulas is kept in the
-table ``suseSaltFormulaOrder`` with the columns ``formula`` and ``position``,
-which is needed only if there is a ``formula_order.json``.
+see :mod:`saltext.uyuni_pillar.layout`.
 
 To move a server to the database:
 
@@ -16,12 +14,12 @@ To move a server to the database:
 
     salt-run pillar_sql.import_files dry_run=True
     salt-run pillar_sql.import_files
-    salt-run pillar_sql.verify
+    salt-run pillar_sql.compare
 
-Then add the query to ``ext_pillar``, and keep the files until it has proved
-itself. ``salt-run pillar_sql.export /srv/backup`` is the way back.
+Then put ``uyuni`` in the place of ``suma_minion`` in ``ext_pillar``, and keep the files
+until it has proved itself.
 
-Options of the master:
+Options of the master, with their defaults:
 
 .. code-block:: yaml
 
@@ -29,473 +27,205 @@ Options of the master:
       pillar_data: /srv/susemanager/pillar_data
       static_data: /usr/share/susemanager/pillar_data
       formula_data: /srv/susemanager/formula_data
-      export: /srv/backup
-      sources:
-        uyuni:
-          - suma_minion: True
-
-pillar_data, static_data, formula_data
-    The folders of the files, with their defaults. Only ``salt-run`` on the master
-    may name others: a caller through salt-api or eauth would read any file.
-
-export
-    The folder below which callers through salt-api and eauth may export. Without it
-    they may not.
-
-sources
-    What :py:func:`verify` may compare besides, by name. Each is written like the
-    option ``ext_pillar``.
 """
 
-import logging
 import os
 
-import saltext.uyuni_pillar.caller as caller
 import saltext.uyuni_pillar.compare as compare
-import saltext.uyuni_pillar.document as document
-import saltext.uyuni_pillar.driver as driver
-import saltext.uyuni_pillar.layout as uyuni
+import saltext.uyuni_pillar.connection
+import saltext.uyuni_pillar.layout as layout
 import saltext.uyuni_pillar.table as table
+from saltext.uyuni_pillar.connection import psycopg2
 
 import salt.defaults.exitcodes
 import salt.exceptions
-import salt.pillar.sql_base
+import salt.pillar
 import salt.utils.args
-
-log = logging.getLogger(__name__)
 
 OPTION = "pillar_sql"
 DEFAULTS = {
-    "pillar_data": uyuni.PILLAR_DATA,
-    "static_data": uyuni.STATIC_DATA,
-    "formula_data": uyuni.FORMULA_DATA,
+    "pillar_data": "/srv/susemanager/pillar_data",
+    "static_data": "/usr/share/susemanager/pillar_data",
+    "formula_data": "/srv/susemanager/formula_data",
 }
 
-QUERY = "SELECT suse_minion_pillars(%s)"
-
-#: Whether the ext_pillar postgres of this Salt takes one field of JSON for a pillar
-JSON = hasattr(salt.pillar.sql_base, "_merge")
+#: What a minion is told that calls this runner
+REFUSED = "Minions may not call this runner: use it on the master, or through salt-api."
 
 
 def __virtual__():
-    if caller.is_minion(__opts__):
-        return False, caller.REFUSED
-    if driver.module is None:
-        return False, f"The pillar_sql runner {driver.MISSING}"
+    if _is_minion(__opts__):
+        return False, REFUSED
+    if psycopg2 is None:
+        return False, f"The pillar_sql runner {saltext.uyuni_pillar.connection.MISSING}"
     return True
 
 
-def _retcode(wrong):
+def _is_minion(opts):
+    """
+    Return whether a minion calls, as ``peer_run`` lets it
+
+    The master's own options name no function. For a minion it adds ``fun`` and ``doc`` to
+    them, and runs the function as itself. Those of ``salt-run`` have both as well, and
+    ``async``; those of Thorium ``fun`` and ``async``. The configuration of the master may
+    have any of them, but does not set ``__cli``.
+    """
+    return "fun" in opts and not (
+        "async" in opts and (opts.get("__cli") == "salt-run" or "doc" not in opts)
+    )
+
+
+def _retcode(is_wrong):
     """
     Return the exit code that salt-run takes from the result of a runner
     """
     return (
-        salt.defaults.exitcodes.EX_GENERIC if wrong else salt.defaults.exitcodes.EX_OK
+        salt.defaults.exitcodes.EX_GENERIC
+        if is_wrong
+        else salt.defaults.exitcodes.EX_OK
     )
 
 
-def _options():
+def _folders():
     """
-    Return the options of the master for this runner
+    Return the folders of the files
     """
-    found = __opts__.get(OPTION) or {}
-    if not isinstance(found, dict):
-        raise salt.exceptions.CommandExecutionError(
-            f"The option {OPTION} of the master is no mapping: correct it"
-        )
-    return found
-
-
-def _folders(**named):
-    """
-    Return the folders of the files: those that are named, which only salt-run on the
-    master may do, or those of the configuration
-    """
-    found = {}
-    for name, folder in named.items():
-        if folder is None:
-            folder = _options().get(name, DEFAULTS[name])
-        elif not caller.is_local():
-            raise salt.exceptions.CommandExecutionError(
-                f"This call may not name {name}: set it under {OPTION} in the"
-                " configuration of the master, or use salt-run on the master"
-            )
-        # a name that looks like a number is one on the command line
-        found[name] = str(folder)
-    return uyuni.Folders(**found)
-
-
-def _sources(name):
-    """
-    Return a source of the configuration
-    """
-    sources = _options().get("sources")
-    found = sources.get(str(name)) if isinstance(sources, dict) else None
-    if not (
-        isinstance(found, list) and all(isinstance(source, dict) for source in found)
-    ):
-        raise salt.exceptions.CommandExecutionError(
-            f"The configuration has no such list of ext_pillars: add it to sources under"
-            f" {OPTION}, and name it as there"
-        )
-    return found
-
-
-def _source(folders, categories):
-    """
-    Return the fleet of the database and what reads the files for it
-    """
+    options = __opts__.get(OPTION) or {}
+    folders = layout.Folders(
+        **{name: str(options.get(name, path)) for name, path in DEFAULTS.items()}
+    )
     if not any(map(os.path.isdir, (folders.pillar_data, folders.formula_data))):
         raise salt.exceptions.CommandExecutionError(
             f"There is neither {folders.pillar_data} nor {folders.formula_data}: name"
-            " the folders with pillar_data and formula_data"
+            f" the folders in the option {OPTION} of the master"
         )
-    with table.transaction(__opts__) as connection:
-        table.check(connection)
-        fleet = table.Fleet(connection)
-    names = map(str, salt.utils.args.split_input(categories) if categories else [])
-    try:
-        source = uyuni.Source(
-            folders, fleet.minions, fleet.groups, fleet.organizations, list(names)
-        )
-    except ValueError as err:
-        raise salt.exceptions.CommandExecutionError(
-            f"{err}: name another in categories"
-        ) from err
-    return fleet, source
+    return folders
 
 
-def import_files(
-    pillar_data=None,
-    static_data=None,
-    formula_data=None,
-    categories=None,
-    dry_run=False,
-    skip_bad=False,
-):
+def import_files(dry_run=False):
     """
     Import Uyuni's pillar and formula files into the table, all in one
     transaction. Rows that have no file stay as they are.
 
-    pillar_data, static_data, formula_data
-        The folders of the files, by default those of the configuration. Only
-        ``salt-run`` on the master may name others.
-
-    categories
-        Further categories of the files of a minion,
-        ``pillar_<minion id>_<category>.yml``, as a list or with commas.
-
     dry_run
         Report what would be done, and change nothing.
 
-    skip_bad
-        Import the rest if files cannot be parsed, are ambiguous, or hold what
-        JSON cannot. Without it nothing is imported then.
+    Nothing is imported if a file cannot be parsed, is ambiguous, or holds what JSON
+    cannot.
 
     The result has the number of rows that were ``added``, ``changed`` and
-    ``unchanged``, and what became of each of the ``files``. Those of minions,
-    groups and organizations that the database does not know are ``ignored``,
-    and so are data of formulas that nobody is assigned to. The ``retcode``, which
-    is the exit code of the command, is 1 if there was a bad file.
+    ``unchanged``, the ``bad`` files with the reasons, and those that were ``ignored``:
+    files of minions, groups and organizations that the database does not know, and data
+    of formulas that nobody is assigned to. The ``retcode`` is 1 if a file is bad.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run pillar_sql.import_files dry_run=True
-        salt-run pillar_sql.import_files categories=network,storage skip_bad=True
+        salt-run pillar_sql.import_files
     """
-    folders = _folders(
-        pillar_data=pillar_data, static_data=static_data, formula_data=formula_data
-    )
+    folders = _folders()
     # reading takes its time, so nothing is locked meanwhile
-    fleet, source = _source(folders, categories)
-    rows = source.rows()
-    refused = bool(source.bad) and not skip_bad
-    if refused:
-        return _report(source, rows, ["refused, as there are bad files"] * len(rows))
-    with table.transaction(__opts__, "READ COMMITTED", not dry_run) as connection:
-        states = table.store(connection, fleet, rows, source.order, dry_run)
-        report = _report(source, rows, states)
-        report["imported"] = not dry_run
-    return report
-
-
-def _report(source, rows, states):
-    """
-    Return what became of rows and files
-    """
-    report = {name: states.count(name) for name in ("added", "changed", "unchanged")}
-    report.update(bad=len(source.bad), imported=False)
-    # rows that follow from several files have none of their own
-    files = {row.path: state for row, state in zip(rows, states) if row.path}
-    files.update((path, f"bad: {reason}") for path, reason in source.bad.items())
-    files.update(
-        (path, f"ignored: {reason}") for path, reason in source.ignored.items()
-    )
-    report["files"] = dict(sorted(files.items()))
-    report["retcode"] = _retcode(source.bad)
-    return report
-
-
-def export(folder):
-    """
-    Export all rows of the table to files as Uyuni has them
-
-    folder
-        Where to make the folders ``pillar_data``, ``static_data`` and
-        ``formula_data``. It must be empty, or not there, and nobody else may write to
-        it. Through salt-api and eauth it must be below the option ``export``.
-
-    The result has the number of ``files``, the ``categories`` of minions that
-    :py:func:`import_files` and :py:func:`verify` need to be told, and the rows
-    that were ``skipped`` because no file can have their name, by id. The
-    ``retcode`` is 1 if there is any.
-
-    A formula that a minion has of its own, with data, and by a group as well,
-    is exported as one that it has by the group.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run pillar_sql.export /srv/backup
-    """
-    # what looks like a number is one on the command line
-    folder = caller.check_below(
-        _options().get("export"), str(folder), f"export under {OPTION}"
-    )
-    if os.path.isdir(folder) and os.listdir(folder):
-        raise salt.exceptions.CommandExecutionError(
-            f"{folder} is not empty: name a folder that is, or that is not there"
-        )
-    if document.is_shared(folder):
-        raise salt.exceptions.CommandExecutionError(
-            f"Other users may write to {folder}: name a folder of which only its owner may"
-        )
-    folders = uyuni.Folders(
-        *(
-            os.path.join(folder, name)
-            for name in ("pillar_data", "static_data", "formula_data")
-        )
-    )
     with table.transaction(__opts__) as connection:
-        table.check(connection)
         fleet = table.Fleet(connection)
-        rows = table.ask(
-            connection,
-            "SELECT id, server_id, group_id, org_id, category, pillar"
-            " FROM suseSaltPillars ORDER BY id",
-        )
-        order = table.read_order(connection)
-    targets, skipped, formulas = _targets(folders, fleet, rows)
-    lists, expected = _assignments(fleet, formulas, order or [])
-    skipped.update(_lost_lists(fleet, rows, expected))
-    lists["formula_order.json"] = order
-    for name, value in lists.items():
-        if value:
-            targets[os.path.join(folders.formula_data, name)] = value
-    try:
-        for path, value in targets.items():
-            document.write(path, value)
-    except OSError as err:
-        raise salt.exceptions.CommandExecutionError(
-            f"{folder} cannot be written: {err}: name another folder"
-        ) from err
-    known = {uyuni.GENERAL, uyuni.FORMULAS, *uyuni.CATEGORIES}
-    categories = {
-        category
-        for _, server, _, _, category, _ in rows
-        if server is not None and not category.startswith(uyuni.FORMULA)
-    }
+    groups = {name: minion.groups for name, minion in fleet.minions.items()}
+    source = layout.Source(folders, groups, fleet.groups, fleet.organizations)
+    rows = source.rows()
+    changed = added = 0
+    is_imported = not source.bad and not dry_run
+    if not source.bad:
+        with table.transaction(__opts__, "READ COMMITTED", is_imported) as connection:
+            changed, added = table.store(connection, fleet, rows)
     return {
-        "files": len(targets),
-        "categories": sorted(categories - known),
-        "skipped": skipped,
-        "retcode": _retcode(skipped),
+        "imported": is_imported,
+        "added": added,
+        "changed": changed,
+        "unchanged": len(rows) - added - changed,
+        "bad": source.bad,
+        "ignored": source.ignored,
+        "retcode": _retcode(source.bad),
     }
 
 
-def _targets(folders, fleet, rows):
+def compare_pillars(minions=None):
     """
-    Return what goes into which file, why rows are skipped by id, and the
-    formulas by level, owner and name with whether they have data
-    """
-    minions = {server: minion for minion, server in fleet.servers.items()}
-    targets, skipped, formulas = {}, {}, {2: {}, 3: {}}
-    for number, server, group, org, category, pillar in rows:
-        level, owner = 0, None
-        if server is not None:
-            level, owner = 3, minions.get(server)
-        elif group is not None:
-            level, owner = 2, int(group)
-        elif org is not None:
-            level, owner = 1, int(org)
-        try:
-            if level and owner is None:
-                raise uyuni.BadFile("its server is no minion")
-            path = uyuni.path_of(folders, level, owner, category)
-            if path in targets:
-                raise uyuni.BadFile("another row has the same file")
-        except uyuni.BadFile as err:
-            skipped[int(number)] = f"{category}: {err}"
-            continue
-        if path is None:
-            # a list of formulas, which follows from the others
-            continue
-        if level > 1 and category.startswith(uyuni.FORMULA):
-            name = category[len(uyuni.FORMULA) :]
-            formulas[level].setdefault(owner, {})[name] = bool(pillar)
-            if not pillar:
-                # assigned without data
-                continue
-        targets[path] = pillar
-    return targets, skipped, formulas
-
-
-def _assignments(fleet, formulas, order):
-    """
-    Return what the files of assignments hold, and the list of formulas of each
-    minion that importing them makes
-    """
-    by_group = {
-        str(group): uyuni.in_order(found, order) for group, found in formulas[2].items()
-    }
-    by_minion, expected = {}, {}
-    for minion, groups in fleet.minions.items():
-        found = formulas[3].get(minion, {})
-        inherited = set().union(*(formulas[2].get(group, ()) for group in groups))
-        own = [name for name in found if not (found[name] and name in inherited)]
-        if own:
-            by_minion[minion] = uyuni.in_order(own, order)
-        if own or inherited:
-            expected[minion] = uyuni.in_order([*own, *inherited], order)
-    return {uyuni.BY_GROUP: by_group, uyuni.BY_MINION: by_minion}, expected
-
-
-def _lost_lists(fleet, rows, expected):
-    """
-    Return the lists of formulas that importing the files would not make, by id
-    """
-    minions = {server: minion for minion, server in fleet.servers.items()}
-    lost = {}
-    for number, server, _, _, category, pillar in rows:
-        if server is None or category != uyuni.FORMULAS or server not in minions:
-            continue
-        made = expected.get(minions[server])
-        if pillar != {"formulas": made}:
-            lost[int(number)] = (
-                f"{category}: it is not what follows from the rows of"
-                f" {minions[server]} and its groups, which is {made}"
-            )
-    return lost
-
-
-def verify(
-    pillar_data=None,
-    static_data=None,
-    formula_data=None,
-    categories=None,
-    minions=None,
-    files=None,
-    database=None,
-):
-    """
-    Compile the pillars of the minions from the files and from the database,
-    and report the differences
-
-    pillar_data, static_data, formula_data, categories
-        As for :py:func:`import_files`.
+    Compile the pillars of the minions with ``suma_minion`` and with ``uyuni``, and report
+    the differences: before a switch from the one to the other
 
     minions
         The ids of the minions, as a list or with commas. All that the database
         knows by default.
 
-    files
-        The name of a source of the configuration to compare with, in place of what
-        :mod:`saltext.uyuni_pillar.pillar.uyuni_files` makes of the files.
-
-    database
-        The name of a source of the configuration that will be ``ext_pillar``, in place
-        of the query of the table.
-
-    The result has the number of ``minions``, and by minion what is
-    ``different``; the number of those whose pillars are equal, but have their
-    keys in another order, which is that of ``jsonb`` then, as ``reordered``;
-    and the files that :py:func:`import_files` would not take as ``bad``. The
-    ``retcode`` is 1 if anything is different or bad.
+    ``uyuni`` has the options that ``ext_pillar`` gives it, and those of its defaults if
+    it is not there yet. The result has the number of ``minions``, and by minion what is
+    ``different``. The ``retcode`` is 1 if anything is.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run pillar_sql.verify
-        salt-run pillar_sql.verify minions=web1.example.com
-        salt-run pillar_sql.verify files=uyuni
+        salt-run pillar_sql.compare
+        salt-run pillar_sql.compare minions=web1.example.com
     """
-    folders = _folders(
-        pillar_data=pillar_data, static_data=static_data, formula_data=formula_data
-    )
-    found = None if files is None else _sources(files)
-    wanted = [{"postgres": [QUERY]}] if database is None else _sources(database)
-    if database is None and not JSON:
-        raise salt.exceptions.CommandExecutionError(
-            "The ext_pillar postgres of this Salt takes no pillar out of one field"
-            f" without as_json: add a source with it to sources under {OPTION}, and name"
-            " it with database"
-        )
-    bad = {}
+    old = _compiler("suma_minion", True)
+    new = _compiler("uyuni", _uyuni_options() or {})
     with table.transaction(__opts__) as connection:
-        fleet = table.Fleet(connection)
-        priorities = table.read_priorities(connection)
-    minions = (
-        sorted(fleet.minions)
-        if minions is None
-        else salt.utils.args.split_input(minions)
-    )
-    unknown = sorted(set(minions) - set(fleet.minions))
+        known = table.Fleet(connection).minions
+    wanted = sorted(known) if minions is None else salt.utils.args.split_input(minions)
+    unknown = sorted(set(wanted) - set(known))
     if unknown:
-        # neither side has a pillar for it, so both would be equal
+        # both sides have the rows of everyone for it
         raise salt.exceptions.CommandExecutionError(
             f"The database knows no minion {', '.join(unknown)}: see that the names"
             " are spelled as in salt-key"
         )
-    if found is None:
-        _, source = _source(folders, categories)
-        source.rows()
-        bad = source.bad
-        document.forget()
-        found = [
-            {
-                "uyuni_files": {
-                    **folders._asdict(),
-                    "categories": source.categories,
-                    "priorities": priorities,
-                    "keep": True,
-                }
-            }
-        ]
-    sides = [compare.Side(source, __opts__) for source in (found, wanted)]
-    for side in sides:
-        missing = side.missing()
-        if missing:
-            # each pillar would be empty on this side, and all of them different
-            raise salt.exceptions.CommandExecutionError(
-                f"There is no ext_pillar {', '.join(missing)} here: put its module"
-                " where extension_modules of the master finds it"
-            )
-    different, reordered = {}, 0
-    for minion in minions:
-        pillars = [side.compile(minion) for side in sides]
-        lacking = compare.difference(*pillars)
-        if lacking:
-            different[minion] = lacking
-        else:
-            reordered += compare.reordered(*pillars)
+    different = {}
+    for minion in wanted:
+        found = compare.difference(old(minion), new(minion), "suma_minion", "uyuni")
+        if found:
+            different[minion] = found
     return {
-        "minions": len(minions),
+        "minions": len(wanted),
         "different": different,
-        "reordered": reordered,
-        "bad": bad,
-        "retcode": _retcode(different or bad),
+        "retcode": _retcode(different),
     }
+
+
+__func_alias__ = {"compare_pillars": "compare"}
+
+
+def _uyuni_options():
+    """
+    Return the options of the pillar uyuni of this master, None if it has none
+    """
+    for source in __opts__.get("ext_pillar") or ():
+        if "uyuni" in source:
+            return source["uyuni"] or {}
+    return None
+
+
+def _compiler(name, options):
+    """
+    Return what compiles the pillar of a minion with one ext_pillar and nothing else
+    """
+    opts = {
+        **__opts__,
+        "ext_pillar": [{name: options}],
+        "pillar_roots": {},
+        "file_client": "local",
+    }
+    compiler = salt.pillar.Pillar(opts, {}, "", "base")
+    if name not in compiler.ext_pillars:
+        # each pillar would be empty, and all of them different
+        raise salt.exceptions.CommandExecutionError(
+            f"There is no ext_pillar {name} here: put its module where"
+            " extension_modules of the master finds it"
+        )
+
+    def compile_pillar(minion):
+        compiler.minion_id = minion
+        pillar, errors = compiler.ext_pillar({})
+        return {**pillar, "_errors": errors} if errors else pillar
+
+    return compile_pillar

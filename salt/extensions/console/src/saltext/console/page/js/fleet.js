@@ -1,0 +1,160 @@
+// The fleet: the typed table of the query extension.
+
+import { useMemo, useState } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { call, may } from "./calls.js";
+import { age, ask, count, Grid, html, text, Trouble, useLoad } from "./parts.js";
+
+const USUAL = {
+  node: ["name", "key_state", "os", "os_release", "mtotal", "seen_ts"],
+  job: ["id", "fun", "user", "status", "exp_cnt", "ret_cnt", "fail_cnt"],
+};
+const MOST_JOBS = 500;
+const HOW = "Install saltext-query on the master: salt-pip install saltext_query-*.whl.";
+const MARKS = { 1: "no such field", 2: "no data", 3: "not available", 4: "offline" };
+
+const what = signal("node");
+const filter = signal("");
+const chosen = signal(restore());
+const onlyFailed = signal(false);
+
+function restore() {
+  try {
+    return { ...USUAL, ...JSON.parse(localStorage.getItem("columns") ?? "{}") };
+  } catch {
+    return { ...USUAL };
+  }
+}
+
+/** All rows of a query: the master ends an answer that is too large for an event. */
+export async function items(type, fields, more = {}) {
+  let found = null;
+  for (let offset = 0; offset !== null; ) {
+    const answer = await call("fleet.items", { what: type, fields, offset, ...more });
+    if (found) found.data.push(...answer.data);
+    else found = answer;
+    found.live = answer.live ?? found.live;
+    offset = answer.next && !more.limit ? answer.next : null;
+  }
+  return found;
+}
+
+const asks = (field) => (field.doc ?? "").includes("asks the minion");
+
+export function Fleet() {
+  const type = what.value;
+  const columns = chosen.value[type] ?? ["name"];
+  const [sort, setSort] = useState("");
+  const [live, setLive] = useState(false);
+  const [typed, setTyped] = useState(filter.value);
+  const [fields, noFields] = useLoad(async () => (await call("fleet.fields", { what: type })).fields, [type]);
+  const known = fields ?? [];
+  const asking = known.filter((one) => columns.includes(one.name) && asks(one)).map((one) => one.name);
+  const wanted = [type === "node" ? "name" : columns[0], ...columns].filter((one, index, all) => all.indexOf(one) === index && (live || !asking.includes(one)));
+  const terms = [filter.value && `(${filter.value})`, type === "job" && onlyFailed.value && "(fail_cnt > 0)"].filter(Boolean);
+  const text_ = terms.join(" and ");
+  const [answer, failure, again, busy] = useLoad(
+    () => items(type, wanted, { ...(text_ ? { filter: terms.length === 1 && filter.value ? filter.value : text_ } : {}), ...(type === "job" ? { limit: MOST_JOBS, sort: "-id" } : {}) }),
+    [type, wanted.join(), text_],
+  );
+  const rows = useMemo(() => sorted(answer, sort), [answer, sort]);
+  const heads = (answer?.fields ?? []).map((one) => ({ key: one.name, title: one.title ?? one.name, doc: one.doc, number: ["number", "unit", "float"].includes(one.kind), kind: one.kind }));
+  const choose = (name) => {
+    const next = columns.includes(name) ? columns.filter((one) => one !== name) : [...columns, name];
+    chosen.value = { ...chosen.value, [type]: next };
+    localStorage.setItem("columns", JSON.stringify(chosen.value));
+  };
+  return html`<h1>Fleet</h1>
+    <${Trouble} failure=${noFields} what="query extension" how=${HOW} />
+    <div class="line">
+      <label>Show <select value=${type} onChange=${(event) => { what.value = event.target.value; filter.value = ""; setTyped(""); setSort(""); setLive(false); }}>
+        ${[["node", "minions"], ["job", "jobs"], ["os", "operating systems"], ["lock", "locks"], ["instance", "virtual machines"]].map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></label>
+      <${Filter} fields=${known} value=${typed} onInput=${setTyped} onDone=${(value) => (value === filter.value ? again() : (filter.value = value))} error=${answer && failure ? failure.message : failure && !failure.missing && !failure.forbidden ? failure.message : ""} />
+      ${type === "job" && html`<label><input type="checkbox" checked=${onlyFailed.value} onChange=${(event) => (onlyFailed.value = event.target.checked)} /> Only failed jobs</label>`}
+    </div>
+    <details><summary>Columns</summary><fieldset><legend>Columns to show</legend>
+      ${known.slice(0, 2000).map((one) => html`<label title=${one.doc}><input type="checkbox" checked=${columns.includes(one.name)} onChange=${() => choose(one.name)} /> ${text(one.name)}</label>`)}
+    </fieldset></details>
+    <div class="line">
+      <span role="status">${busy ? "Asking the master…" : answer ? `${count(rows.length, "row")}${failure ? ", of the last filter without an error" : ""}` : ""}</span>
+      ${asking.length > 0 && !live && html`<button onClick=${() => ask({ title: "Ask minions", body: html`<p>${count(rows.length, "minion")} will run the functions behind ${asking.join(", ")}.</p>`, action: "Ask", act: async () => setLive(true) })}>Ask ${count(rows.length, "minion")} for ${asking.join(", ")}…</button>`}
+      ${answer?.live && html`<span>${count(answer.live.answered, "minion")} answered, ${answer.live.offline} offline, ${answer.live.not_asked} not asked.</span>`}
+      <button disabled=${!answer} onClick=${() => download(heads, rows)}>Save as CSV</button>
+    </div>
+    ${answer && html`<${Grid} label="Fleet" columns=${heads} rows=${rows} sort=${sort} onSort=${(key) => setSort(sort === key ? `-${key}` : key)} draw=${(row, column) => draw(type, row[heads.indexOf(column)], column)} />`}
+    ${may("fleet.count") && html`<${Counts} type=${type} fields=${known} filter=${filter.value} />`}`;
+}
+
+function sorted(answer, sort) {
+  if (!answer) return [];
+  const name = sort.replace(/^-/, "");
+  const place = answer.fields.findIndex((one) => one.name === name);
+  if (place < 0) return answer.data;
+  const turn = sort.startsWith("-") ? -1 : 1;
+  const key = ([status, value]) => (status ? null : typeof value === "number" || typeof value === "boolean" ? Number(value) : text(value));
+  return answer.data.map((row) => [key(row[place]), row]).sort(([one], [two]) => {
+    if (one === null || two === null) return (one === null) - (two === null);
+    return turn * (typeof one === typeof two ? (one < two ? -1 : Number(one > two)) : typeof one === "number" ? -1 : 1);
+  }).map(([, row]) => row);
+}
+
+export function draw(type, [status, value], column) {
+  if (status) return html`<span class="dim">${MARKS[status] ?? "?"}</span>`;
+  if (column.kind === "timestamp") return html`<time title=${new Date(value * 1000).toISOString()}>${age(Date.now() / 1000 - value)} ago</time>`;
+  if (column.kind === "bool") return value ? "yes" : "no";
+  const shown = text(value);
+  if (type === "node" && column.key === "name") return html`<a href=${`#/minion/${encodeURIComponent(value)}`}>${shown}</a>`;
+  return html`<span title=${shown.length > 20 ? shown : null}>${shown}</span>`;
+}
+
+/** A filter with completion of field names; the error of the master stands below it. */
+function Filter({ fields, value, onInput, onDone, error }) {
+  const [place, setPlace] = useState(-1);
+  const word = /[\w./]+$/.exec(value)?.[0] ?? "";
+  const found = word ? fields.filter((one) => one.name.startsWith(word) && one.name !== word).slice(0, 8) : [];
+  const take = (name) => {
+    onInput(value.slice(0, value.length - word.length) + name);
+    setPlace(-1);
+  };
+  const key = (event) => {
+    if (event.key === "Enter") {
+      if (place >= 0 && found[place]) take(found[place].name);
+      else onDone(value.trim());
+    } else if (event.key === "ArrowDown" && found.length) setPlace((place + 1) % found.length);
+    else if (event.key === "ArrowUp" && found.length) setPlace((place - 1 + found.length) % found.length);
+    else if (event.key === "Escape") setPlace(-1);
+    else return;
+    event.preventDefault();
+  };
+  return html`<div class="combo"><label>Filter
+    <input role="combobox" aria-expanded=${found.length > 0} aria-controls="completions" aria-autocomplete="list" aria-invalid=${Boolean(error)} aria-describedby="filter-error" aria-activedescendant=${place >= 0 ? `completion-${place}` : null}
+      placeholder='os == "Debian" and mtotal < 4G' value=${value} onInput=${(event) => onInput(event.target.value)} onKeyDown=${key} /></label>
+    <ul id="completions" role="listbox" aria-label="Fields" hidden=${found.length === 0}>${found.map((one, index) => html`<li role="option" id=${`completion-${index}`} aria-selected=${index === place} onMouseDown=${() => take(one.name)}>${text(one.name)}</li>`)}</ul>
+    <div id="filter-error" class="bad" role="alert">${text(error)}</div></div>`;
+}
+
+function Counts({ type, fields, filter: wanted }) {
+  const [field, setField] = useState("");
+  const [answer, failure] = useLoad(async () => (field ? call("fleet.count", { what: type, fields: [field], limit: 20, ...(wanted ? { filter: wanted } : {}) }) : null), [type, field, wanted]);
+  const most = Math.max(1, ...(answer?.data ?? []).map((row) => row[1][1]));
+  return html`<h2>Counts</h2><label>By <select value=${field} onChange=${(event) => setField(event.target.value)}><option value="">–</option>
+      ${fields.filter((one) => !asks(one)).slice(0, 2000).map((one) => html`<option value=${one.name}>${text(one.name)}</option>`)}</select></label>
+    ${failure && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
+    ${answer && html`<div class="bars">${answer.data.map(([[status, value], [, number]]) => html`<span>${status ? MARKS[status] : text(value)}</span><meter min="0" max=${most} value=${number} aria-label=${text(value)}></meter><span>${number}</span>`)}</div>`}`;
+}
+
+function download(heads, rows) {
+  // a spreadsheet would run a text that begins like a formula
+  const cell = ([status, value]) => {
+    if (status) return "";
+    const shown = typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "");
+    const safe = typeof value !== "number" && /^[=+\-@\t\r]/.test(shown) ? `'${shown}` : shown;
+    return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+  };
+  const lines = [heads.map((one) => cell([0, one.key])), ...rows.map((row) => row.map(cell))].map((line) => line.join(","));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" }));
+  link.download = "fleet.csv";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

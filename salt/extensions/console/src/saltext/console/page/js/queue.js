@@ -1,0 +1,197 @@
+// The queue of the job handler: what waits and why, and what one can do about it.
+
+import { useEffect, useRef } from "preact/hooks";
+import { signal } from "@preact/signals";
+import uPlot from "uplot";
+import { expired, listen, stale } from "./api.js";
+import { call, may } from "./calls.js";
+import { age, ask, count, html, text, Trouble } from "./parts.js";
+
+const REST_MS = 5000;
+const IDLE_MS = 30000;
+const POINTS = 720;
+const TAGS = /"tag": ?"salt\/(job\/\d+\/(queued|dispatched|excluded|discarded|new|ret)|job_handler)/;
+
+const jobs = signal([]);
+const figures = signal(null);
+const ended = signal([]);
+const failure = signal(null);
+/** Seconds, used slots, limit. */
+const series = signal([[], [], []]);
+
+let last = 0;
+let planned = 0;
+
+async function load() {
+  clearTimeout(planned);
+  last = Date.now();
+  planned = setTimeout(load, IDLE_MS);
+  if (document.hidden || expired.value) return;
+  try {
+    const [list, all, old] = await Promise.all(
+      ["queue.list", "queue.figures", "queue.history"].map((one) => (may(one) ? call(one, one === "queue.figures" ? {} : { limit: 500 }) : null)),
+    );
+    jobs.value = list ?? [];
+    figures.value = all;
+    ended.value = old ?? [];
+    failure.value = list === null && all === null ? Object.assign(new Error("Ask for job_handler.list in external_auth."), { forbidden: true }) : null;
+    const { used, limit } = all?.capacity ?? {};
+    if (used !== undefined) series.value = series.value.map((one, index) => [...one, [last / 1000, used, limit][index]].slice(-POINTS));
+  } catch (error) {
+    failure.value = error;
+  }
+}
+
+/** Load after an event, at most once in five seconds. */
+function soon() {
+  clearTimeout(planned);
+  planned = setTimeout(load, Math.max(0, last + REST_MS - Date.now()));
+}
+
+export function Queue() {
+  useEffect(() => {
+    load();
+    const stop = listen(TAGS, soon, () => {
+      stale.value = "";
+      soon();
+    });
+    const visible = () => document.hidden || soon();
+    document.addEventListener("visibilitychange", visible);
+    return () => {
+      stop();
+      clearTimeout(planned);
+      document.removeEventListener("visibilitychange", visible);
+    };
+  }, []);
+  const now = figures.value;
+  return html`<h1>Queue</h1>
+    <${Trouble} failure=${failure.value} what="job handler" how="It is a part of the patched Salt: set rate_limiting in the master's configuration." />
+    ${now && html`<${Summary} now=${now} />`}
+    ${now && html`<${Plot} />`}
+    ${(now || jobs.value.length > 0) && html`<${Waiting} />`}
+    ${ended.value.length > 0 && html`<${Ended} />`}`;
+}
+
+function Summary({ now }) {
+  const { used, limit, full_minions: full } = now.capacity ?? {};
+  return html`<p>${count(now.queued, "job")} waiting${used === undefined ? "" : `, ${used} of ${limit} slots used`}${full ? `, ${count(full, "minion")} at the own limit` : ""}${now.silent_minions ? `, ${count(now.silent_minions, "silent minion")} left out` : ""}.
+    ${now.paused && html` <strong>The queue is paused${now.paused_until ? ` until ${new Date(now.paused_until * 1000).toLocaleTimeString()}` : ""}.</strong>`}</p>
+    ${(now.pauses ?? []).map((one) => html`<p>Paused: ${text(one)}</p>`)}
+    <div class="line">
+      ${may("queue.pause") && html`<button onClick=${() => pause(now)}>Pause…</button>`}
+      ${may("queue.resume") && (now.paused || now.pauses?.length > 0) && html`<button onClick=${resume}>Resume…</button>`}
+      <button onClick=${load}>Look again</button>
+    </div>`;
+}
+
+/** @param {string} name @param {Record<string, unknown>} kwarg */
+async function act(name, kwarg) {
+  await call(name, kwarg);
+  await load();
+}
+
+function pause(now) {
+  ask({
+    title: "Pause the queue",
+    body: html`<p>${count(now.queued, "job")} will wait, and all that are new. Exempt functions go on. Without a function, user or target it is for all jobs.</p>`,
+    action: "Pause",
+    fields: [
+      { name: "seconds", label: "Seconds (0: until you resume)", type: "number", value: 3600, min: 0, required: true },
+      { name: "function", label: "Only functions (such as state.*)" },
+      { name: "user", label: "Only jobs of the user" },
+      { name: "target", label: "Only the target" },
+    ],
+    act: ({ seconds, ...rule }) => {
+      const given = Object.fromEntries(Object.entries(rule).filter(([, value]) => value));
+      return act("queue.pause", { seconds: Object.keys(given).length ? 0 : Number(seconds), ...given });
+    },
+  });
+}
+
+function resume() {
+  ask({
+    title: "Resume the queue",
+    body: html`<p>All pauses end, and ${count(figures.value.queued, "waiting job")} may go to minions.</p>`,
+    action: "Resume",
+    act: () => act("queue.resume", {}),
+  });
+}
+
+function Plot() {
+  const place = useRef(null);
+  const plot = useRef(null);
+  useEffect(() => {
+    const style = getComputedStyle(document.body);
+    const axis = { stroke: style.color, grid: { stroke: "#8886" } };
+    const line = (label, stroke, dash) => ({ label, stroke, dash, width: 2, points: { show: true } });
+    const size = () => ({ width: Math.max(200, place.current.clientWidth), height: 190 });
+    plot.current = new uPlot({ ...size(), series: [{}, line("used", "#3b82d0"), line("limit", "#c2410c", [6, 4])], axes: [axis, axis], scales: { x: { range: (_, least, most) => [least, Math.max(most, least + 60)] }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } } }, series.peek(), place.current);
+    const watch = new ResizeObserver(() => place.current && plot.current.setSize(size()));
+    watch.observe(place.current);
+    return () => {
+      watch.disconnect();
+      plot.current.destroy();
+    };
+  }, []);
+  const data = series.value;
+  useEffect(() => plot.current?.setData(data), [data]);
+  const { used, limit } = figures.value?.capacity ?? {};
+  return html`<div class="plot" ref=${place} role="img" aria-label=${`Used slots over time: now ${used} of ${limit}`}></div>`;
+}
+
+function Waiting() {
+  return html`<h2>Waiting</h2><div class="wide" tabindex="0"><table aria-label="Waiting jobs">
+    <thead><tr><th>Place</th><th>Job</th><th>Function</th><th>User</th><th>Why it waits</th><th>Minions</th><th>Waits for</th><th>Starts in</th><th>Priority</th><th>Actions</th></tr></thead>
+    <tbody>${jobs.value.map((job) => html`<${Job} key=${`${job.jid} ${job.position}`} job=${job} />`)}</tbody>
+  </table></div>${jobs.value.length === 0 && html`<p>No job waits.</p>`}`;
+}
+
+function Job({ job }) {
+  const held = job.reason.includes("administrator holds");
+  const what = `${job.jid} (${text(job.fun)} of ${text(job.user)})`;
+  const minions = count(job.waiting, "minion");
+  const button = (name, label, act) => may(name) && html`<button aria-label=${`${label} ${job.jid}`} onClick=${act}>${label}</button> `;
+  const simply = (name, title, body, action) => () => ask({ title, body: html`<p>${what}: ${body}</p>`, action, act: () => act(name, { jid: job.jid }) });
+  const cancel = async () => {
+    const cancelled = await call("queue.cancel", { jid: job.jid });
+    await load();
+    if (!cancelled) throw new Error("The job did not wait any more: its minions have got it.");
+  };
+  return html`<tr>
+    <td>${job.position}</td><td>${may("queue.show") ? html`<button onClick=${() => show(job.jid)}>${job.jid}</button>` : job.jid}</td>
+    <td>${text(job.fun)}</td><td>${text(job.user)}</td><td>${text(job.reason)}</td>
+    <td>${job.waiting}${job.sent ? ` (${job.sent} sent)` : ""}</td><td>${age(job.waited)}</td><td>${age(job.starts_in)}</td><td>${job.priority}</td>
+    <td>${!held && button("queue.hold", "Hold", simply("queue.hold", "Hold the job", `${minions} will not get it until it is released; others pass.`, "Hold"))}
+      ${(held || figures.value?.paused) && button("queue.release", "Release", simply("queue.release", "Release the job", `${minions} may get it.`, "Release"))}
+      ${button("queue.priority", "Priority", () => ask({
+        title: "Set the priority",
+        body: html`<p>${what}: it goes to ${minions} before all jobs of a lower priority.</p>`,
+        action: "Set",
+        fields: [{ name: "priority", label: "Priority", type: "number", value: job.priority, min: -1000000, max: 1000000, required: true }],
+        act: ({ priority }) => act("queue.priority", { jid: job.jid, priority: Number(priority) }),
+      }))}
+      ${button("queue.cancel", "Cancel", () => ask({ title: "Cancel the job", body: html`<p>${what}: ${minions} will not get it. Minions that have got it go on.</p>`, action: "Cancel the job", act: cancel }))}</td>
+  </tr>`;
+}
+
+async function show(jid) {
+  try {
+    const job = await call("queue.show", { jid });
+    const out = Object.entries(job.left_out ?? {});
+    ask({
+      title: `Job ${jid}`,
+      body: html`<dl>
+        <dt>State</dt><dd>${text(job.state)}</dd>
+        ${job.waiting.map((one) => html`<dt>Waits</dt><dd>${text(one.fun)} on ${text(one.tgt)} for ${count(one.waiting, "minion")}: ${text(one.reason)}</dd>`)}
+        <dt>Runs on</dt><dd>${text(job.running_on.join(", ")) || "no minion"}</dd>
+        <dt>Left out</dt><dd>${out.length ? out.map(([minion, why]) => html`<div>${text(minion)}: ${text(why)}</div>`) : "nobody"}</dd></dl>`,
+    });
+  } catch (error) {
+    failure.value = error;
+  }
+}
+
+function Ended() {
+  return html`<h2>Cancelled or discarded</h2><div class="wide" tabindex="0"><table aria-label="Cancelled or discarded jobs"><thead><tr><th>Job</th><th>Function</th><th>User</th><th>State</th><th>Reason</th></tr></thead>
+    <tbody>${ended.value.slice(0, 50).map((one) => html`<tr key=${`${one.jid} ${one.ended}`}><td>${one.jid}</td><td>${text(one.fun)}</td><td>${text(one.user)}</td><td>${text(one.state)}</td><td>${text(one.reason)}</td></tr>`)}</tbody></table></div>`;
+}

@@ -1,0 +1,232 @@
+// Package states: the table that the specification draws, with its history and its assignments.
+
+import { useEffect, useState } from "preact/hooks";
+import { call, may } from "./calls.js";
+import { ask, count, html, text, Trouble, useLoad } from "./parts.js";
+
+const HOW = "Install saltext-package-states on the master, then run: salt-run package_states.setup.";
+const LATEST = "Latest";
+const CONDITIONS = { "=": "Equal", ">": "More than", "<": "Less than", "<=": "Less or equal", ">=": "More or equal" };
+const WORDS = { installed: "Installed", removed: "Absent" };
+/** Entries that the specification's table does not draw: shown as they are, and kept until they are changed. */
+const OTHERS = { purged: "Absent, without configuration", kept: "Keep the current version", unmanaged: "Not managed" };
+const SIMPLE = /^(=|>=|<=|>|<)?([^<>=!,*\s]+)$/;
+
+/** An entry such as `installed <1.22` as a row of the table. */
+export function row(entry) {
+  const [wanted, ...rest] = entry.split(" ");
+  const rule = rest.join(" ");
+  if (wanted === "latest") return { version: LATEST, condition: "=", state: "installed" };
+  if (!rule) return { version: wanted === "removed" ? LATEST : "", condition: "=", state: wanted };
+  const simple = SIMPLE.exec(rule);
+  return simple ? { version: simple[2], condition: simple[1] ?? "=", state: wanted } : { version: "", condition: "=", rule, state: wanted };
+}
+
+/** The arguments for one row: Latest has no condition. */
+export function wanted({ version, condition, state, rule }) {
+  if (version === LATEST) return state === "installed" ? { wanted: "latest" } : { wanted: state };
+  if (rule) return { wanted: state, version: rule };
+  return version ? { wanted: state, version: `${condition}${version}` } : { wanted: state };
+}
+
+export function States({ path }) {
+  return path[0] ? html`<${Editor} name=${path[0]} />` : html`<${List} />`;
+}
+
+function List() {
+  const [states, failure, again] = useLoad(() => call("states.show"), []);
+  const [fleet] = useLoad(async () => (may("states.status") ? call("states.status", { table: false }) : null), []);
+  const create = () => ask({
+    title: "Make a package state",
+    body: html`<p>It is empty and changes no minion. One with the id of a minion is that minion's own state.</p>`,
+    action: "Make",
+    fields: [{ name: "name", label: "Name", required: true }],
+    act: async ({ name }) => {
+      await call("states.set", { name });
+      location.hash = `#/states/${encodeURIComponent(name)}`;
+    },
+  });
+  return html`<h1>Package states</h1>
+    <${Trouble} failure=${failure} what="package states" how=${HOW} />
+    ${fleet && html`<p>${Object.entries(fleet.counts).map(([name, number]) => `${number} ${name}`).join(", ")}.</p>`}
+    ${states && html`<div class="wide" tabindex="0"><table aria-label="Package states"><thead><tr><th>State</th><th>Revision</th><th>Packages</th><th>Assigned to</th></tr></thead>
+      <tbody>${Object.entries(states).map(([name, one]) => html`<tr key=${name}><td><a href=${`#/states/${encodeURIComponent(name)}`}>${text(name)}</a></td><td>${one.revision}</td><td>${one.packages}</td><td>${text(one.assigned.join("; "))}</td></tr>`)}</tbody></table></div>`}
+    ${may("states.set") && !failure && html`<button onClick=${create}>Make a state…</button>`}`;
+}
+
+/** What was typed and not saved survives a reload: the revision that it is based on, and the changed rows. */
+function useDraft(name) {
+  const key = `draft ${name}`;
+  const [draft, setDraft] = useState(() => JSON.parse(sessionStorage.getItem(key) ?? "null") ?? { revision: null, rows: {} });
+  useEffect(() => sessionStorage.setItem(key, JSON.stringify(draft)), [draft]);
+  return [draft, setDraft];
+}
+
+function Editor({ name }) {
+  const [shown, failure, again] = useLoad(() => call("states.show", { name }), [name]);
+  const [draft, setDraft] = useDraft(name);
+  const edits = Object.keys(draft.rows).length;
+  const saved = shown?.packages ?? {};
+  const change = (key, next) => setDraft((before) => ({ revision: before.revision ?? shown.revision, rows: { ...before.rows, [key]: next } }));
+  const drop = () => setDraft({ revision: null, rows: {} });
+  const names = [...new Set([...Object.keys(saved), ...Object.keys(draft.rows)])].sort();
+  const editable = may("states.set");
+  return html`<p><a href="#/states">All package states</a></p><h1>${text(name)}</h1>
+    <${Trouble} failure=${failure} what="package states" how=${HOW} />
+    ${shown && html`<p class="dim">Revision ${shown.revision}${shown.author ? ` by ${text(shown.author)}` : ""} ${text(shown.comment)}</p>
+      <div class="wide" tabindex="0"><table aria-label="Packages of the state"><thead><tr><th>Package</th><th>Version</th><th>Condition</th><th>State</th><th>Change</th></tr></thead>
+        <tbody>${names.map((key) => html`<${Entry} key=${key} name=${key} editable=${editable} one=${key in draft.rows ? draft.rows[key] : row(saved[key])} changed=${key in draft.rows} onChange=${(next) => change(key, next)} />`)}</tbody></table></div>
+      ${editable && html`<${Search} onAdd=${(key) => change(key, { version: LATEST, condition: "=", state: "installed" })} />
+        <div class="line"><button class="do" disabled=${!edits} onClick=${() => review(name, draft, shown, { drop, again, setDraft })}>Review ${count(edits, "change")}…</button>
+          ${edits > 0 && html`<button onClick=${() => ask({ title: "Drop what you changed", body: html`<p>${count(edits, "change")} that nobody saved will be lost; no minion changes.</p>`, action: "Drop", act: async () => drop() })}>Drop…</button>`}</div>`}
+      <${Assignments} name=${name} shown=${shown} again=${again} />
+      ${may("states.history") && html`<${History} name=${name} revision=${shown.revision} again=${again} />`}`}`;
+}
+
+/** A row of the specification's table: a condition exists only beside a version. */
+function Entry({ name, one, changed, editable, onChange }) {
+  const [found] = useLoad(async () => (may("states.available") ? call("states.available", { search: name.split(":")[0], size: 5 }).catch(() => null) : null), [name]);
+  const [other, setOther] = useState(false);
+  if (one === null) return html`<tr><td>${text(name)}</td><td colspan="3">Not managed by this state</td><td>will be removed from the state</td></tr>`;
+  const offered = (found?.packages ?? []).filter((entry) => entry.package === name || entry.name === name).flatMap((entry) => [...(entry.versions ?? []), ...(entry.some ?? [])]).map((entry) => (typeof entry === "string" ? entry : entry.version));
+  const versions = [...new Set([one.version, ...offered])].filter((entry) => entry && entry !== LATEST);
+  const set = (part) => onChange({ ...one, rule: undefined, ...part });
+  const states = { ...WORDS, ...(one.state in OTHERS ? { [one.state]: OTHERS[one.state] } : {}) };
+  const pick = (event) => (event.target.value === "…" ? setOther(true) : set({ version: event.target.value }));
+  return html`<tr><td>${text(name)}</td>
+    <td>${other
+      ? html`<input aria-label=${`Version of ${name}`} required onChange=${(event) => { setOther(false); if (event.target.value.trim()) set({ version: event.target.value.trim() }); }} />`
+      : html`<select aria-label=${`Version of ${name}`} disabled=${!editable} value=${one.version} onChange=${pick}>
+          ${one.version === "" && html`<option value="">${text(one.rule) || "Any version"}</option>`}
+          <option>${LATEST}</option>${versions.map((version) => html`<option value=${version}>${text(version)}</option>`)}<option value="…">Another version…</option></select>`}</td>
+    <td>${one.version && one.version !== LATEST && html`<select aria-label=${`Condition of ${name}`} disabled=${!editable} value=${one.condition} onChange=${(event) => set({ condition: event.target.value })}>
+      ${Object.entries(CONDITIONS).map(([mark, words]) => html`<option value=${mark}>${words}</option>`)}</select>`}</td>
+    <td><select aria-label=${`State of ${name}`} disabled=${!editable} value=${one.state} onChange=${(event) => set({ state: event.target.value })}>
+      ${Object.entries(states).map(([key, words]) => html`<option value=${key}>${words}</option>`)}</select></td>
+    <td>${changed ? "changed " : ""}${editable && may("states.unset") && html`<button aria-label=${`Not managed: ${name}`} onClick=${() => onChange(null)}>Not managed</button>`}</td></tr>`;
+}
+
+function Search({ onAdd }) {
+  const [typed, setTyped] = useState("");
+  const [asked, setAsked] = useState("");
+  const [found, failure] = useLoad(async () => (asked && may("states.available") ? call("states.available", { search: `*${asked}*`, size: 20 }) : null), [asked]);
+  const submit = (event) => {
+    event.preventDefault();
+    setAsked(typed.trim());
+  };
+  return html`<form class="line" onSubmit=${submit}><label>Package <input value=${typed} required onInput=${(event) => setTyped(event.target.value)} /></label>
+      <button>Search</button><button type="button" disabled=${!typed.trim()} onClick=${() => { onAdd(typed.trim()); setTyped(""); }}>Add</button></form>
+    ${failure && html`<p class="note">${text(failure.message)}</p>`}
+    ${found?.packages && html`<ul>${found.packages.map((one) => html`<li><button onClick=${() => onAdd(one.package ?? one.name)}>Add ${text(one.package ?? one.name)}</button></li>`)}</ul>`}`;
+}
+
+/** Save nothing yet: show what the master says would change, then save with the revision that the editor saw. */
+async function review(name, draft, shown, { drop, again, setDraft }) {
+  const packages = Object.entries(draft.rows).filter(([, one]) => one).map(([key, one]) => ({ package: key, ...wanted(one) }));
+  const gone = Object.entries(draft.rows).filter(([key, one]) => !one && key in shown.packages).map(([key]) => key);
+  const save = async (more) => {
+    const found = [];
+    let revision = draft.revision;
+    if (packages.length) found.push(await call("states.set", { name, package: packages, revision, ...more }));
+    for (const key of gone) {
+      if (found.length && !more.dry_run) revision = found[found.length - 1].revision;
+      found.push(await call("states.unset", { name, package: key, revision, ...more }));
+    }
+    return found;
+  };
+  try {
+    const found = await save({ dry_run: true });
+    const minions = new Set(found.flatMap((one) => one.minions ?? []));
+    const changes = found.flatMap((one) => Object.entries(one.changes));
+    ask({
+      title: `Save ${name}`,
+      body: html`<p>The files of ${count(minions.size, "minion")} change; packages change there at the next run.</p><${Changes} changes=${changes} />`,
+      action: "Save",
+      fields: [{ name: "comment", label: "Why" }],
+      act: async ({ comment }) => {
+        await save({ comment });
+        drop();
+        again();
+      },
+    });
+  } catch (failure) {
+    const [, number, author] = /is at revision (\d+) of (.+?), and you saw/.exec(failure.message) ?? [];
+    if (!number) return ask({ title: "This cannot be saved", body: html`<p class="note bad">${text(failure.message)}</p>` });
+    const theirs = await call("states.show", { name, against: draft.revision }).catch(() => ({}));
+    ask({
+      title: "Somebody else saved this state",
+      body: html`<p>${text(author)} saved revision ${number} after you began with ${draft.revision}. This is what changed:</p><${Changes} changes=${Object.entries(theirs.changes ?? {})} />
+        <p>Your ${count(Object.keys(draft.rows).length, "change")} stays typed. Take the new revision as the base, then review again.</p>`,
+      action: "Take the new revision",
+      act: async () => {
+        setDraft({ ...draft, revision: Number(number) });
+        await again();
+      },
+    });
+  }
+}
+
+function Changes({ changes }) {
+  return html`<table aria-label="Changes"><thead><tr><th>Package</th><th>Before</th><th>After</th></tr></thead>
+    <tbody>${changes.map(([key, one]) => html`<tr><td>${text(key)}</td><td>${text(one.old) || "not managed"}</td><td>${text(one.new) || "not managed"}</td></tr>`)}</tbody></table>`;
+}
+
+const KINDS = { group: "group", grains: "grain match", minion: "minion", organization: "organization" };
+
+function Assignments({ name, shown, again }) {
+  const assign = () => ask({
+    title: `Assign ${name}`,
+    body: html`<p>The files of all minions of the target change. Kinds: ${Object.keys(KINDS).join(", ")}.</p>`,
+    action: "Assign",
+    fields: [
+      { name: "kind", label: "Kind", value: "group", required: true },
+      { name: "target", label: "Target (for grains: os:Debian)", required: true },
+      { name: "priority", label: "Priority", type: "number", value: 0 },
+      { name: "comment", label: "Why" },
+    ],
+    act: async ({ kind, target, priority, comment }) => {
+      await call("states.assign", { name, kind, target, priority: Number(priority), comment });
+      again();
+    },
+  });
+  const unassign = (kind, target) => ask({
+    title: `Unassign ${name}`,
+    body: html`<p>The state does not apply to the ${KINDS[kind]} ${text(target)} any more: the files of its minions change, and the next run releases their locks.</p>`,
+    action: "Unassign",
+    act: async () => {
+      await call("states.unassign", { name, kind, target });
+      again();
+    },
+  });
+  return html`<h2>Assigned to</h2><ul>${shown.assigned.map((one) => {
+    const [, kind, target] = /^(\S+) (.*) \(priority [^)]*\)$/.exec(one) ?? [];
+    return html`<li>${text(one)} ${kind && may("states.unassign") && html`<button aria-label=${`Unassign ${one}`} onClick=${() => unassign(kind, target)}>Unassign…</button>`}</li>`;
+  })}</ul>
+    ${may("states.assign") && html`<button onClick=${assign}>Assign…</button>`}`;
+}
+
+function History({ name, revision, again }) {
+  const [rows, failure] = useLoad(async () => (await call("states.history", { name })).filter((one) => one.change === "saved"), [name, revision]);
+  const difference = async (number) => {
+    const found = await call("states.show", { name, revision, against: number }).catch((error) => error);
+    ask({ title: `Revision ${number} and ${revision}`, body: found instanceof Error ? html`<p class="note bad">${text(found.message)}</p>` : html`<${Changes} changes=${Object.entries(found.changes)} />` });
+  };
+  const back = async (number) => {
+    const found = await call("states.restore", { name, revision: number, dry_run: true }).catch((error) => error);
+    if (found instanceof Error) return ask({ title: "This cannot be rolled back", body: html`<p class="note bad">${text(found.message)}</p>` });
+    ask({
+      title: `Roll back to revision ${number}`,
+      body: html`<p>The files of ${count((found.minions ?? []).length, "minion")} change.</p><${Changes} changes=${Object.entries(found.changes)} />`,
+      action: "Roll back",
+      act: async () => {
+        await call("states.restore", { name, revision: number });
+        again();
+      },
+    });
+  };
+  return html`<h2>Revisions</h2>${failure && html`<p class="note bad">${text(failure.message)}</p>`}
+    ${rows && html`<div class="wide" tabindex="0"><table aria-label="Revisions"><thead><tr><th>Revision</th><th>Author</th><th>When</th><th>Why</th><th>Packages</th><th>Actions</th></tr></thead>
+      <tbody>${[...rows].reverse().map((one) => html`<tr key=${one.revision}><td>${one.revision}</td><td>${text(one.author)}</td><td>${text(one.created)}</td><td>${text(one.comment)}</td><td>${one.packages}</td>
+        <td>${one.revision !== revision && may("states.show") && html`<button aria-label=${`Difference to ${one.revision}`} onClick=${() => difference(one.revision)}>Difference</button> `}
+          ${one.revision !== revision && may("states.restore") && html`<button aria-label=${`Roll back to ${one.revision}`} onClick=${() => back(one.revision)}>Roll back…</button>`}</td></tr>`)}</tbody></table></div>`}`;
+}

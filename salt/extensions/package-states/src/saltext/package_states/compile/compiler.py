@@ -1,0 +1,201 @@
+"""
+What is wanted, compiled to files: one for each minion, and one for each state by itself.
+"""
+
+import os
+
+import saltext.package_states.compile.files as files
+import saltext.package_states.compile.sls as sls
+import saltext.package_states.model.item as item
+import saltext.package_states.model.names as names
+import saltext.package_states.model.platforms as platforms
+import saltext.package_states.model.resolver as resolver
+import saltext.package_states.store.tables as store
+from saltext.package_states.errors import NotThere, PackageStateError, Unwritten
+
+# no name of a minion has it
+_NAME = "\0"
+
+
+class Compiler:
+    """
+    Makes the texts of files, and writes them
+
+    opts
+        The options of the master, see :class:`saltext.package_states.master.service.Service`.
+    """
+
+    def __init__(self, opts):
+        own = opts.get("package_states") or {}
+        self.root = own.get("sls_root") or files.root(opts)
+        self.protected = platforms.PROTECTED | set(own.get("protected", ()))
+
+    def texts(self, fleet, minions, sources):
+        """
+        Return the texts of the files of minions, and what is wrong by id and package
+
+        :param Fleet fleet: the minions
+        :param dict minions: those to compile, by id
+        :param dict sources: their sources by id, see :meth:`Fleet.sources`
+        """
+        texts, problems, known, gone = {}, {}, {}, fleet.gone()
+        for name, minion in minions.items():
+            mine = sources.get(name, [])
+            try:
+                names.state(name)
+            except PackageStateError as exc:
+                problems[name] = {"": exc}
+                continue
+            halt = fleet.halted(minion) or self._lost(name, mine, gone)
+            if halt:
+                # nobody knows what is wanted, so the file stays
+                problems[name] = {"": halt}
+                continue
+            # most minions of a fleet have the same states
+            same = (minion.platform, fleet.native(minion, mine), *contents(mine))
+            if same not in known:
+                known[same] = self._decided(fleet, minion, mine)
+            text, trouble = known[same]
+            texts[name] = text.replace(_NAME, name, 1)
+            if trouble:
+                problems[name] = trouble
+        return texts, problems
+
+    def _lost(self, name, sources, gone):
+        """
+        Return the error of a minion that has a state by its file and not any more, as what
+        the state is assigned to is not there; None if there is none
+
+        :param str name: its id
+        :param sources: those that apply to it
+        :param dict gone: see :meth:`Fleet.gone`
+        """
+        if not gone:
+            return None
+        had = sls.states(files.found(self.root, name))
+        lost = sorted((had & gone.keys()) - {source.state for source in sources})
+        if not lost:
+            return None
+        return NotThere(
+            f"the {gone[lost[0]]} is gone, to which {lost[0]} is assigned, so the file of"
+            f" {name} stays as it is; bring it back, or take that away with"
+            f" package_states.unassign {lost[0]} {gone[lost[0]]}."
+        )
+
+    def _decided(self, fleet, minion, sources):
+        """
+        Return the text of the file of a minion with another name, and what is wrong
+        """
+        verdicts, trouble = fleet.possible(minion, sources)
+        text = sls.render(
+            _NAME,
+            minion.platform,
+            sources,
+            resolver.managed(verdicts),
+            self.protected,
+            trouble={key: str(exc) for key, exc in trouble.items()},
+        )
+        return text, trouble
+
+    def alone(self, fleet, where):
+        """
+        Return the text of the file of a state by itself
+
+        :param Fleet fleet: the minions
+        :param State where: the state
+        """
+        revision = store.newest(fleet.connection, [where.id])[where.id]
+        source = resolver.Source(
+            where.name,
+            item.digest(revision.items),
+            resolver.OWN,
+            where.name,
+            0,
+            revision.items,
+        )
+        verdicts = resolver.managed(resolver.resolve([source]))
+        return sls.render(
+            where.name, None, [source], verdicts, self.protected, where.name
+        )
+
+    def write(self, texts, failed=()):
+        """
+        Write files and return the names of those that changed
+
+        :param dict texts: what they hold, by name, see :mod:`saltext.package_states.compile.files`
+        :param failed: errors of before, which are raised with those of here
+        :raises Unwritten: if some can't be written; all others are
+        """
+        changed, failed = [], list(failed)
+        for name, text in texts.items():
+            try:
+                if files.write(self.root, name, text):
+                    changed.append(name)
+            except PackageStateError as exc:
+                failed.append(exc)
+        if texts:
+            # also if it could not be written the last time
+            try:
+                files.ship(self.root)
+            except PackageStateError as exc:
+                failed.append(exc)
+        if failed:
+            more = f" So it is with {len(failed) - 1} more." if failed[1:] else ""
+            raise Unwritten(f"{failed[0]}{more}")
+        return sorted(map(files.shown, changed))
+
+    def refuse(self, before, minions, problems, sources):
+        """
+        Raise what is wrong with minions and was not before
+
+        :param Fleet before: the minions as they were
+        :param dict minions: minions by id
+        :param dict problems: what is wrong with them, see :meth:`texts`
+        :param dict sources: their sources before, by id
+        """
+        troubled = {name: minions[name] for name in problems}
+        _, known = self.texts(before, troubled, sources)
+        for name, found in problems.items():
+            new = {
+                key: text
+                for key, text in found.items()
+                if key not in known.get(name, {})
+            }
+            if new:
+                raise _error(name, new)
+
+    def idle(self, name, text):
+        """
+        Return whether a minion needs no file: there is none for one that never had a state,
+        and an empty one for one that had, so that its locks are released
+
+        :param str name: its id
+        :param str text: what the file would hold
+        """
+        return sls.NOTHING in text and not os.path.exists(files.path(self.root, name))
+
+    def strays(self, known):
+        """
+        Return the names of files that belong to nobody, a list
+
+        :param known: the names of those that do
+        """
+        return [name for name in files.names_of(self.root) if name not in known]
+
+
+def _error(name, trouble):
+    """
+    Return the error of what is wrong with a minion
+    """
+    kinds = {type(exc) for exc in trouble.values()}
+    kind = kinds.pop() if len(kinds) == 1 else PackageStateError
+    return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")
+
+
+def contents(sources):
+    """
+    Return what tells sources apart: all but their items, of which they have a digest
+
+    :param sources: those of a minion, a list
+    """
+    return [source[:-1] for source in sources]

@@ -1,0 +1,227 @@
+"""
+The generated files, ``susemanager/packages-$id.sls`` of minions and
+``susemanager/state-$name.sls`` of states by themselves, below a root.
+
+The two have names that never meet: a state that somebody names like a minion must not write
+what this minion includes.
+
+A file is written beside its place and then moved there: whoever reads it sees
+the old one or the new one. One that would not change is not touched.
+"""
+
+import os
+
+import saltext.package_states.compile.sls as sls
+import saltext.package_states.minion.replace as replace
+import saltext.package_states.model.names as names
+from saltext.package_states.errors import InvalidInput, PackageStateError
+
+import salt.utils.files
+
+FOLDER = "susemanager"
+# the master may be another user than who writes
+MODE = 0o644
+_HEAD, _END = "packages-", ".sls"
+_ALONE = "state-"
+# no id of a minion, and no name of a state, has a colon
+_MARK = "state:"
+# no name of a state has it
+_DOT = "+"
+
+
+def alone(name):
+    """
+    Return by what name the functions here know the file of a state by itself
+
+    :param str name: that of the state
+    """
+    return f"{_MARK}{name}"
+
+
+def is_alone(name):
+    """
+    Return whether this is what :func:`alone` returned, and no id of a minion
+
+    :param str name: by what name the functions here know a file
+    """
+    return name.startswith(_MARK)
+
+
+def shown(name):
+    """
+    Return the name of a state or minion for people
+
+    :param str name: the id of a minion, or what :func:`alone` returned
+    """
+    return name[len(_MARK) :] if is_alone(name) else name
+
+
+def root(opts):
+    """
+    Return the first folder of the environment ``base`` of a master
+
+    :param dict opts: its options
+    :raises PackageStateError: if it has none
+    """
+    found = (opts.get("file_roots") or {}).get("base")
+    if not found:
+        raise PackageStateError(
+            "The master has no file_roots for base; give sls_root under package_states."
+        )
+    return found[0]
+
+
+def path(root, name):
+    """
+    Return the path of the file of a state or minion
+
+    :param str root: one of the file roots
+    :param str name: the id of a minion, or what :func:`alone` returned
+    :raises InvalidInput: if the name is not accepted
+    """
+    stem = names.state(shown(name))
+    if is_alone(name):
+        # a state can be applied by the name of its file, in which a dot is a folder
+        stem = stem.replace(".", _DOT)
+    head = _ALONE if is_alone(name) else _HEAD
+    return os.path.join(root, FOLDER, f"{head}{stem}{_END}")
+
+
+def write(root, name, text):
+    """
+    Write the file of a state or minion, and return whether it changed
+
+    :param str root: one of the file roots
+    :param str name: the id of a minion, or what :func:`alone` returned
+    :param str text: what the file should hold
+    :raises PackageStateError: if it can't be written
+    """
+    return _write(path(root, name), text)
+
+
+def read(root, name):
+    """
+    Return what the file of a state or minion holds, empty if there is none
+
+    :param str root: one of the file roots
+    :param str name: the id of a minion, or what :func:`alone` returned
+    :raises PackageStateError: if it can't be read
+    """
+    place = path(root, name)
+    try:
+        with salt.utils.files.fopen(place, "rb") as handle:
+            # what somebody else wrote there may be no text
+            return handle.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+
+
+def found(root, name):
+    """
+    Return what the file of a state or minion holds, empty if there is none that can be read
+
+    :param str root: one of the file roots
+    :param str name: the id of a minion, or what :func:`alone` returned
+    """
+    try:
+        return read(root, name)
+    except PackageStateError:
+        return ""
+
+
+def differs(root, name, text):
+    """
+    Return whether the file of a state or minion is another one, or can't be read
+
+    :param str root: one of the file roots
+    :param str name: the id of a minion, or what :func:`alone` returned
+    :param str text: what it should hold
+    """
+    return found(root, name) != text
+
+
+def names_of(root):
+    """
+    Return the names of all states and minions that have a file made here, a sorted list
+
+    :param str root: one of the file roots
+    """
+    try:
+        found = os.listdir(os.path.join(root, FOLDER))
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise _unwritable(os.path.join(root, FOLDER), exc) from exc
+    stems = [name[: -len(_END)] for name in found if name.endswith(_END)]
+    return sorted(
+        [stem[len(_HEAD) :] for stem in stems if stem.startswith(_HEAD)]
+        + [
+            alone(stem[len(_ALONE) :].replace(_DOT, "."))
+            for stem in stems
+            if stem.startswith(_ALONE) and "." not in stem
+        ]
+    )
+
+
+def remove(root, name):
+    """
+    Remove the file of a minion or state that is gone, and return whether there was one
+
+    Another file of that name, which somebody else made, is left alone, and so is what has a
+    name that no minion and no state can have.
+
+    :param str root: one of the file roots
+    :param str name: the id of a minion, or what :func:`alone` returned
+    :raises PackageStateError: if it can't be removed
+    """
+    try:
+        place = path(root, name)
+    except InvalidInput:
+        return False
+    try:
+        with salt.utils.files.fopen(place, "rb") as handle:
+            if sls.MADE.encode() not in handle.read(1000):
+                return False
+        os.unlink(place)
+    except (FileNotFoundError, IsADirectoryError):
+        return False
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+    return True
+
+
+def ship(root):
+    """
+    Write ``susemanager/packages.sls``, which includes the file of each minion
+
+    :param str root: one of the file roots
+    """
+    return _write(os.path.join(root, FOLDER, "packages.sls"), sls.SHIPPED)
+
+
+def _write(place, text):
+    data = text.encode()
+    try:
+        with salt.utils.files.fopen(place, "rb") as handle:
+            if handle.read() == data:
+                return False
+    except FileNotFoundError:
+        pass
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+    try:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with replace.replaced(place, MODE) as handle:
+            handle.write(text)
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+    return True
+
+
+def _unwritable(place, exc):
+    return PackageStateError(
+        f"{place} can't be written: {exc.strerror}; see that the master may write"
+        " there and that there is room, then run package_states.refresh."
+    )

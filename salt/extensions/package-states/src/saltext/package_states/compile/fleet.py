@@ -1,0 +1,335 @@
+"""
+Which states apply to which minions.
+
+Everything is read with a few queries, however many minions are asked for. Grains
+are those that the minions sent last, out of the cache of the master.
+"""
+
+from typing import NamedTuple
+
+import saltext.package_states.compile.registry as registry
+import saltext.package_states.model.item as item
+import saltext.package_states.model.names as names
+import saltext.package_states.model.platforms as platforms
+import saltext.package_states.model.resolver as resolver
+import saltext.package_states.store.roster as roster
+import saltext.package_states.store.tables as store
+from saltext.package_states.errors import Conflict, NotThere, Unsupported
+from saltext.package_states.model.item import UNMANAGED
+from saltext.package_states.model.resolver import Source
+
+import salt.cache
+import salt.utils.data
+import salt.version
+
+# Before 3008 a minion has a bank of its own, and its grains are beside its pillar
+BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
+
+
+class Minion(NamedTuple):
+    """
+    A minion
+
+    id
+        Its id.
+
+    platform
+        Its package manager, or None if it is not known.
+    """
+
+    id: str
+    platform: str
+
+
+class Assignment(NamedTuple):
+    """
+    To whom a state applies
+
+    state, name
+        Its id and name.
+
+    level
+        One of :data:`saltext.package_states.model.resolver.LEVELS`.
+
+    value
+        The id of a minion, group or organization, or a grain match.
+
+    target
+        The same for people.
+
+    priority
+        Among states of one level, the higher one wins.
+    """
+
+    state: int
+    name: str
+    level: str
+    value: str
+    target: str
+    priority: int
+
+
+class Fleet:
+    """
+    The minions, and the states that apply to them
+
+    opts
+        The options of the master.
+
+    connection
+        See :func:`saltext.package_states.store.tables.reading`.
+
+    before
+        The fleet of a moment ago, whose minions and grains are still the same.
+    """
+
+    #: the old ids of minions by the new ones, where nobody knows which state is theirs
+    collided = {}
+
+    def __init__(self, opts, connection, before=None):
+        self.connection = connection
+        if before:
+            self.registry = before.registry
+            self._cache, self._grains = before._cache, before._grains
+        else:
+            self.registry = registry.get(opts, connection)
+            self._cache, self._grains = salt.cache.factory(opts), {}
+        self.assignments = [
+            Assignment(*row[:4], self._label(*row[2:4]), row[4])
+            for row in store.assignments(connection)
+        ]
+        self.own = {
+            state.name: state for state in store.states(connection) if state.own
+        }
+        self.collided = roster.collided(connection)
+
+    def grains(self, minion):
+        """
+        Return the grains that a minion sent last, empty ones if it never did
+
+        :param str minion: its id
+        """
+        if minion not in self._grains:
+            try:
+                if BANK_FOR_EACH:
+                    found = self._cache.fetch(f"minions/{minion}", "data")["grains"]
+                else:
+                    found = self._cache.fetch("grains", minion)
+            except Exception:  # pylint: disable=broad-except
+                # whatever a cache module raises: these are the grains of a minion
+                # that is not known, and nothing matches it
+                found = None
+            self._grains[minion] = found if isinstance(found, dict) else {}
+        return self._grains[minion]
+
+    def _label(self, level, value):
+        if level in (resolver.GRAINS, resolver.MINION):
+            return value
+        return self.registry.label(level, value) or f"{value} (gone)"
+
+    def minions(self, ids=None):
+        """
+        Return minions by id
+
+        :param ids: an iterable of their ids, None for all
+        """
+        found = self.registry.minions(ids)
+        sent = store.platforms(self.connection, None if ids is None else found)
+        return {
+            name: Minion(name, sent.get(name) or platforms.manager(self.grains(name)))
+            for name in found
+        }
+
+    def minion(self, name):
+        """
+        Return one minion
+
+        :raises NotThere: if there is none
+        """
+        # an id that looks like a number is one on the command line
+        found = self.minions([name]) if isinstance(name, str) else {}
+        if not found:
+            raise NotThere(
+                f"There is no minion {names.shown(name)};"
+                f" {self.registry.hint(resolver.MINION)}."
+            )
+        return found[name]
+
+    def applies(self, assignment, minion):
+        """
+        Return whether an assignment is one to this minion
+        """
+        if assignment.level == resolver.MINION:
+            return assignment.value == minion.id
+        if assignment.level == resolver.GRAINS:
+            return salt.utils.data.subdict_match(
+                self.grains(minion.id), assignment.value
+            )
+        return self.registry.belongs(minion.id, assignment.level, assignment.value)
+
+    def assigned(self, state):
+        """
+        Return the assignments of a state, a list
+
+        :param State state: the state
+        """
+        return [entry for entry in self.assignments if entry.state == state.id]
+
+    def gone(self):
+        """
+        Return which states are assigned to a group or organization that is not there any
+        more: its kind and id by the name of the state
+        """
+        return {
+            entry.name: f"{entry.level} {entry.value}"
+            for entry in self.assignments
+            if entry.level in (resolver.GROUP, resolver.ORGANIZATION)
+            and self.registry.label(entry.level, entry.value) is None
+        }
+
+    def affected(self, state):
+        """
+        Return the minions to which a state applies, by id
+
+        :param State state: the state
+        """
+        if state.own:
+            return self.minions([state.name])
+        mine = self.assigned(state)
+        if not mine:
+            return {}
+        return {
+            name: minion
+            for name, minion in self.minions().items()
+            if any(self.applies(entry, minion) for entry in mine)
+        }
+
+    def halted(self, minion):
+        """
+        Return why the file of a minion stays as it is, an error, or None if it does not
+
+        :param Minion minion: the minion
+        """
+        old = self.collided.get(minion.id)
+        if old is None:
+            return None
+        return Conflict(
+            f"{minion.id} was {old}, and there is a state of either name, so nothing of {old} is"
+            f" given to {minion.id}; save in {minion.id} what it needs, and empty {old} with"
+            f" package_states.restore {old} 0."
+        )
+
+    def followed(self, minion):
+        """
+        Return the assignments to a minion, and one for its own state, a list
+
+        :param Minion minion: the minion
+        """
+        found = [entry for entry in self.assignments if self.applies(entry, minion)]
+        if minion.id in self.own:
+            own = self.own[minion.id]
+            found.append(
+                Assignment(own.id, minion.id, resolver.OWN, None, minion.id, 0)
+            )
+        return found
+
+    def sources(self, minions, revisions=None):
+        """
+        Return the sources of minions, a dictionary of lists by id
+
+        :param dict minions: minions by id
+        :param dict revisions: revisions by the id of their state, to take instead of
+            the newest
+        """
+        found = {name: self.followed(minion) for name, minion in minions.items()}
+        taken = self._taken((one for some in found.values() for one in some), revisions)
+        return {
+            name: [_source(entry, *taken[entry.state]) for entry in some]
+            for name, some in found.items()
+        }
+
+    def _taken(self, entries, revisions=None):
+        """
+        Return what states bring, pairs of the digest of the contents and the items, by id
+        """
+        ids = {entry.state for entry in entries}
+        there = {one: revisions[one] for one in ids & set(revisions or ())}
+        there.update(store.newest(self.connection, ids - set(there)))
+        return {
+            one: (item.digest(revision.items), revision.items)
+            for one, revision in there.items()
+        }
+
+    def rivals(self, state, revisions):
+        """
+        Return the groups of sources that would conflict whoever the minions are
+
+        :param State state: one of each group is that of this state
+        :param dict revisions: as for :meth:`sources`
+        :return: a list of lists
+        """
+        groups = [
+            [
+                entry
+                for entry in self.assignments
+                if entry[2:4] + entry[5:] == one[2:4] + one[5:]
+            ]
+            for one in self.assigned(state)
+        ]
+        groups = [group for group in groups if len(group) > 1]
+        taken = self._taken((entry for group in groups for entry in group), revisions)
+        return [
+            [_source(entry, *taken[entry.state]) for entry in group] for group in groups
+        ]
+
+    def possible(self, minion, sources):
+        """
+        Return the verdicts for a minion that it can do, and the errors of the others, by
+        package
+
+        :param Minion minion: the minion
+        :param sources: those that apply to it
+        """
+        halt = self.halted(minion)
+        if halt:
+            return (), {"": halt}
+        trouble, verdicts = {}, []
+        for verdict in resolver.resolve(sources, self.native(minion, sources), trouble):
+            problem = platforms.problem(minion.platform, verdict.item)
+            if problem and verdict.item.wanted != UNMANAGED:
+                trouble[verdict.item.key] = Unsupported(problem)
+            else:
+                verdicts.append(verdict)
+        return tuple(verdicts), trouble
+
+    def native(self, minion, sources):
+        """
+        Return the architecture of a minion if anything asks for it, or an empty string
+
+        :param Minion minion: the minion
+        :param sources: those that apply to it
+        """
+        if any(item.architecture for source in sources for item in source.items):
+            return self.architecture(minion.id)
+        return ""
+
+    def architecture(self, minion):
+        """
+        Return the architecture of a minion, an empty string if it is not known
+
+        :param str minion: its id
+        """
+        found = self.grains(minion).get("osarch")
+        # a minion sends what it likes
+        return found if isinstance(found, str) else ""
+
+
+def _source(entry, contents, items):
+    return Source(
+        entry.name,
+        contents,
+        entry.level,
+        entry.target,
+        entry.priority,
+        items,
+    )

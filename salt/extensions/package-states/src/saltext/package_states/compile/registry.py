@@ -1,0 +1,340 @@
+"""
+Who there is: minions, groups and organizations.
+
+With ``minions: keys`` under ``package_states``, the default, minions are those with an
+accepted key, groups are the master's :conf_master:`nodegroups`, and there is one
+organization, :data:`ALL`, to which every minion belongs. With ``minions: database`` all
+three come from the views ``minion`` and ``target`` in the schema ``package_states``,
+which ``package_states.setup uyuni=True`` makes of Uyuni's tables; others make them of
+what they have.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+
+import saltext.package_states.model.names as names
+import saltext.package_states.store.connection as connections
+import saltext.package_states.store.tables as store
+from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.model.resolver import (
+    GRAINS,
+    GROUP,
+    LEVELS,
+    MINION,
+    ORGANIZATION,
+)
+
+import salt.utils.files
+import salt.utils.minions
+
+_COMPOUND = re.compile(r"^\(|^not |^[A-Z]@|\s(?:and|or)\s+(?:not\s+)?\(*\S+[:@]")
+#: The organization of every minion with an accepted key
+ALL = "all"
+
+
+def get(opts, connection):
+    """
+    Return the registry that the master's options name
+
+    :param dict opts: the options of the master
+    :param connection: see :func:`saltext.package_states.store.tables.reading`
+    :raises InvalidInput: if there is none of that name
+    """
+    name = (opts.get("package_states") or {}).get("minions", "keys")
+    found = {"keys": Keys, "database": Database}.get(
+        name if isinstance(name, str) else None
+    )
+    if found is None:
+        raise InvalidInput(
+            f"The option minions of package_states is {name!r}; use keys or database."
+        )
+    return found(opts, connection)
+
+
+class Registry:
+    """
+    What the registries have in common
+
+    opts
+        The options of the master.
+
+    connection
+        See :func:`saltext.package_states.store.tables.reading`.
+    """
+
+    def __init__(self, opts, connection):
+        self.opts = opts
+        self.connection = connection
+
+    def members(self):
+        """
+        Return what of each minion may change without an event, by id
+        """
+        return {}
+
+    def target(self, kind, name):
+        """
+        Return the id of what a state is to be assigned to
+
+        :param str kind: one of the levels, but for ``own``
+        :param str name: a name or id, or a grain match
+        :raises NotThere: if there is none, or more than one
+        """
+        if kind not in (ORGANIZATION, GROUP, GRAINS, MINION):
+            raise NotThere(
+                f"There is no {kind!r} to assign to; use one of {', '.join(LEVELS[:-1])}."
+            )
+        name = names.text(name, kind)
+        if kind == GRAINS:
+            if ":" not in name:
+                raise NotThere(f"{name!r} is no grain match; write it like os:Debian.")
+            if _COMPOUND.search(name):
+                raise InvalidInput(
+                    f"{name!r} is a compound match, and this takes one grain, such as"
+                    " os:Debian; make a nodegroup of it, and assign to that group."
+                )
+            return name
+        found = self.minions([name]) if kind == MINION else self.found(kind, name)
+        if len(found) != 1:
+            raise NotThere(
+                f"There {'is more than one' if found else 'is no'} {kind} {name!r};"
+                f" {self.hint(kind)}."
+            )
+        return found[0]
+
+
+class Keys(Registry):
+    """
+    The accepted keys and the nodegroups of the master
+    """
+
+    def __init__(self, opts, connection):
+        super().__init__(opts, connection)
+        self._check = salt.utils.minions.CkMinions(opts).check_minions
+        self._members = {}
+        self._all = None
+
+    def minions(self, ids=None):
+        """
+        Return the ids of minions with an accepted key, those of a set that there are, or all
+
+        :param ids: an iterable of ids, None for all
+        """
+        if self._all is None:
+            self._all = frozenset(self._accepted())
+        return sorted(self._all if ids is None else self._all & set(ids))
+
+    def _accepted(self):
+        """
+        Return the ids of all minions with an accepted key
+
+        Salt 3008 looks for each key where its path leads, which takes as long as all the
+        rest of a look at a fleet: where keys are files, their names are enough.
+        """
+        driver = self.opts.get("keys.cache_driver") or "localfs_key"
+        if driver == "localfs_key" and not self.opts.get("cluster_id"):
+            with contextlib.suppress(OSError), os.scandir(
+                os.path.join(self.opts["pki_dir"], "minions")
+            ) as found:
+                return [
+                    one.name
+                    for one in found
+                    if not one.name.startswith(".")
+                    and one.is_file(follow_symlinks=False)
+                ]
+        return self._check(".*", "pcre")["minions"]
+
+    def belongs(self, minion, kind, target):
+        """
+        Return whether a minion is in a nodegroup, or in the organization
+
+        It is not in one that matches by what the master does not know of it yet.
+
+        :param str minion: its id
+        :param str kind: ``group`` or ``organization``
+        :param str target: the id of the group or organization
+        """
+        if kind == ORGANIZATION:
+            return target == ALL
+        if target not in (self.opts.get("nodegroups") or {}):
+            return False
+        if target not in self._members:
+            self._readable(target)
+            found = self._check(target, "nodegroup", greedy=False)
+            self._members[target] = frozenset(found["minions"])
+        return minion in self._members[target]
+
+    def _readable(self, target):
+        """
+        Check that a nodegroup is one: Salt takes what is none for an empty group, so that a
+        mistake would take from all of its members what they should have
+
+        :param str target: its name
+        :raises InvalidInput: if it is none
+        """
+        try:
+            found = salt.utils.minions.nodegroup_comp(target, self.opts["nodegroups"])
+        except Exception:  # pylint: disable=broad-except
+            # whatever a wrong definition leads to
+            found = None
+        if not found:
+            raise InvalidInput(
+                f"The nodegroup {names.shown(target)} can't be read, so nobody knows who is in"
+                " it; correct it in the configuration of the master."
+            )
+
+    def identities(self, ids):
+        """
+        Return by what minions are known again under other ids, by id: the digests of their
+        public keys, empty if there is none
+
+        :param ids: the ids of minions
+        """
+        found = {}
+        for one in ids:
+            try:
+                with salt.utils.files.fopen(
+                    os.path.join(self.opts["pki_dir"], "minions", one), "rb"
+                ) as handle:
+                    found[one] = hashlib.sha256(handle.read().strip()).hexdigest()
+            except OSError:
+                found[one] = ""
+        return found
+
+    def found(self, kind, name):
+        """
+        Return the ids of the groups or organizations that somebody may mean
+
+        :param str kind: ``group`` or ``organization``
+        :param str name: a name or an id
+        """
+        if kind == ORGANIZATION:
+            return [ALL] if name == ALL else []
+        return [name] if name in (self.opts.get("nodegroups") or {}) else []
+
+    def label(self, kind, target):
+        """
+        Return the name of a group or organization, None if it is gone
+
+        :param str kind: ``group`` or ``organization``
+        :param str target: its id
+        """
+        return target if self.found(kind, target) else None
+
+    @staticmethod
+    def hint(kind):
+        """
+        Return what to do where a minion, group or organization is not there
+
+        :param str kind: what it is
+        """
+        return {
+            ORGANIZATION: f"use {ALL}, which is every minion with an accepted key",
+            GROUP: "use one of the master's nodegroups",
+            MINION: "use the id of a minion whose key is accepted, see salt-key",
+        }[kind]
+
+
+class Database(Registry):
+    """
+    The views ``minion`` and ``target`` of the database
+    """
+
+    def __init__(self, opts, connection):
+        super().__init__(opts, connection)
+        self._known = {}
+        self._whole = False
+        self._labels = None
+
+    def _ask(self, query, *values):
+        with connections.told(
+            "make the views with package_states.setup uyuni=True, or see minions: keys"
+        ):
+            return store.ask(self.connection, query, *values)
+
+    def _read(self, ids):
+        query = "SELECT minion_id, organization, groups FROM package_states.minion"
+        if ids is None:
+            rows = self._ask(query)
+            self._whole = True
+        else:
+            rows = self._ask(f"{query} WHERE minion_id = ANY(%s)", list(ids))
+        for minion, organization, groups in rows:
+            self._known[minion] = (organization, frozenset(groups))
+
+    def minions(self, ids=None):
+        """
+        Return the ids of minions of the view, see :meth:`Keys.minions`
+        """
+        if not self._whole and (ids is None or not self._known.keys() >= set(ids)):
+            self._read(ids)
+        if ids is None:
+            return sorted(self._known)
+        return sorted(self._known.keys() & set(ids))
+
+    def identities(self, ids):
+        """
+        Return the column ``identity`` of the view, see :meth:`Keys.identities`
+
+        A view of others may have none.
+        """
+        found = dict.fromkeys(ids, "")
+        if self._ask(
+            "SELECT FROM information_schema.columns WHERE table_schema = 'package_states'"
+            " AND table_name = 'minion' AND column_name = 'identity'"
+        ):
+            rows = self._ask(
+                "SELECT minion_id, identity::text FROM package_states.minion"
+                " WHERE minion_id = ANY(%s)",
+                list(ids),
+            )
+            found.update((minion, identity or "") for minion, identity in rows)
+        return found
+
+    def members(self):
+        """
+        Return what of each minion may change without an event, by id
+        """
+        self.minions()
+        return dict(self._known)
+
+    def belongs(self, minion, kind, target):
+        """
+        Return whether a minion is there, see :meth:`Keys.belongs`
+        """
+        if not self.minions([minion]):
+            return False
+        organization, groups = self._known[minion]
+        return target == organization if kind == ORGANIZATION else target in groups
+
+    def found(self, kind, name):
+        """
+        Return what there is of a name or id, see :meth:`Keys.found`
+        """
+        return [
+            one
+            for (what, one), label in self._targets().items()
+            if what == kind and name in (one, label)
+        ]
+
+    def _targets(self):
+        if self._labels is None:
+            rows = self._ask("SELECT kind, id, name FROM package_states.target")
+            self._labels = {(kind, one): name for kind, one, name in rows}
+        return self._labels
+
+    def label(self, kind, target):
+        """
+        Return the name, see :meth:`Keys.label`
+        """
+        return self._targets().get((kind, target))
+
+    @staticmethod
+    def hint(kind):
+        """
+        Return what to do, see :meth:`Keys.hint`
+        """
+        view = "minion" if kind == MINION else "target"
+        return f"use a name or id that is in the view package_states.{view}"

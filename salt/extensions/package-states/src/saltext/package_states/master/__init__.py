@@ -1,0 +1,3 @@
+"""
+What the runner does: save, assign, ask minions, exchange files.
+"""

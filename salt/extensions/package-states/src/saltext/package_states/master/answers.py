@@ -1,0 +1,125 @@
+"""
+What minions answer when they are asked.
+"""
+
+import saltext.package_states.master.returns as returns
+import saltext.package_states.status.page as pages
+import saltext.package_states.status.views as views
+import saltext.package_states.store.offers as offers
+import saltext.package_states.store.refresh as refreshed
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.fleet import Fleet
+from saltext.package_states.errors import PackageStateError
+from saltext.package_states.master.lacking import FUNCTION
+
+import salt.client
+import salt.exceptions
+
+# seconds that a minion has for an answer
+TIMEOUT = 120
+
+
+def ask(opts, minion, function, arg=()):
+    """
+    Return what a minion answers
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :param str function: one of its execution modules
+    :param arg: its arguments
+    :raises PackageStateError: if it does not answer
+    """
+    with store.reading(opts) as connection:
+        Fleet(opts, connection).minion(minion)
+    try:
+        with salt.client.get_local_client(mopts=opts) as client:
+            answers = dict(returns.ask(client, [minion], function, arg, TIMEOUT))
+    except salt.exceptions.SaltException as exc:
+        raise PackageStateError(
+            f"{minion} can't be asked: {exc}; see that the master runs and that you may"
+            " use it."
+        ) from exc
+    data = answers.get(minion)
+    if data is None or data.get("retcode"):
+        said = returns.problem(data) if data else "no answer"
+        raise PackageStateError(
+            f"{minion} did not answer {function}: {said}; see that it is up and has"
+            " saltext-package-states."
+        )
+    return data["return"]
+
+
+def refresh(service, minion):
+    """
+    Ask a minion for its packages, store them, and return its status
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str minion: its id
+    """
+    opts = service.opts
+    try:
+        inventory = ask(opts, minion, "package_state.inventory")
+    except PackageStateError as exc:
+        # nothing that is stored is true of it any more
+        refreshed.mark(opts, [minion], str(exc))
+        raise
+    lacking = refreshed.store(opts, minion, inventory)
+    if lacking:
+        offers.store(opts, minion, ask(opts, minion, FUNCTION, lacking))
+    found = views.status(service, minion, table=False)
+    return {key: found[key] for key in ("minion", "consistent", "managed", "drift")}
+
+
+def plan(service, minion=None, group=None):
+    """
+    Return what minions say that would be done, by their ids, or why there is no answer
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str minion: the id of one, whose answer alone is returned then
+    :param str group: the name or id of a group, None for all minions
+    :raises PackageStateError: if the one minion does not answer
+    """
+    opts, asked, found = service.opts, {}, {}
+    with store.reading(opts) as connection:
+        fleet = Fleet(opts, connection)
+        if minion is not None:
+            minions = {minion: fleet.minion(minion)}
+        else:
+            minions = fleet.minions(pages.members(fleet, group))
+        for name, sources in fleet.sources(minions).items():
+            verdicts, trouble = fleet.possible(minions[name], sources)
+            found[name] = {
+                key: {"action": "refused", "reason": str(exc)}
+                for key, exc in trouble.items()
+            }
+            rows = [
+                (v.item.key, v.item.wanted, v.item.version, v.item.floor)
+                for v in verdicts
+            ]
+            asked.setdefault(tuple(rows), []).append(name)
+    protected = sorted(service.compiler.protected)
+    # most minions of a fleet have the same states
+    for rows, ids in asked.items():
+        arguments = [list(map(list, rows)), protected]
+        if minion is not None:
+            answer = ask(opts, minion, "package_state.plan", arguments)
+            return {**found[minion], **answer}
+        for name, answer in _asked(opts, ids, "package_state.plan", arguments):
+            found[name].update(answer)
+    return found
+
+
+def _asked(opts, ids, function, arg):
+    """
+    Yield what minions answer, or why there is no answer, pairs of the id and a dictionary
+    """
+    with salt.client.get_local_client(mopts=opts) as client:
+        answers = dict(returns.ask(client, ids, function, arg, TIMEOUT))
+    for name in ids:
+        answer = answers.get(name)
+        if answer is None:
+            yield name, {"error": "it did not answer; see that it is up"}
+        elif answer.get("retcode") or not isinstance(answer["return"], dict):
+            yield name, {"error": returns.problem(answer)}
+        else:
+            yield name, answer["return"]

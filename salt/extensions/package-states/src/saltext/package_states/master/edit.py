@@ -1,0 +1,310 @@
+"""
+Changes of states: their entries, their assignments, their names.
+"""
+
+import fnmatch
+
+import saltext.package_states.compile.files as files
+import saltext.package_states.model.condition as conditions
+import saltext.package_states.model.item as items
+import saltext.package_states.model.names as names
+import saltext.package_states.model.version as versions
+import saltext.package_states.store.offers as offers
+import saltext.package_states.store.refresh as refresh
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.fleet import Fleet
+from saltext.package_states.errors import InvalidInput, NotThere
+
+#: what people call the kinds of assignments who come from elsewhere
+KINDS = {"nodegroup": "group", "grain": "grains", "org": "organization"}
+
+
+def keyed(entries):
+    """
+    Return items by the names of their packages
+    """
+    return {entry.key: entry for entry in entries}
+
+
+def listed(value, kind):
+    """
+    Return what somebody wrote as a list of texts
+
+    :param value: a text, maybe with commas, or a list of texts
+    :param str kind: what it is, for the error
+    :raises InvalidInput: if it is something else
+    """
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(one, str) for one in value)
+    ):
+        raise InvalidInput(f"Give a {kind}, or several with commas between them.")
+    return value
+
+
+def put(service, name, package, wanted, version, save):
+    """
+    Say what is wanted of packages
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str name: that of the state, which is made if there is none
+    :param package: names of packages, or a list of dictionaries with ``package``,
+        ``wanted`` and maybe ``version``; None to make an empty state
+    :param str wanted: what is wanted of them
+    :param str version: what their versions must fulfil
+    :param Save save: how it is saved
+    """
+    names.state(name)
+    if isinstance(package, list) and all(isinstance(one, dict) for one in package):
+        rows = [
+            {key: value for key, value in entry.items() if value not in (None, "")}
+            for entry in package
+        ]
+        entries = [items.from_dict(row) for row in rows]
+    elif package is None:
+        entries = []
+    else:
+        entries = [
+            items.make(one, wanted, version) for one in listed(package, "package")
+        ]
+    items.ordered(entries)
+    unknown = []
+
+    def change(where, current, connection):
+        minions = Fleet(service.opts, connection).affected(where)
+        unknown.extend(_unknown(connection, minions, entries))
+        return [*{**keyed(current.items), **keyed(entries)}.values()]
+
+    found = service.save(name, change, save)
+    return {**found, "unknown": unknown} if unknown else found
+
+
+def _unknown(connection, minions, entries):
+    """
+    Return the packages of which no minion has a version that is wanted, or can get one, as
+    far as they have told; a list
+
+    :param dict minions: the minions of the state, by id
+    :param entries: the entries, a list of items
+    """
+    wanted = [one for one in entries if one.wanted in items.THERE]
+    keys = [entry.key for entry in wanted]
+    there = offers.offered(connection, list(minions), keys) if keys else None
+    if there is None:
+        return []
+    managers = {minion.platform for minion in minions.values()}
+    return [
+        entry.key
+        for entry in wanted
+        if not any(
+            conditions.meets(manager, version, entry.bounds)
+            for manager in managers
+            for version in there.get(entry.key, ())
+        )
+    ]
+
+
+def take(service, name, package, save):
+    """
+    Take packages out of a state
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str name: that of the state
+    :param package: names of packages
+    :param Save save: how it is saved
+    """
+    gone = listed(package, "package")
+    for one in gone:
+        names.split(one)
+
+    def change(where, current, _):
+        left = keyed(current.items)
+        for one in gone:
+            if left.pop(one, None) is None:
+                raise NotThere(
+                    f"{where.name} has no entry {one}; see package_states.show {where.name}."
+                )
+        return [*left.values()]
+
+    return service.save(name, change, save, create=False)
+
+
+def delete(service, name, save):
+    """
+    Let a state ask for nothing and apply to nothing, so that it is not shown any more
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str name: that of the state
+    :param Save save: how it is saved
+    """
+
+    def change(connection, fleet):
+        where = store.state(connection, name)
+        current = store.check(connection, where, save.seen)
+        told = {"state": name, "unassigned": []}
+        if current.items or not current.number:
+            store.save(connection, where, current, (), save)
+        for entry in fleet.assigned(where):
+            store.unassign(connection, where, entry.level, entry.value, save)
+            told["unassigned"].append(f"{entry.level} {entry.target}")
+        return told, {where: current}
+
+    return service.alter(change, save.dry_run)
+
+
+def rename(service, name, new, save):
+    """
+    Give a state that is no minion's own another name
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str name: that of the state
+    :param str new: the new one
+    :param Save save: how it is saved
+    """
+    names.state(new)
+
+    def change(connection, fleet):
+        where = store.state(connection, name)
+        current = store.check(connection, where, save.seen)
+        if where.own or fleet.minions([new]):
+            raise InvalidInput(
+                f"{name if where.own else new} is the name of a minion, whose own state has"
+                " it; take another name."
+            )
+        store.rename(connection, where, new)
+        return {"state": new}, {where._replace(name=new): current}
+
+    found = service.alter(change, save.dry_run)
+    if not save.dry_run:
+        files.remove(service.compiler.root, files.alone(name))
+    return found
+
+
+def restore(service, name, revision, day, save):
+    """
+    Save the entries of an old revision as a new one
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str name: that of the state
+    :param revision: its number, 0 for the empty state, or None
+    :param day: instead of that a time at which it was the newest one
+    :param Save save: how it is saved
+    """
+    with store.reading(service.opts) as connection:
+        where = store.state(connection, name)
+        if (revision is None) == (day is None):
+            raise InvalidInput(
+                f"Give either revision or day; see package_states.history {name}."
+            )
+        if revision is None:
+            old = store.revision_at(connection, where, str(day))
+        else:
+            old = store.revision(connection, where, revision)
+    comment = save.comment or f"revision {old.number} is restored"
+    save = save._replace(comment=comment)
+    return service.save(name, lambda *_: old.items, save, parent=old.number)
+
+
+def installed(service, minion, name, packages, save):
+    """
+    Take what is installed on a minion into a state, as it sent it last
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str minion: its id
+    :param name: that of the state, None for the minion's own one
+    :param str packages: a pattern of their names
+    :param Save save: how it is saved
+    """
+    with store.reading(service.opts) as connection:
+        fleet = Fleet(service.opts, connection)
+        found = fleet.minion(minion)
+        there = refresh.packages(connection, found)
+    entries = []
+    for key, package in sorted(there.items()):
+        if package.get("versions") and fnmatch.fnmatchcase(key, str(packages)):
+            wanted = items.KEPT if package.get("orphan") else items.INSTALLED
+            newest = versions.newest(found.platform, package["versions"])
+            entries.append(items.make(key, wanted, f"={newest}"))
+    if not entries:
+        raise NotThere(
+            f"{minion} has no packages like {packages}; run package_states.refresh {minion}."
+        )
+
+    def change(_, current, __):
+        return [*{**keyed(current.items), **keyed(entries)}.values()]
+
+    comment = save.comment or f"what is installed on {minion}"
+    return service.save(name or minion, change, save._replace(comment=comment))
+
+
+def assign(service, name, kind, target, priority, save, away=False):
+    """
+    Assign states, or take assignments away
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param name: the names of states
+    :param str kind: ``organization``, ``group``, ``grains`` or ``minion``, or one of
+        :data:`KINDS`
+    :param target: names or ids, or a grain match
+    :param int priority: among assignments of one kind, the higher one wins; None to leave it
+        as it is, 0 at first
+    :param Save save: how it is saved
+    :param bool away: take them away
+    """
+    kind = KINDS.get(kind, kind) if isinstance(kind, str) else kind
+    states = listed(name, "state")
+    # a grain may have commas
+    targets = [str(target)] if kind == "grains" else listed(_text(target), "target")
+
+    def change(connection, fleet):
+        found = [store.state(connection, one) for one in states]
+        for where in found:
+            if where.own:
+                raise InvalidInput(
+                    f"{where.name} is the own state of a minion and applies to that alone;"
+                    " make another state to assign."
+                )
+            for one in targets:
+                if away:
+                    value = _assigned(fleet, where, kind, one)
+                    store.unassign(connection, where, kind, value, save)
+                    continue
+                value = fleet.registry.target(kind, one)
+                there = {(old.level, old.value): old for old in fleet.assigned(where)}
+                old = there.get((kind, value))
+                chosen = priority
+                if chosen is None:
+                    chosen = old.priority if old else 0
+                store.assign(connection, where, kind, value, chosen, save)
+        told = {"state": ", ".join(states), kind: ", ".join(targets)}
+        newest = store.newest(connection, [where.id for where in found])
+        return told, {where: newest[where.id] for where in found}
+
+    return service.alter(change, save.dry_run)
+
+
+def _text(value):
+    """
+    Return a target that the command line took for a number as text
+    """
+    return value if isinstance(value, (str, list)) else str(value)
+
+
+def _assigned(fleet, where, kind, target):
+    """
+    Return the id of what a state is assigned to, which may be gone
+    """
+    found = [
+        entry.value
+        for entry in fleet.assigned(where)
+        if entry.level == kind and target in (entry.value, entry.target)
+    ]
+    if len(found) != 1:
+        raise NotThere(
+            f"{where.name} is not assigned to {kind} {target}; see package_states.show"
+            f" {where.name}."
+        )
+    return found[0]

@@ -1,0 +1,132 @@
+"""
+What minions have returned to a job of the master.
+
+An event proves nothing, as a minion may fire one with any tag and any data. The master writes
+a return into its job cache under the id of the minion whose token it has checked, so that is
+what is read here.
+"""
+
+import time
+
+import saltext.package_states.model.names as names
+from saltext.package_states.errors import PackageStateError
+
+# seconds until the job cache is read for the first time, and how much longer each time after
+FIRST = 0.5
+LONGER = 1.5
+# for so many times as long as the last reading took, nothing is read
+PART = 10
+
+
+class Looks:
+    """
+    When to read the job cache; no I/O, and the time in seconds is passed in
+
+    now
+        The time at which the job was published.
+
+    timeout
+        The seconds for which minions may answer.
+    """
+
+    def __init__(self, now, timeout):
+        self.until = now + timeout
+        self._gap = FIRST
+        self.due = min(now + self._gap, self.until)
+
+    def is_due(self, now):
+        """
+        Return whether to read now
+
+        :param float now: the time
+        """
+        return now >= self.due
+
+    def is_over(self, now):
+        """
+        Return whether the time to answer is over
+
+        :param float now: the time
+        """
+        return now >= self.until
+
+    def done(self, begin, end):
+        """
+        The cache was read
+
+        :param float begin: the time before
+        :param float end: the time after
+        """
+        self._gap = max(self._gap * LONGER, (end - begin) * PART)
+        # once at the end in any case
+        self.due = max(end, min(end + self._gap, self.until))
+
+
+def read(client, jid):
+    """
+    Return what minions have returned so far: by id, a dictionary with ``return`` and maybe
+    ``retcode``
+
+    :param LocalClient client: a client of the master
+    :param str jid: the id of the job
+    :raises PackageStateError: if the job cache can't be read
+    """
+    name = client.opts.get("ext_job_cache") or client.opts["master_job_cache"]
+    try:
+        found = client.returners[f"{name}.get_jid"](jid)
+    except Exception as exc:  # pylint: disable=broad-except
+        # whatever a returner raises
+        raise PackageStateError(
+            f"The job cache {name} can't be read: {names.line(exc)}; see the option"
+            " master_job_cache of the master."
+        ) from exc
+    return {
+        minion: answer
+        for minion, answer in (found if isinstance(found, dict) else {}).items()
+        if isinstance(answer, dict) and "return" in answer
+    }
+
+
+def ask(client, minions, function, arg=(), timeout=60):
+    """
+    Yield what minions return to a function, each as a pair of its id and a dictionary, see
+    :func:`read`; those that are silent are left out
+
+    :param LocalClient client: a client of the master
+    :param minions: their ids
+    :param str function: an execution function
+    :param arg: its arguments
+    :param float timeout: the seconds for which they may answer
+    """
+    job = client.run_job(
+        sorted(minions),
+        function,
+        arg=list(arg),
+        tgt_type="list",
+        listen=False,
+        timeout=timeout,
+    )
+    asked, looks = set(job.get("minions", ())), Looks(time.monotonic(), timeout)
+    while asked:
+        begin = time.monotonic()
+        if not looks.is_due(begin):
+            time.sleep(looks.due - begin)
+            continue
+        found = read(client, job["jid"])
+        looks.done(begin, time.monotonic())
+        for minion in sorted(asked & found.keys()):
+            asked.remove(minion)
+            yield minion, found[minion]
+        if looks.is_over(begin):
+            return
+
+
+def problem(answer):
+    """
+    Return what is wrong with an answer that holds no result, as text for people
+
+    :param dict answer: see :func:`read`
+    """
+    said = answer["return"]
+    # what is no text may be large, and deep
+    return names.line(said[:200]) if isinstance(said, str) else type(said).__name__

@@ -1,0 +1,196 @@
+"""
+Save and assign package states: what the runner does.
+
+A change is one transaction, with a look at each minion to which its states apply. The files
+are written once it is committed, before anybody else can save: if that fails, the states are
+right and ``package_states.refresh`` makes up for it.
+"""
+
+from typing import NamedTuple
+
+import saltext.package_states.compile.files as files
+import saltext.package_states.compile.sls as sls
+import saltext.package_states.compile.sweep as sweeps
+import saltext.package_states.model.difference as difference
+import saltext.package_states.model.item as item
+import saltext.package_states.model.platforms as platforms
+import saltext.package_states.model.resolver as resolver
+import saltext.package_states.store.standing as standing
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.compiler import Compiler, contents
+from saltext.package_states.compile.fleet import Fleet
+from saltext.package_states.errors import Conflict
+
+# so many states are looked at one by one
+FEW = 10
+
+
+class Save(NamedTuple):
+    """
+    How a change is saved
+
+    author, comment
+        Who saves it, and why.
+
+    seen
+        The number of the revision that the author saw, None not to check.
+
+    dry_run
+        Save nothing, and return what would change.
+    """
+
+    author: str
+    comment: str = ""
+    seen: int = None
+    dry_run: bool = False
+
+
+class Service:
+    """
+    The package states of a master
+
+    opts
+        The options of the master. Under ``package_states``, ``sls_root`` is the root
+        below which the files are written, by default the first one of the environment
+        ``base``, and ``protected`` a list of the names of further packages that must
+        not be removed.
+    """
+
+    def __init__(self, opts):
+        self.opts = opts
+        self.compiler = Compiler(opts)
+
+    def save(self, name, change, save, create=True, parent=None):
+        """
+        Save a state with changed entries
+
+        :param str name: that of the state
+        :param change: a function that takes the state and its newest revision, a
+            connection, and returns the entries
+        :param Save save: how it is saved
+        :param bool create: make the state if there is none
+        :param parent: the number of the revision that is restored
+        :raises PackageStateError: says what is wrong; nothing is saved then
+        """
+
+        def alter(connection, fleet):
+            if create and not store.known(connection, name):
+                store.create(connection, name, name in fleet.minions([name]))
+            where = store.state(connection, name)
+            current = store.check(connection, where, save.seen)
+            items = item.ordered(change(where, current, connection))
+            platforms.guard(items, self.compiler.protected)
+            changes = difference.between(current.items, items)
+            revision = current
+            # an empty state needs no revision
+            if changes or parent is not None:
+                revision = store.save(connection, where, current, items, save, parent)
+            told = {"state": name, "revision": revision.number, "changes": changes}
+            return told, {where: current}
+
+        return self.alter(alter, save.dry_run)
+
+    def alter(self, change, dry_run=False):
+        """
+        Do a change of states, in one transaction
+
+        :param change: a function that takes a connection and the fleet before the change,
+            and returns plain data, and the newest revisions before the change by the states
+            whose entries or assignments it changes
+        :param bool dry_run: do it, and roll it back
+        :return: the plain data, with the ``minions`` of which something else is wanted, and
+            the ``files`` that changed
+        :raises PackageStateError: if a minion is in trouble that it was not in before
+        """
+        texts, written = {}, []
+
+        def write():
+            if not dry_run:
+                written.extend(self.compiler.write(texts))
+
+        with store.writing(self.opts, commit=not dry_run, after=write) as connection:
+            old = Fleet(self.opts, connection)
+            told, states = change(connection, old)
+            new = Fleet(self.opts, connection, old)
+            minions = {**_concerned(old, states), **_concerned(new, states)}
+            revisions = {where.id: revision for where, revision in states.items()}
+            before, after = old.sources(minions, revisions), new.sources(minions)
+            conflicts = _conflicts(new, states, {}) - _conflicts(old, states, revisions)
+            if conflicts:
+                raise Conflict(" ".join(sorted(conflicts)))
+            found, problems = self.compiler.texts(new, minions, after)
+            touched = [
+                name
+                for name in minions
+                if contents(before[name]) != contents(after[name])
+            ]
+            self.compiler.refuse(
+                old,
+                {name: minions[name] for name in touched},
+                {name: problems[name] for name in touched if name in problems},
+                before,
+            )
+            # also where nothing is different: a file that could not be written is now
+            texts.update(
+                (name, text)
+                for name, text in found.items()
+                if name in touched or not self.compiler.idle(name, text)
+            )
+            for where in states:
+                if where.name not in new.own:
+                    texts[files.alone(where.name)] = self.compiler.alone(new, where)
+            standing.drop(connection, touched)
+        result = {**told, "minions": sorted(touched)}
+        return {**result, "dry_run": True} if dry_run else {**result, "files": written}
+
+    def sweep(self, ids=None):
+        """
+        Bring all files up to date with who there is, see
+        :func:`saltext.package_states.compile.sweep.sweep`
+
+        :param ids: the ids of minions that may have changed, None for all
+        """
+        return sweeps.sweep(self.opts, self.compiler, ids)
+
+    def is_current(self, fleet, minion):
+        """
+        Return whether the file of a minion says what is wanted
+
+        :param Fleet fleet: the minions
+        :param Minion minion: the minion
+        """
+        minions = {minion.id: minion}
+        texts, _ = self.compiler.texts(fleet, minions, fleet.sources(minions))
+        wanted = texts.get(minion.id, "")
+        text = files.read(self.compiler.root, minion.id)
+        return text == wanted or (not text and sls.NOTHING in wanted)
+
+
+def _conflicts(fleet, states, revisions):
+    """
+    Return what equal assignments to the same contradict each other in, a set of sentences
+    """
+    found = set()
+    for where in states:
+        for sources in fleet.rivals(where, revisions):
+            try:
+                resolver.resolve(sources)
+            except Conflict as exc:
+                found.add(str(exc))
+    return found
+
+
+def _concerned(fleet, states):
+    """
+    Return the minions to which any of some states applies, by id; all where there are many
+    states, as that costs less, and where nobody knows, as what they are assigned to is gone
+
+    :param Fleet fleet: the minions
+    :param states: the states
+    """
+    if len(states) > FEW or fleet.gone().keys() & {where.name for where in states}:
+        return fleet.minions()
+    found = {}
+    for where in states:
+        found.update(fleet.affected(where))
+    return found

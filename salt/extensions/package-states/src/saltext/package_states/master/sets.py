@@ -1,0 +1,202 @@
+"""
+The whole set of a site: read out of the database, and brought into it.
+
+See :mod:`saltext.package_states.master.document` for what it looks like.
+"""
+
+import saltext.package_states.master.document as documents
+import saltext.package_states.master.transfer as transfer
+import saltext.package_states.model.difference as difference
+import saltext.package_states.model.platforms as platforms
+import saltext.package_states.model.resolver as resolver
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.fleet import Fleet
+from saltext.package_states.errors import InvalidInput, Outdated, PackageStateError
+
+
+def export(opts, path=None, name=None):
+    """
+    Return the whole set as text, or write it to a file
+
+    :param dict opts: the options of the master
+    :param str path: that of the file, None to return the text
+    :param str name: that of the only state to export, None for all
+    """
+    with store.reading(opts) as connection:
+        states = _states(connection, Fleet(opts, connection))
+        if name is not None:
+            store.state(connection, name)
+            states = {name: states.get(name, documents.Entry((), None))}
+    text = documents.dump(states)
+    if path is None:
+        return text
+    transfer.write(path, text)
+    return {"path": path, "states": len(states)}
+
+
+def _states(connection, fleet):
+    """
+    Return the set that there is, see :func:`saltext.package_states.master.document.dump`
+    """
+    known = store.states(connection)
+    newest = store.newest(connection, [where.id for where in known])
+    found = {}
+    for where in known:
+        assigned = tuple(
+            documents.Assigned(entry.level, _target(fleet, entry), entry.priority)
+            for entry in fleet.assigned(where)
+        )
+        items = newest[where.id].items
+        if items or assigned:
+            found[where.name] = documents.Entry(items, None if where.own else assigned)
+    return found
+
+
+def _target(fleet, entry):
+    """
+    Return what a state is assigned to, by its name if that tells it
+    """
+    if entry.level in (resolver.GRAINS, resolver.MINION):
+        return entry.value
+    label = fleet.registry.label(entry.level, entry.value)
+    alone = label and fleet.registry.found(entry.level, label) == [entry.value]
+    return label if alone else entry.value
+
+
+def apply(service, text, save, prune=False, seen=None):
+    """
+    Bring a set into the database, in one transaction
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str text: see :func:`saltext.package_states.master.document.load`
+    :param Save save: how it is saved
+    :param bool prune: also empty and unassign the states that the text does not have
+    :param str seen: what was exported before the change, None not to check
+    :raises Outdated: if somebody else changed a state since, which this would undo
+    :return: what is different, by state
+    """
+    wanted = documents.load(text)
+    before = None if seen is None else documents.load(seen)
+    save = save._replace(comment=save.comment or "the whole set")
+
+    def change(connection, fleet):
+        if before is not None:
+            _check(before, _states(connection, fleet), wanted, prune)
+        return _Change(service, connection, fleet, save).do(wanted, prune)
+
+    return service.alter(change, save.dry_run)
+
+
+def _parts(entry):
+    """
+    Return what an entry says, by what may be changed by itself; None for nothing
+
+    :param Entry entry: the entry, None where there is none
+    """
+    entry = entry or documents.Entry()
+    assigned = frozenset(entry.assigned or ())
+    return {"packages": entry.packages or None, "assigned": assigned or None}
+
+
+def _check(before, now, wanted, prune):
+    """
+    Check that nobody changed since what is about to be changed
+
+    :param dict before: the set as somebody saw it
+    :param dict now: the set as it is
+    :param dict wanted: the set as it is to be
+    :param bool prune: whether states that the last one does not have are emptied
+    """
+    since = []
+    for name in sorted({*wanted, *(now if prune else ())}):
+        old, there, new = (_parts(one.get(name)) for one in (before, now, wanted))
+        asked = wanted.get(name, documents.Entry((), ()))
+        for part in new:
+            if getattr(asked, part) is not None and there[part] not in (
+                old[part],
+                new[part],
+            ):
+                since.append(name)
+                break
+    if since:
+        some = ", ".join(since[:10]) + (" and more" if since[10:] else "")
+        raise Outdated(
+            f"Somebody changed {some} since; see package_states.history, export again, and bring"
+            " your changes into that."
+        )
+
+
+class _Change:
+    """
+    The way from the set that there is to another one
+    """
+
+    def __init__(self, service, connection, fleet, save):
+        self.service = service
+        self.connection = connection
+        self.fleet = fleet
+        self.save = save
+        self.told = {"states": {}}
+
+    def do(self, wanted, prune):
+        """
+        Do it, and return what :meth:`Service.alter` wants
+        """
+        entries = dict(wanted)
+        known = {where.name: where for where in store.states(self.connection)}
+        if prune:
+            for name, where in known.items():
+                nothing = documents.Entry((), None if where.own else ())
+                entries.setdefault(name, nothing)
+        minions, named = self.fleet.minions(entries), {}
+        for name in sorted(entries):
+            where = known.get(name)
+            told = {} if where else {"new": True}
+            if where is None:
+                where = store.create(self.connection, name, name in minions)
+            named[where] = store.chosen(self.connection, where)
+            try:
+                self._contents(where, named[where], entries[name], told)
+                self._assigned(where, entries[name], told)
+            except PackageStateError as exc:
+                # of a thousand states, which one
+                raise type(exc)(f"state {name}: {exc}") from exc
+            if told:
+                self.told["states"][name] = told
+        return self.told, named
+
+    def _contents(self, where, current, entry, told):
+        """
+        Save a revision if the entries are others than those of the newest one
+        """
+        if entry.packages is None or entry.packages == current.items:
+            return
+        platforms.guard(entry.packages, self.service.compiler.protected)
+        store.save(self.connection, where, current, entry.packages, self.save)
+        told["changes"] = difference.between(current.items, entry.packages)
+
+    def _assigned(self, where, entry, told):
+        """
+        Let a state apply to what the text says, and to nothing else
+        """
+        if entry.assigned is None:
+            return
+        if where.own and entry.assigned:
+            raise InvalidInput(
+                f"{where.name} is the own state of a minion and applies to that alone; take"
+                " its assignments out."
+            )
+        left = {(old.level, old.value): old for old in self.fleet.assigned(where)}
+        labels = {(old.level, _target(self.fleet, old)): old for old in left.values()}
+        for one in entry.assigned:
+            old = left.get(one[:2]) or labels.get(one[:2])
+            value = old.value if old else self.fleet.registry.target(*one[:2])
+            left.pop((one.kind, value), None)
+            if old is None or old.priority != one.priority:
+                told.setdefault("assigned", []).append(documents.shown(one))
+                store.assign(
+                    self.connection, where, one.kind, value, one.priority, self.save
+                )
+        for (kind, value), old in left.items():
+            told.setdefault("unassigned", []).append(f"{kind} {old.target}")
+            store.unassign(self.connection, where, kind, value, self.save)

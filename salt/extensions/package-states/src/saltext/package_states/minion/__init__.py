@@ -1,0 +1,3 @@
+"""
+What minions do: plan and run transactions, and tell of changes.
+"""

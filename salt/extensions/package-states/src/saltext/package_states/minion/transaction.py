@@ -1,0 +1,300 @@
+"""
+All that is to be done for the items of a minion, planned first and then done at once.
+
+The plan is checked by the solver of the package manager, with the locks that will be in
+force. What it refuses, and what would take along a package that is wanted or protected,
+is left out with the reason; the rest is one call of the package manager.
+"""
+
+from typing import NamedTuple
+
+import saltext.package_states.model.condition as condition
+import saltext.package_states.model.platforms as platforms
+from saltext.package_states.managers.step import Step
+from saltext.package_states.minion.choice import Choice
+from saltext.package_states.model.decision import (
+    IMPOSSIBLE,
+    INSTALL,
+    NOTHING,
+    REMOVE,
+    Decision,
+)
+from saltext.package_states.model.item import ABSENT, PURGED, UNMANAGED
+
+# how often what is left over is tried again, as after the failure of one package
+ROUNDS = 3
+# removals whose own losses are asked for one by one
+ALONE = 20
+
+
+class Plan(NamedTuple):
+    """
+    What is to be done
+
+    items
+        All items.
+
+    decisions
+        What is to be done for each item, by key.
+
+    steps
+        Those that can be done, a tuple.
+
+    refused
+        Why others can't, sentences by key.
+
+    also
+        The packages that would go too, lists by key.
+
+    replaced
+        The packages whose version would give way to another one, a tuple of keys.
+    """
+
+    items: tuple
+    decisions: dict
+    steps: tuple
+    refused: dict
+    also: dict
+    replaced: tuple = ()
+
+
+def plan(manager, items, protected=platforms.PROTECTED):
+    """
+    Return what is to be done, without doing it
+
+    :param Manager manager: the package manager of this minion
+    :param items: an iterable of items
+    :param protected: the names of packages that must not be removed
+    """
+    items = tuple(items)
+    manager.fetch([item.key for item in items])
+    decisions = {item.key: _decide(manager, item) for item in items}
+    steps = [
+        _step(manager, item, decisions[item.key])
+        for item in items
+        if decisions[item.key].action in (INSTALL, REMOVE)
+    ]
+    # removals come first: what is installed may need their place
+    steps.sort(key=lambda step: step.action == INSTALL)
+    wanted = _wanted(items)
+    solutions = {}
+
+    def solve(some):
+        key = frozenset(step.key for step in some)
+        if key not in solutions:
+            solutions[key] = manager.solve(some, items)
+        return solutions[key]
+
+    def check(some):
+        return _problem(manager, some, solve(some), wanted, protected)
+
+    chosen, refused = Choice(check).made(steps)
+    also = _also(chosen, solve)
+    replaced = solve(chosen).replaced if chosen else ()
+    return Plan(items, decisions, tuple(chosen), refused, also, replaced)
+
+
+def _wanted(items):
+    return {item.key for item in items if item.wanted not in (*ABSENT, UNMANAGED)}
+
+
+def recover(manager, items, notes, protected=platforms.PROTECTED):
+    """
+    Tidy up after a run that was killed, and return all packages whose version changed, as
+    :attr:`Outcome.changes`
+
+    What that run did not change itself is removed by no recovery, nor what is protected,
+    wanted or held.
+
+    :param Manager manager: the package manager of this minion
+    :param items: an iterable of items
+    :param dict notes: see :mod:`saltext.package_states.managers.journal`
+    :param protected: the names of packages that must not be removed
+    :raises PackageStateError: if it can't, or must not
+    """
+    own, wanted = {step[0] for step in notes.get("steps", ())}, _wanted(items)
+
+    def check(found):
+        others = [key for key in found.removed if key not in own]
+        if others:
+            return f"{', '.join(others)} would be removed."
+        return _problem(manager, (), found, wanted, protected)
+
+    manager.forget()
+    before = manager.installed()
+    manager.recover(notes, check)
+    manager.forget()
+    return _changes(before, manager.installed())
+
+
+def _changes(before, after):
+    """
+    Return what differs between the installed versions before and after
+    """
+    return {
+        key: {
+            "old": ", ".join(before.get(key, ())),
+            "new": ", ".join(after.get(key, ())),
+        }
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key)
+    }
+
+
+def siblings(manager, items):
+    """
+    Return items for packages that are there in other architectures than that of the minion
+    and are to be removed under their bare name, a list
+
+    :param Manager manager: the package manager of this minion
+    :param items: an iterable of items
+    """
+    items = tuple(items)
+    named = {item.key for item in items}
+    bare = {
+        item.name: item
+        for item in items
+        if item.wanted in ABSENT and not item.architecture
+    }
+    found = []
+    for key in manager.installed() if bare else ():
+        name, _, architecture = key.partition(":")
+        if architecture and name in bare and key not in named:
+            found.append(bare[name]._replace(architecture=architecture))
+    return found
+
+
+def _decide(manager, item):
+    problem = platforms.problem(manager.name, item)
+    return Decision(IMPOSSIBLE, "", problem) if problem else manager.decide(item)
+
+
+def _step(manager, item, decision):
+    there = ()
+    if decision.action == REMOVE and item.condition:
+        installed = manager.facts(item.key).installed
+        wrong = tuple(
+            one
+            for one in installed
+            if condition.meets(manager.name, one, item.condition)
+        )
+        there = () if len(wrong) == len(installed) else wrong
+    return Step(
+        item.key,
+        decision.action,
+        decision.version,
+        there,
+        item.wanted == PURGED,
+    )
+
+
+def _problem(manager, steps, found, wanted, protected):
+    """
+    Return why steps can't be done, or an empty string
+    """
+    if found.problem:
+        return found.problem
+    precious = [
+        key
+        for key in found.removed
+        if key.partition(":")[0] in protected or manager.essential(key)
+    ]
+    if precious:
+        return f"{', '.join(precious)} must not be removed: it is protected."
+    own = {step.key for step in steps}
+    missed = [key for key in found.removed if key in wanted and key not in own]
+    if missed:
+        return (
+            f"{', '.join(missed)} would go too, which the package states want to be"
+            " there; change one of the entries."
+        )
+    held = [key for key in (*found.removed, *found.changed) if manager.held(key)]
+    if held:
+        return (
+            f"{', '.join(held)} would have to change, which somebody else holds on the"
+            " minion; release the hold, or say unmanaged."
+        )
+    return ""
+
+
+def _also(steps, solve):
+    """
+    Return the packages that would go along with each step, lists by key
+    """
+    own = {step.key for step in steps if step.action == REMOVE}
+    if not steps:
+        return {}
+    extra = [key for key in solve(steps).removed if key not in own]
+    if not extra:
+        return {}
+    if len(steps) == 1:
+        return {steps[0].key: extra}
+    found, left = {}, set(extra)
+    for step in steps[:ALONE]:
+        mine = [key for key in solve([step]).removed if key in extra]
+        if mine:
+            found[step.key] = mine
+            left.difference_update(mine)
+    if left:
+        found.setdefault(steps[0].key, []).extend(sorted(left))
+    return found
+
+
+class Outcome(NamedTuple):
+    """
+    What became of a plan
+
+    decisions
+        What is still to be done for each item, by key: nothing where all went well.
+
+    changes
+        All packages whose version changed, a dictionary of the key to ``old`` and
+        ``new``.
+
+    said
+        What the package manager complained of, empty if nothing is left to be done.
+    """
+
+    decisions: dict
+    changes: dict
+    said: str
+
+
+def run(manager, made):
+    """
+    Do what was planned, and return what became of it, an :class:`Outcome`
+
+    :param Manager manager: the package manager of this minion
+    :param Plan made: see :func:`plan`
+    """
+    if not made.steps:
+        return Outcome(made.decisions, {}, "")
+    # it compares with what is there, which somebody else may have changed since
+    manager.forget()
+    before = manager.begin(made.steps, made.replaced)
+    steps, decisions, said = list(made.steps), dict(made.decisions), ""
+    for _ in range(ROUNDS):
+        said = manager.commit(steps, made.items)
+        manager.forget()
+        manager.fetch([item.key for item in made.items])
+        # what has become wrong by this is told as well
+        decisions = {item.key: _decide(manager, item) for item in made.items}
+        left = [
+            step
+            for step in steps
+            if decisions[step.key].action in (INSTALL, REMOVE)
+            and not manager.facts(step.key).broken
+        ]
+        if not left or len(left) == len(steps):
+            break
+        steps = left
+    changes = _changes(before, manager.installed())
+    for step in made.steps:
+        if (
+            step.key not in changes
+            and not step.version
+            and decisions[step.key].action == NOTHING
+        ):
+            changes[step.key] = {"old": "configuration", "new": ""}
+    wrong = any(decisions[step.key].action != NOTHING for step in made.steps)
+    return Outcome(decisions, changes, said if wrong else "")

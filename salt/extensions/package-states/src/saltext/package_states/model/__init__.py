@@ -1,0 +1,3 @@
+"""
+What a package state is: packages, what is wanted of them, and one verdict for each.
+"""

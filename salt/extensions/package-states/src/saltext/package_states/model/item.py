@@ -1,0 +1,199 @@
+"""
+A package and what is wanted of it.
+
+What may be wanted, and what each locks:
+
+===========  ==============================================================
+unmanaged    nothing; with it, a state releases what a lower one says
+present      any version or one that meets a condition; updates are welcome
+installed    any version or one that meets a condition; then it stays
+latest       the newest that the repositories have
+removed      not there, or not in the versions of a condition; stays away
+purged       as removed, and its configuration goes too
+kept         what is there stays as it is: for orphans
+===========  ==============================================================
+"""
+
+import hashlib
+import json
+from typing import NamedTuple
+
+import saltext.package_states.model.condition as condition
+import saltext.package_states.model.names as names
+from saltext.package_states.errors import InvalidInput
+
+UNMANAGED = "unmanaged"
+PRESENT = "present"
+INSTALLED = "installed"
+LATEST = "latest"
+REMOVED = "removed"
+PURGED = "purged"
+KEPT = "kept"
+WANTED = (UNMANAGED, PRESENT, INSTALLED, LATEST, REMOVED, PURGED, KEPT)
+ABSENT = (REMOVED, PURGED)
+# what it is called to want a package
+THERE = (PRESENT, INSTALLED, LATEST, KEPT)
+# what people call them who come from elsewhere
+WORDS = {"absent": REMOVED}
+CONDITIONAL = (PRESENT, INSTALLED, REMOVED, PURGED, KEPT)
+
+# How a refusal ends that concerns the fields of an item
+FIELDS = frozenset({"package", "wanted", "version", "floor"})
+
+
+class Item(NamedTuple):
+    """
+    A package and what is wanted of it
+
+    name
+        The name of the package.
+
+    architecture
+        Its architecture, or an empty string for that of the minion.
+
+    wanted
+        One of :data:`WANTED`.
+
+    condition
+        What its version must fulfil: a tuple of pairs of operator and version.
+
+    floor
+        The version that an upgrade of the entry asked for, or an empty string:
+        an older one is not accepted, whatever the condition says.
+    """
+
+    name: str
+    architecture: str
+    wanted: str
+    condition: tuple = ()
+    floor: str = ""
+
+    @property
+    def key(self):
+        """
+        The name that package managers and people use: ``name`` or ``name:architecture``
+        """
+        return f"{self.name}:{self.architecture}" if self.architecture else self.name
+
+    @property
+    def policy(self):
+        """
+        What is wanted, without the name: equal policies do not conflict
+        """
+        return self.wanted, frozenset(self.condition), self.floor
+
+    @property
+    def version(self):
+        """
+        The condition as text
+        """
+        return condition.show(self.condition)
+
+    @property
+    def bounds(self):
+        """
+        The condition together with the floor
+        """
+        return (*self.condition, (">=", self.floor)) if self.floor else self.condition
+
+    def to_dict(self):
+        """
+        Return the item as plain data, without what is empty
+        """
+        data = {"package": self.key, "wanted": self.wanted}
+        if self.condition:
+            data["version"] = self.version
+        if self.floor:
+            data["floor"] = self.floor
+        return data
+
+
+def make(package, wanted, version=None, floor=None):
+    """
+    Return an item out of what somebody wrote
+
+    :param str package: ``name`` or ``name:architecture``
+    :param str wanted: one of :data:`WANTED` or of :data:`WORDS`
+    :param str version: a condition, see :mod:`saltext.package_states.model.condition`
+    :param str floor: the oldest version that is accepted
+    :raises InvalidInput: if anything of it is not accepted
+    """
+    name, architecture = names.split(package)
+    if isinstance(wanted, str):
+        wanted = WORDS.get(wanted, wanted)
+    if not isinstance(wanted, str) or wanted not in WANTED:
+        raise InvalidInput(f"{package} can't be that; say one of {', '.join(WANTED)}.")
+    if version is not None and not isinstance(version, str):
+        names.version(version)
+    word = version.strip().lower() if version else ""
+    if word == "any":
+        version = ""
+    elif word == "latest":
+        if wanted not in (INSTALLED, LATEST):
+            raise InvalidInput(
+                f"{package}: {wanted} takes no latest; name the versions, such as <2.0."
+            )
+        wanted, version = LATEST, ""
+    parts = condition.parse(version or "")
+    if parts and wanted not in CONDITIONAL:
+        raise InvalidInput(f"{package}: {wanted} takes no version; leave it out.")
+    if wanted == KEPT and not _exact(parts):
+        raise InvalidInput(f"{package}: kept takes one exact version, or none.")
+    if floor:
+        names.version(floor)
+        if wanted != INSTALLED:
+            raise InvalidInput(f"{package}: {wanted} has no floor; leave it out.")
+    return Item(name, architecture, wanted, parts, floor or "")
+
+
+def _exact(parts):
+    if not parts:
+        return True
+    ((operator, version),) = parts if len(parts) == 1 else (("", ""),)
+    return operator == "=" and not condition.is_glob(version)
+
+
+def from_dict(data):
+    """
+    Return an item out of plain data, as :meth:`Item.to_dict` gives it
+
+    :param dict data: the fields of the item
+    :raises InvalidInput: if anything of it is not accepted
+    """
+    if not isinstance(data, dict) or not {"package", "wanted"} <= set(data) <= FIELDS:
+        raise InvalidInput(
+            "An entry has the fields package and wanted, and may have version and floor."
+        )
+    return make(data["package"], data["wanted"], data.get("version"), data.get("floor"))
+
+
+def ordered(items):
+    """
+    Return items as a tuple in their one order
+
+    :param items: an iterable of items
+    :raises InvalidInput: if a package is named twice
+    """
+    result = tuple(sorted(items, key=lambda item: (item.name, item.architecture)))
+    for one, two in zip(result, result[1:]):
+        if one[:2] == two[:2]:
+            raise InvalidInput(f"{one.key} is there twice; keep one of the entries.")
+    return result
+
+
+def dump(items):
+    """
+    Return items as one line of JSON, the same for the same items
+
+    :param items: a tuple of items, in order
+    """
+    return json.dumps([item.to_dict() for item in items], separators=(",", ":"))
+
+
+def digest(items):
+    """
+    Return a short digest of items: on every master the same for the same items
+
+    :param items: a tuple of items, in order
+    """
+    return hashlib.sha256(dump(items).encode()).hexdigest()[:12]

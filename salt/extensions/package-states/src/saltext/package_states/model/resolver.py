@@ -1,0 +1,163 @@
+"""
+One verdict for each package of a minion, out of all states that apply to it.
+
+The order is organization < group < grain match < minion < the minion's own
+state. Within groups, grain matches and the others, the higher priority wins.
+Two states of equal rank that want different things of a package are a conflict.
+"""
+
+from typing import NamedTuple
+
+from saltext.package_states.errors import Conflict
+from saltext.package_states.model.difference import show
+from saltext.package_states.model.item import UNMANAGED, Item
+
+ORGANIZATION = "organization"
+GROUP = "group"
+GRAINS = "grains"
+MINION = "minion"
+OWN = "own"
+LEVELS = (ORGANIZATION, GROUP, GRAINS, MINION, OWN)
+# the architectures of packages that suit every system
+ANY = ("all", "noarch")
+_RANK = {level: number for number, level in enumerate(LEVELS)}
+
+
+class Source(NamedTuple):
+    """
+    A state that applies to a minion
+
+    state
+        The name of the state.
+
+    revision
+        A digest of its entries: a state that was rolled back has its old one again.
+
+    level
+        One of :data:`LEVELS`.
+
+    target
+        What the state is assigned to, for people.
+
+    priority
+        Among states of one level, the higher one wins.
+
+    items
+        The entries of the state.
+    """
+
+    state: str
+    revision: str
+    level: str
+    target: str
+    priority: int
+    items: tuple
+
+    @property
+    def rank(self):
+        """
+        What decides between two states
+        """
+        return _RANK[self.level], self.priority
+
+    @property
+    def label(self):
+        """
+        Where a verdict comes from, for people
+        """
+        if self.level == OWN:
+            return f"own {self.state}"
+        return f"{self.level} {self.target}: {self.state}"
+
+
+class Verdict(NamedTuple):
+    """
+    What is wanted of a package of a minion, and why
+
+    item
+        The package, and what is wanted of it.
+
+    source
+        The state that decided.
+
+    overruled
+        The other states that name the package, the highest rank first.
+    """
+
+    item: Item
+    source: Source
+    overruled: tuple
+
+
+def bare(item, native):
+    """
+    Return an item without its architecture if that is the one of the minion, or any
+
+    :param Item item: the item
+    :param str native: the architecture of the minion, as its package manager calls it
+    """
+    if item.architecture and item.architecture in (native, *ANY):
+        return item._replace(architecture="")
+    return item
+
+
+def resolve(sources, native="", conflicts=None):
+    """
+    Return the verdicts for a minion, in the order of the packages' names
+
+    :param sources: the states that apply to it, an iterable of :class:`Source`
+    :param str native: its architecture, as its package manager calls it;
+        ``name:native`` is ``name`` then, as ``name:all`` and ``name:noarch`` always are
+    :param dict conflicts: where to put what is a conflict, by package, instead of raising
+        it
+    :return: a tuple of :class:`Verdict`, without those in conflict
+    :raises Conflict: names each such package, and the states that disagree
+    """
+    found = {}
+    for source in sources:
+        for item in source.items:
+            item = bare(item, native)
+            found.setdefault(item[:2], []).append((source, item))
+    verdicts, wrong = [], {}
+    for key in sorted(found):
+        entries = found[key]
+        if len(entries) == 1:
+            ((source, item),) = entries
+            verdicts.append(Verdict(item, source, ()))
+            continue
+        entries.sort(key=lambda entry: (entry[0].rank, entry[0].state), reverse=True)
+        (source, item), others = entries[0], entries[1:]
+        for other, against in others:
+            if other.rank == source.rank and against.policy != item.policy:
+                wrong[item.key] = Conflict(_conflict(item, source, against, other))
+                break
+        else:
+            verdicts.append(
+                Verdict(item, source, tuple(other.label for other, _ in others))
+            )
+    if wrong and conflicts is None:
+        raise Conflict(" ".join(map(str, wrong.values())))
+    if wrong:
+        conflicts.update(wrong)
+    return tuple(verdicts)
+
+
+def _conflict(item, source, against, other):
+    sides = sorted(
+        (where.label, show(entry))
+        for entry, where in ((item, source), (against, other))
+    )
+    said = " and ".join(f"'{label}' says {what}" for label, what in sides)
+    return (
+        f"{item.key}: {said}, both with priority {source.priority};"
+        " change one of them, or give one a higher priority."
+    )
+
+
+def managed(verdicts):
+    """
+    Return the verdicts that ask for anything
+
+    :param verdicts: an iterable of :class:`Verdict`
+    """
+    return tuple(verdict for verdict in verdicts if verdict.item.wanted != UNMANAGED)

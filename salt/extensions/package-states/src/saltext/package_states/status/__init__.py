@@ -1,0 +1,3 @@
+"""
+What is there beside what is wanted, as plain data.
+"""

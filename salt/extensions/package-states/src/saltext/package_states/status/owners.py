@@ -1,0 +1,125 @@
+"""
+Who has a package, and who wants it.
+"""
+
+import saltext.package_states.model.difference as difference
+import saltext.package_states.model.item as items
+import saltext.package_states.model.resolver as resolver
+import saltext.package_states.status.page as pages
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.fleet import Fleet
+
+CONFLICT = "conflict"
+
+
+def page(opts, key, number=1, size=100):
+    """
+    Return the minions that have a package or of which it is wanted, as plain data
+
+    :param dict opts: the options of the master
+    :param str key: ``name`` or ``name:architecture``
+    :param int number: that of the page, from 1 on
+    :param int size: how many minions a page has
+    :raises InvalidInput: if the page or its size is none
+    """
+    pages.numbers(number, size)
+    asked = items.make(key, items.UNMANAGED)
+    with store.reading(opts) as connection:
+        fleet = Fleet(opts, connection)
+        there = _there(connection, fleet, asked)
+        halted = _halted(fleet)
+        wanted = _wanted(connection, fleet, asked, halted)
+        known = set(fleet.registry.minions())
+    rows, words = [], []
+    for one in sorted({*there, *wanted} & known):
+        versions, held = there.get(one, ("", False))
+        row = {"minion": one, "installed": versions}
+        if held:
+            row["held"] = True
+        if one in wanted:
+            word, row["wanted"], row["source"] = wanted[one]
+            words.append(word)
+        if one in halted:
+            row["halted"] = str(halted[one])
+        rows.append(row)
+    begin = (number - 1) * size
+    return {
+        "counts": {
+            "minions": len(rows),
+            "have it": sum(bool(row["installed"]) for row in rows),
+            "want it": sum(word in items.THERE for word in words),
+            "want it gone": sum(word in items.ABSENT for word in words),
+            "in conflict": words.count(CONFLICT),
+            "halted": sum("halted" in row for row in rows),
+        },
+        "page": number,
+        "pages": max(1, -(-len(rows) // size)),
+        "minions": rows[begin : begin + size],
+    }
+
+
+def _mine(fleet, minion, asked):
+    """
+    Return how a minion calls a package, which is without its own architecture
+    """
+    if not asked.architecture:
+        return asked.key
+    return resolver.bare(asked, fleet.architecture(minion)).key
+
+
+def _there(connection, fleet, asked):
+    """
+    Return the versions that minions have, as text, and whether they hold or lock the package,
+    by id
+    """
+    keys = sorted({asked.key, asked.name})
+    rows = store.ask(
+        connection,
+        "SELECT minion_id, key, packages -> key -> 'versions', packages -> key -> 'held'"
+        " FROM package_states.package_list, unnest(%s::text[]) AS key"
+        " WHERE jsonb_exists(packages, key)",
+        keys,
+    )
+    return {
+        minion: (", ".join(found or ()), bool(held))
+        for minion, key, found, held in rows
+        if (found or held) and key == _mine(fleet, minion, asked)
+    }
+
+
+def _halted(fleet):
+    """
+    Return the minions whose files stay as they are, whatever applies to them: why, by id
+    """
+    found = fleet.minions(sorted(fleet.collided)) if fleet.collided else {}
+    return {name: fleet.halted(minion) for name, minion in found.items()}
+
+
+def _wanted(connection, fleet, asked, halted):
+    """
+    Return what is wanted of a package, as a word and as text, and by which state, by the id
+    of the minion
+    """
+    states = {state.id: state for state in store.states(connection)}
+    minions = {}
+    for one, revision in store.newest(connection, states).items():
+        if any(item.name == asked.name for item in revision.items):
+            minions.update(fleet.affected(states[one]))
+    minions = {name: minions[name] for name in minions if name not in halted}
+    found = {}
+    for minion, sources in fleet.sources(minions).items():
+        sources = [
+            source._replace(
+                items=tuple(i for i in source.items if i.name == asked.name)
+            )
+            for source in sources
+        ]
+        native, conflicts = fleet.architecture(minion), {}
+        mine = resolver.bare(asked, native).key
+        for verdict in resolver.resolve(sources, native, conflicts):
+            if verdict.item.key == mine:
+                item, source = verdict.item, verdict.source.label
+                found[minion] = (item.wanted, difference.show(item), source)
+        if mine in conflicts:
+            found[minion] = (CONFLICT, CONFLICT, str(conflicts[mine]))
+    return found

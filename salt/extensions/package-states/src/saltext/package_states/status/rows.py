@@ -1,0 +1,254 @@
+"""
+The verdicts for a minion beside what is installed on it.
+"""
+
+from typing import NamedTuple
+
+import saltext.package_states.model.names as names
+import saltext.package_states.model.version as versions
+from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts, decide
+from saltext.package_states.model.difference import show
+from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT, LATEST
+from saltext.package_states.model.resolver import managed
+
+
+class Row(NamedTuple):
+    """
+    One package of a minion
+
+    package
+        ``name`` or ``name:architecture``.
+
+    version
+        The version of the specification's table: ``Latest``, a version, or
+        nothing.
+
+    condition
+        ``Equal``, ``More than`` and so on, or nothing.
+
+    state
+        ``Installed`` or ``Absent``, with what is special about it.
+
+    verdict
+        What is wanted, as text.
+
+    source
+        Where the verdict comes from.
+
+    overruled
+        The states that were overruled.
+
+    found
+        The versions that are installed, as text.
+
+    consistent
+        Whether what is installed is what is wanted.
+
+    reason
+        Why not.
+    """
+
+    package: str
+    version: str
+    condition: str
+    state: str
+    verdict: str
+    source: str
+    overruled: tuple
+    found: str
+    consistent: bool
+    reason: str
+
+
+CONDITIONS = {
+    "=": "Equal",
+    ">": "More than",
+    "<": "Less than",
+    "<=": "Less or equal",
+    ">=": "More or equal",
+    "!=": "Not equal",
+}
+
+#: what locks a package
+LOCKED = (INSTALLED, KEPT, *ABSENT)
+
+
+def rows(verdicts, manager, packages):
+    """
+    Return a tuple of :class:`Row`, one for each package that is managed
+
+    :param verdicts: see :func:`saltext.package_states.model.resolver.resolve`
+    :param str manager: ``apt``, ``zypper`` or ``dnf``, or None
+    :param dict packages: what the minion sent, see :mod:`saltext.package_states.store.refresh`
+    """
+    others = {}
+    for key, there in packages.items():
+        name, colon, _ = key.partition(":")
+        if colon:
+            others.setdefault(name, []).extend(there.get("versions", ()))
+    return tuple(
+        _row(verdict, manager, packages, others) for verdict in managed(verdicts)
+    )
+
+
+def _row(verdict, manager, packages, others):
+    item = verdict.item
+    there = packages.get(item.key, {})
+    installed = tuple(there.get("versions", ()))
+    if item.wanted in ABSENT and not item.architecture:
+        # whatever its architecture
+        installed += tuple(others.get(item.name, ()))
+    available = tuple(there.get("available", ()))
+    facts = Facts(
+        manager,
+        installed,
+        available,
+        there.get("candidate", "") or versions.newest(manager, available),
+        bool(there.get("configured")),
+        there.get("kept", ""),
+    )
+    decision = decide(item, facts)
+    # what the repositories lack is no drift where the right version is there,
+    # but everything else is that needs an action
+    reason = "" if decision.action == NOTHING else decision.reason or decision.action
+    if decision.action == IMPOSSIBLE and not installed:
+        reason = "it is not installed"
+    elif reason and installed:
+        reason = f"{', '.join(installed)} is installed"
+    return Row(
+        item.key,
+        (
+            "Latest"
+            if item.wanted == LATEST
+            else ", ".join(part[1] for part in item.condition)
+        ),
+        ", ".join(CONDITIONS[part[0]] for part in item.condition),
+        _state(item, there),
+        show(item),
+        verdict.source.label,
+        verdict.overruled,
+        ", ".join(installed),
+        not reason,
+        reason,
+    )
+
+
+def _state(item, there):
+    state = "Absent" if item.wanted in ABSENT else "Installed"
+    special = [item.wanted] if item.wanted in (KEPT, "purged") else []
+    if there.get("orphan"):
+        special.append("orphan")
+    return f"{state} ({', '.join(special)})" if special else state
+
+
+def summary(minion, found):
+    """
+    Return the status of a minion as plain data
+
+    :param str minion: its id
+    :param found: what :func:`rows` returned
+    """
+    return {
+        "minion": minion,
+        "consistent": all(row.consistent for row in found),
+        "managed": len(found),
+        "drift": [
+            {
+                "package": row.package,
+                "verdict": row.verdict,
+                "found": row.found,
+                "source": row.source,
+                "reason": row.reason,
+            }
+            for row in found
+            if not row.consistent
+        ],
+    }
+
+
+def holds(verdicts, packages):
+    """
+    Return the packages that a minion holds or locks and of which nothing is wanted that
+    would do so, sorted
+
+    :param verdicts: see :func:`saltext.package_states.model.resolver.resolve`
+    :param dict packages: what the minion sent, see :mod:`saltext.package_states.store.refresh`
+    """
+    ours = {verdict.item.key for verdict in verdicts if verdict.item.wanted in LOCKED}
+    return sorted(
+        key for key, there in packages.items() if there.get("held") and key not in ours
+    )
+
+
+def people(status, found):
+    """
+    Return the status of a minion as a text with a table
+
+    :param dict status: see :func:`saltext.package_states.status.views.status`
+    :param found: what :func:`rows` returned
+    """
+    head = ("Package", "Version", "Condition", "State", "Found", "Verdict", "From")
+    known = status["refreshed"] is not None
+    lines = [head] + [
+        (
+            row.package,
+            row.version,
+            row.condition,
+            row.state,
+            row.found or "-",
+            ("ok" if row.consistent else row.reason) if known else "not known",
+            row.source,
+        )
+        for row in found
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    text = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        for line in lines
+    ]
+    text.append("")
+    minion, drift = status["minion"], len(status["drift"])
+    text += status["errors"].values()
+    if "pending" in status:
+        text.append(
+            f"{minion} is pending: {status['pending']}"
+            + (f"; see package_states.refresh {minion}." if known else "")
+        )
+    elif drift:
+        text.append(f"{minion} is inconsistent: {drift} of {len(found)} drifted.")
+    else:
+        text.append(
+            f"{minion} is {'inconsistent' if status['errors'] else 'consistent'}."
+        )
+    if not status["current"]:
+        text.append("Its file is an older one; run package_states.refresh.")
+    if status["held"]:
+        text.append(f"Held by others than package states: {', '.join(status['held'])}.")
+    if known:
+        text.append(security(found, status["security"]))
+        text.append(f"It sent its packages at {status['refreshed'][:19]}.")
+    return "\n".join(text)
+
+
+def security(found, newer):
+    """
+    Return what to say of security updates, one sentence for people
+
+    :param found: what :func:`rows` returned
+    :param dict newer: the versions that are newer than what is installed, lists by
+        package, the newest first; None if that is not known
+    """
+    if newer is None:
+        return "Whether it lacks security updates is not known: none of its repositories tells."
+    if not newer:
+        return "It lacks no security update."
+    by_key = {row.package: row for row in found}
+    parts = []
+    for key, there in sorted(newer.items()):
+        row = by_key.get(key)
+        why = f" (it is to be {row.verdict}, from {row.source})" if row else ""
+        parts.append(f"{names.line(key)} {names.line(''.join(there[:1]))}{why}")
+    noun = "package lacks a security update" if len(parts) == 1 else None
+    return (
+        f"{len(parts)} {noun or 'packages lack security updates'}: {', '.join(parts)}."
+    )

@@ -1,0 +1,147 @@
+"""
+What is in the tables, as plain data: what the runner shows.
+"""
+
+import saltext.package_states.model.difference as difference
+import saltext.package_states.status.rows as statuses
+import saltext.package_states.store.refresh as refresh
+import saltext.package_states.store.tables as store
+from saltext.package_states.compile.fleet import Fleet
+
+
+def states(opts):
+    """
+    Return all states by name, with their newest revision and their assignments; but for
+    those that were emptied and apply to nothing
+
+    :param dict opts: the options of the master
+    """
+    with store.reading(opts) as connection:
+        known = store.states(connection)
+        newest = store.newest(connection, [one.id for one in known])
+        fleet = Fleet(opts, connection)
+    found = {}
+    for one in known:
+        revision, assigned = newest[one.id], _assigned(fleet, one)
+        if assigned or revision.items or not revision.number:
+            found[one.name] = {
+                "own": one.own,
+                "revision": revision.number,
+                "packages": len(revision.items),
+                "assigned": assigned,
+            }
+    return found
+
+
+def _assigned(fleet, where):
+    return [
+        f"{entry.level} {entry.target} (priority {entry.priority})"
+        for entry in fleet.assigned(where)
+    ]
+
+
+def state(opts, name, revision=None, against=None):
+    """
+    Return the entries of a state, and to whom it is assigned
+
+    :param dict opts: the options of the master
+    :param str name: that of the state
+    :param revision: the number of one of its revisions, None for the newest
+    :param against: the number of another one, to return the ``changes`` since that
+    """
+    with store.reading(opts) as connection:
+        where = store.state(connection, name)
+        found = store.chosen(connection, where, revision)
+        assigned = _assigned(Fleet(opts, connection), where)
+        shown = {
+            "state": name,
+            "own": where.own,
+            "revision": found.number,
+            "author": found.author,
+            "comment": found.comment,
+            "created": found.created,
+            "assigned": assigned,
+            "packages": {entry.key: difference.show(entry) for entry in found.items},
+        }
+        if against is not None:
+            old = store.revision(connection, where, against)
+            shown["changes"] = difference.between(old.items, found.items)
+    return shown
+
+
+def history(opts, name):
+    """
+    Return what became of a state and of its assignments, or of all states that apply to a
+    minion, the oldest first
+
+    :param dict opts: the options of the master
+    :param str name: that of the state, or the id of a minion
+    """
+    with store.reading(opts) as connection:
+        fleet = Fleet(opts, connection)
+        known = {where.id: where.name for where in store.states(connection)}
+        ids = [number for number, other in known.items() if other == name]
+        for minion in fleet.minions([name] if isinstance(name, str) else []).values():
+            ids += [entry.state for entry in fleet.followed(minion)]
+        if not ids:
+            # says that there is none
+            ids = [store.state(connection, name).id]
+        rows = store.changes(connection, ids)
+        revisions = store.history(connection, ids)
+    found = []
+    for number, revision, kind, target, priority, author, comment, created in rows:
+        row = {
+            "state": known[number],
+            "author": author,
+            "comment": comment,
+            "created": created,
+        }
+        if revision is None:
+            change = "unassigned" if priority is None else "assigned"
+            row.update(change=change, kind=kind, target=target, priority=priority)
+        else:
+            one = revisions[number][revision - 1]
+            before = revisions[number][revision - 2].items if revision > 1 else ()
+            row.update(
+                change="saved",
+                revision=revision,
+                contents=one.contents,
+                parent=one.parent,
+                packages=len(one.items),
+                changes=difference.between(before, one.items),
+            )
+        found.append(row)
+    return found
+
+
+def status(service, minion, table=True):
+    """
+    Return what is wanted on a minion, why, and what is there
+
+    :param Service service: see :class:`saltext.package_states.master.service.Service`
+    :param str minion: its id
+    :param bool table: a table for people, or else data
+    """
+    with store.reading(service.opts) as connection:
+        fleet = Fleet(service.opts, connection)
+        one = fleet.minion(minion)
+        sources = fleet.sources({minion: one})[minion]
+        verdicts, trouble = fleet.possible(one, sources)
+        sent = refresh.sent(connection, minion)
+        current = service.is_current(fleet, one)
+    rows = statuses.rows(verdicts, one.platform, sent.packages)
+    found = {
+        **statuses.summary(minion, rows),
+        "platform": one.platform,
+        "current": current,
+        "refreshed": sent.refreshed,
+        "errors": {key: str(exc) for key, exc in trouble.items()},
+        "held": statuses.holds(verdicts, sent.packages),
+        "security": sent.security,
+        "rows": [row._asdict() for row in rows],
+    }
+    if sent.behind:
+        found.update(consistent=None, pending=sent.behind)
+    elif trouble:
+        found["consistent"] = False
+    return statuses.people(found, rows) if table else found

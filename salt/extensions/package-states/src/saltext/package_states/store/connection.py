@@ -1,0 +1,221 @@
+"""
+Connections to the PostgreSQL that holds package states
+
+Its parameters are those of the option ``postgres`` of the master, and over them those
+of ``postgres`` under ``package_states``:
+
+.. code-block:: yaml
+
+    package_states:
+      postgres:
+        host: db.example.com
+        user: salt
+        pass: secret
+        db: saltpackages
+
+:depends: psycopg2
+"""
+
+import contextlib
+import os
+import time
+
+from saltext.package_states.errors import PackageStateError
+
+try:
+    import psycopg2
+    import psycopg2.errorcodes
+
+    HAS_PSYCOPG2 = True
+except ImportError:
+    HAS_PSYCOPG2 = False
+
+# The options of the connection in the configuration, and their defaults. Those that
+# are None are left to libpq.
+DEFAULTS = {
+    "host": "localhost",
+    "user": "salt",
+    "pass": "salt",
+    "db": "salt",
+    "port": 5432,
+    "sslmode": None,
+    "sslrootcert": None,
+    "sslcert": None,
+    "sslkey": None,
+    "application_name": None,
+    "connect_timeout": 10,
+    "statement_timeout": 60,
+}
+
+# After so many milliseconds without a sign of life the server is taken for gone
+DEAD = 60000
+
+# A connection that was not used for so many seconds is replaced by a new one: routers
+# and servers drop idle connections, not always with a word
+KEEP_IDLE = 60
+
+# One kept connection for queries in each process, by the parameters
+_kept = {}
+
+
+def get_params(opts):
+    """
+    Return the parameters of a connection, a dictionary
+
+    :param dict opts: the options of the master
+    """
+    configured = {
+        **(opts.get("postgres") or {}),
+        **((opts.get("package_states") or {}).get("postgres") or {}),
+    }
+    params = {name: configured.get(name, default) for name, default in DEFAULTS.items()}
+    params["password"] = params.pop("pass")
+    params["dbname"] = params.pop("db")
+    params["fallback_application_name"] = "salt"
+    return {name: value for name, value in params.items() if value is not None}
+
+
+class Connection:
+    """
+    A connection in autocommit mode, whose owner begins and ends transactions
+
+    statement_timeout
+        The seconds after which the server cancels a statement, 0 for never.
+
+    All other parameters are those of libpq.
+    """
+
+    def __init__(self, statement_timeout=0, **params):
+        self.pid = os.getpid()
+        self.used = time.monotonic()
+        self._conn = psycopg2.connect(
+            keepalives_idle=30, tcp_user_timeout=DEAD, **params
+        )
+        try:
+            self._conn.autocommit = True
+            self._cursor = self._conn.cursor()
+            if statement_timeout:
+                # no parameter of the connection, which PgBouncer refuses
+                self.execute(
+                    "SELECT set_config('statement_timeout', %s, false)",
+                    (f"{round(float(statement_timeout) * 1000)}ms",),
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def execute(self, query, values=None):
+        """
+        Execute a query and wait for its result
+        """
+        self._cursor.execute(query, values)
+        self.used = time.monotonic()
+
+    def commit(self):
+        """
+        Commit the transaction
+
+        :raises PackageStateError: if the connection breaks, and nobody knows what came of it
+        """
+        try:
+            self.execute("COMMIT")
+        except psycopg2.Error as exc:
+            if exc.pgcode and not self._conn.closed:
+                raise
+            raise PackageStateError(
+                "PostgreSQL went away in the middle of the commit, so this may be saved or"
+                " not; see what is there with package_states.show, save it again if it is"
+                " missing, and run package_states.refresh."
+            ) from None
+
+    def fetchall(self):
+        """
+        Return the rows of the last result
+        """
+        return self._cursor.fetchall()
+
+    def usable(self):
+        """
+        Return whether another query may be sent, as far as one can tell beforehand
+        """
+        if self._conn.closed or time.monotonic() - self.used > KEEP_IDLE:
+            return False
+        try:
+            self.execute("SELECT 1")
+        except psycopg2.Error:
+            return False
+        return True
+
+    def close(self):
+        """
+        Close the connection, which rolls back what is not committed
+
+        In a process that was forked this leaves it alone: the server would end the
+        session of the parent, whose socket it is.
+        """
+        if self.pid == os.getpid():
+            self._conn.close()
+
+
+# What to do where that is clear
+NEXT = {
+    "53100": "make room on the disk of its server, then try again",
+    "25006": "it only reads, as a standby does: name one that writes in the option postgres",
+    "57014": "it took longer than statement_timeout of the option postgres: try again",
+}
+
+# What to do when no server answered
+AWAY = "see the option postgres in the configuration of the master, and that the server runs"
+
+
+@contextlib.contextmanager
+def told(what=None):
+    """
+    Raise what psycopg2 raises inside as one sentence
+
+    :param str what: what to do next, None for what is usual
+    :raises PackageStateError: says what PostgreSQL says
+    """
+    if not HAS_PSYCOPG2:
+        raise PackageStateError(
+            "Package states need psycopg2; install it for the master."
+        )
+    try:
+        yield
+    except psycopg2.Error as exc:
+        if exc.pgcode == psycopg2.errorcodes.RAISE_EXCEPTION:
+            # a step of the tables, in a whole sentence
+            raise PackageStateError(f"{exc.diag.message_primary}.") from None
+        # the first line is the message, the others are the query
+        text = str(exc).strip().partition("\n")[0]
+        usual = NEXT.get(exc.pgcode, "see the option postgres, then try again")
+        what = (what or usual) if exc.pgcode else AWAY
+        raise PackageStateError(f"PostgreSQL says: {text}; {what}.") from None
+
+
+@contextlib.contextmanager
+def kept(opts):
+    """
+    Yield the connection of this process, each of whose queries is a transaction
+
+    One that was closed meanwhile, as by a restart of the server, is replaced. Threads
+    never share one: whoever finds it in use gets another.
+
+    :param dict opts: the options of the master
+    """
+    params = get_params(opts)
+    key = (os.getpid(), tuple(sorted(params.items())))
+    connection = _kept.pop(key, None)
+    if connection is not None and not connection.usable():
+        connection.close()
+        connection = None
+    if connection is None:
+        connection = Connection(**params)
+    try:
+        yield connection
+    except BaseException:
+        # whatever state it is in
+        connection.close()
+        raise
+    if _kept.setdefault(key, connection) is not connection:
+        connection.close()

@@ -1,0 +1,214 @@
+"""
+What the repositories of minions have, in the database.
+
+A minion tells the digests of what its repositories have. What is behind a digest that is
+not known yet is asked of one of its minions, and kept once for all of them.
+"""
+
+import json
+
+import saltext.package_states.master.lacking as lacking
+import saltext.package_states.model.names as names
+import saltext.package_states.model.offer as offer
+import saltext.package_states.store.tables as tables
+from saltext.package_states.errors import InvalidInput
+
+# of one minion
+REPOSITORIES = 1000
+PACKAGES = 1000000
+# the bytes of what one repository may have
+MOST = 32 * 1024 * 1024
+
+
+def check(repositories):
+    """
+    Return whether a minion told of its repositories, and of nothing else
+
+    :param repositories: what it sent: names by digest
+    """
+    return (
+        isinstance(repositories, dict)
+        and len(repositories) <= REPOSITORIES
+        and all(
+            _is_digest(digest) and names.is_line(name) and name
+            for digest, name in repositories.items()
+        )
+    )
+
+
+def _is_digest(value):
+    return names.is_line(value, 64) and len(value) == 64 and value.isalnum()
+
+
+def keep(connection, minion, repositories):
+    """
+    Keep which repositories a minion has, and return the digests of those of which nobody
+    has told yet what they have, a list
+
+    :param connection: see :func:`saltext.package_states.store.tables.reading`
+    :param str minion: its id; its packages are stored already
+    :param dict repositories: names by digest
+    """
+    digests = sorted(repositories)
+    gone = tables.ask(
+        connection,
+        "DELETE FROM package_states.minion_repository"
+        " WHERE minion_id = %s AND digest <> ALL(%s) RETURNING digest",
+        minion,
+        digests,
+    )
+    tables.ask(
+        connection,
+        "INSERT INTO package_states.minion_repository (minion_id, digest, name)"
+        " SELECT %s, * FROM unnest(%s::text[], %s::text[])"
+        " ON CONFLICT DO NOTHING RETURNING digest",
+        minion,
+        digests,
+        [repositories[digest] for digest in digests],
+    )
+    if gone:
+        tidy(connection)
+    known = tables.ask(
+        connection,
+        "SELECT digest FROM package_states.repository WHERE digest = ANY(%s)",
+        digests,
+    )
+    return sorted(set(digests) - {row[0] for row in known})
+
+
+def tidy(connection):
+    """
+    Forget what repositories had that no minion has any more
+    """
+    tables.ask(
+        connection,
+        "DELETE FROM package_states.repository AS r WHERE NOT EXISTS"
+        " (SELECT FROM package_states.minion_repository AS m WHERE m.digest = r.digest)"
+        " RETURNING digest",
+    )
+
+
+def store(opts, minion, answer):
+    """
+    Store what a minion answered to :data:`saltext.package_states.master.lacking.FUNCTION`, and return the digests
+
+    Each is made again of what it stands for: a minion can't say anything of the
+    repositories of others.
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :param answer: what it sent
+    :raises InvalidInput: if that is something else
+    """
+    found = {}
+    with tables.reading(opts) as connection:
+        platform = tables.platforms(connection, [minion]).get(minion)
+        for one in answer if isinstance(answer, list) else [None]:
+            one = one if isinstance(one, dict) else {}
+            digest, packages = one.get("digest"), one.get("packages")
+            if (
+                not names.is_line(one.get("name"))
+                or not _are_packages(packages)
+                or digest != offer.digest(platform, one.get("name"), packages)
+            ):
+                raise InvalidInput(
+                    f"{minion} did not send what its repositories have; see what"
+                    f" {lacking.FUNCTION} says there."
+                )
+            found[digest] = (one["name"], packages)
+        (there,) = tables.ask(
+            connection,
+            "SELECT count(*) FROM package_states.offer JOIN"
+            " package_states.minion_repository USING (digest) WHERE minion_id = %s",
+            minion,
+        )[0]
+        if there + sum(len(packages) for _, packages in found.values()) > PACKAGES:
+            raise InvalidInput(
+                f"The repositories of {minion} have more than {PACKAGES} packages; see what"
+                f" {lacking.FUNCTION} says there."
+            )
+        for digest, (name, packages) in found.items():
+            tables.ask(
+                connection,
+                "WITH made AS (INSERT INTO package_states.repository (digest, name, platform)"
+                " SELECT %s, %s, %s WHERE EXISTS (SELECT FROM"
+                " package_states.minion_repository WHERE minion_id = %s AND digest = %s)"
+                " ON CONFLICT DO NOTHING RETURNING digest)"
+                " INSERT INTO package_states.offer (digest, package, versions)"
+                " SELECT made.digest, key, ARRAY(SELECT jsonb_array_elements_text(value))"
+                " FROM made, jsonb_each(%s::jsonb) RETURNING 1",
+                digest,
+                name,
+                platform,
+                minion,
+                digest,
+                json.dumps(packages),
+            )
+    return sorted(found)
+
+
+def versions(connection, minions):
+    """
+    Return the versions that the repositories of minions have, lists by id and package
+
+    :param connection: see :func:`saltext.package_states.store.tables.reading`
+    :param list minions: their ids
+    """
+    rows = tables.ask(
+        connection,
+        "SELECT m.minion_id, o.package, o.versions FROM package_states.minion_repository AS m"
+        " JOIN package_states.offer AS o USING (digest) WHERE m.minion_id = ANY(%s)",
+        minions,
+    )
+    found = {}
+    for minion, package, there in rows:
+        found.setdefault(minion, {}).setdefault(package, []).extend(there)
+    return found
+
+
+def offered(connection, minions, keys):
+    """
+    Return which versions of packages some minions have or can get, as lists by package, or
+    None if none of them told what its repositories have
+
+    :param connection: see :func:`saltext.package_states.store.tables.reading`
+    :param list minions: their ids
+    :param list keys: packages, each ``name`` or ``name:architecture``
+    """
+    if not tables.ask(
+        connection,
+        "SELECT FROM package_states.minion_repository WHERE minion_id = ANY(%s) LIMIT 1",
+        minions,
+    ):
+        return None
+    rows = tables.ask(
+        connection,
+        "SELECT DISTINCT package, versions FROM package_states.offer AS o"
+        " WHERE package = ANY(%s) AND EXISTS (SELECT FROM package_states.minion_repository AS m"
+        " WHERE m.digest = o.digest AND m.minion_id = ANY(%s)) UNION SELECT key,"
+        " ARRAY(SELECT jsonb_array_elements_text(packages -> key -> 'versions'))"
+        " FROM package_states.package_list, unnest(%s::text[]) AS key"
+        " WHERE minion_id = ANY(%s) AND jsonb_exists(packages, key)",
+        keys,
+        minions,
+        keys,
+        minions,
+    )
+    found = {}
+    for package, there in rows:
+        found.setdefault(package, []).extend(there)
+    return found
+
+
+def _are_packages(packages):
+    return (
+        isinstance(packages, dict)
+        and all(
+            names.is_line(key)
+            and key
+            and isinstance(there, list)
+            and all(map(names.is_line, there))
+            for key, there in packages.items()
+        )
+        and len(json.dumps(packages)) <= MOST
+    )

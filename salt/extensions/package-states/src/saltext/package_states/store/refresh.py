@@ -1,0 +1,225 @@
+"""
+The packages that a minion sent, and its status.
+
+:func:`saltext.package_states.modules.package_state.inventory` returns them:
+
+.. code-block:: text
+
+    {"platform": "apt", "digest": "<sha256>", "packages": {
+        "nginx": {"versions": ["1.22.1-9"], "available": ["1.22.1-9"],
+                  "candidate": "1.22.1-9", "held": False, "orphan": False,
+                  "configured": False, "kept": ""}},
+     "repositories": {"<sha256>": "http://deb.debian.org/debian bookworm main"},
+     "security": {"openssl": ["3.0.15-1~deb12u1"]}}
+
+``repositories`` and ``security`` may be missing: an older minion does not send them.
+
+A minion may send anything, so its answer is checked before it is stored.
+"""
+
+import json
+from typing import NamedTuple
+
+import saltext.package_states.model.names as names
+import saltext.package_states.store.offers as offers
+import saltext.package_states.store.standing as standing
+import saltext.package_states.store.tables as tables
+from saltext.package_states.compile.fleet import Fleet
+from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.model.version import MANAGERS
+
+# how many packages one minion may have, how many versions one of them, and the bytes of all
+# that is kept of a minion
+PACKAGES = 100000
+VERSIONS = 10000
+MOST = 16 * 1024 * 1024
+_KEPT = ("packages", "repositories", "security")
+_TEXT, _LIST, _FLAG = str, list, bool
+_FIELDS = {
+    "versions": _LIST,
+    "available": _LIST,
+    "candidate": _TEXT,
+    "held": _FLAG,
+    "orphan": _FLAG,
+    "configured": _FLAG,
+    "kept": _TEXT,
+}
+
+
+def check(inventory):
+    """
+    Check that a minion sent its packages, and nothing else
+
+    :param inventory: what it sent
+    :raises InvalidInput: if it did not
+    """
+    good = (
+        isinstance(inventory, dict)
+        and inventory.get("platform") in MANAGERS
+        and isinstance(inventory.get("digest"), str)
+        and names.is_line(inventory["digest"], 64)
+        and isinstance(inventory.get("packages"), dict)
+        and len(inventory["packages"]) <= PACKAGES
+        and all(
+            names.is_line(key, 199) and _entry(there)
+            for key, there in inventory["packages"].items()
+        )
+    )
+    good = (
+        good
+        and offers.check(inventory.get("repositories", {}))
+        and _versions(inventory.get("security", {}))
+    )
+    # what else it sent is left out
+    if not good or len(json.dumps([inventory.get(key) for key in _KEPT])) > MOST:
+        raise InvalidInput(
+            "The minion sent no list of packages; see what package_state.inventory says there."
+        )
+
+
+def _versions(found):
+    """
+    Return whether these are versions by package
+    """
+    return (
+        isinstance(found, dict)
+        and len(found) <= PACKAGES
+        and all(
+            names.is_line(key, 199)
+            and isinstance(there, list)
+            and 0 < len(there) <= VERSIONS
+            and all(map(names.is_line, there))
+            for key, there in found.items()
+        )
+    )
+
+
+def _entry(there):
+    return isinstance(there, dict) and all(
+        field in _FIELDS
+        and isinstance(value, _FIELDS[field])
+        and (
+            isinstance(value, bool)
+            or names.is_line(value)
+            or (
+                isinstance(value, list)
+                and len(value) <= VERSIONS
+                and all(map(names.is_line, value))
+            )
+        )
+        for field, value in there.items()
+    )
+
+
+def store(opts, minion, inventory):
+    """
+    Store the packages that a minion sent, and return the digests of what its repositories
+    have that nobody has told yet, a list, see :mod:`saltext.package_states.store.offers`
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :param dict inventory: what it sent
+    :raises PackageStateError: if it sent something else
+    """
+    check(inventory)
+    with tables.reading(opts) as connection:
+        # what was worked out is of the list before; neither is there without the other
+        connection.execute("BEGIN")
+        tables.keep(connection, minion, inventory)
+        standing.drop(connection, [minion])
+        connection.execute("COMMIT")
+        # an older minion does not tell
+        if "repositories" not in inventory:
+            return []
+        return offers.keep(connection, minion, inventory["repositories"])
+
+
+def mark(opts, minions, why):
+    """
+    Let the status of minions say that their packages are others than what is stored
+
+    :param dict opts: the options of the master
+    :param minions: the ids of minions
+    :param str why: how it is known
+    """
+    with tables.reading(opts) as connection:
+        tables.ask(
+            connection,
+            "UPDATE package_states.package_list SET behind = %s WHERE minion_id = ANY(%s)"
+            " RETURNING minion_id",
+            names.line(why)[:500],
+            list(minions),
+        )
+
+
+class Sent(NamedTuple):
+    """
+    What a minion sent last
+
+    packages
+        Its packages; empty if it never sent any.
+
+    refreshed
+        When it did, as text, None if it never did.
+
+    behind
+        Why its packages are others now, None if nothing tells that they are.
+
+    security
+        The newer versions that mend the security of what it has, lists by package, the
+        newest first; None if it can't tell.
+    """
+
+    packages: dict
+    refreshed: str
+    behind: str
+    security: dict
+
+
+def sent(connection, minion):
+    """
+    Return what a minion sent last, see :class:`Sent`
+
+    :param connection: see :func:`saltext.package_states.store.tables.reading`
+    :param str minion: its id
+    """
+    rows = tables.ask(
+        connection,
+        "SELECT packages, refreshed::text, behind, security FROM package_states.package_list"
+        " WHERE minion_id = %s",
+        minion,
+    )
+    never = f"{minion} never sent its packages; run package_states.refresh {minion}."
+    return Sent(*rows[0]) if rows else Sent({}, None, never, None)
+
+
+def installed(opts, minion):
+    """
+    Return the versions of the packages that a minion had when it sent them last, as
+    ``pkg.list_pkgs`` does
+
+    :param dict opts: the options of the master
+    :param str minion: its id
+    :raises NotThere: if it never sent its packages
+    """
+    with tables.reading(opts) as connection:
+        found = packages(connection, Fleet(opts, connection).minion(minion))
+    return {
+        key: ",".join(there["versions"])
+        for key, there in found.items()
+        if there.get("versions")
+    }
+
+
+def packages(connection, minion):
+    """
+    Return the packages that a minion sent last
+
+    :param connection: see :func:`saltext.package_states.store.tables.reading`
+    :param Minion minion: the minion
+    :raises NotThere: if it never did
+    """
+    found = sent(connection, minion.id)
+    if found.refreshed is None:
+        raise NotThere(found.behind)
+    return found.packages

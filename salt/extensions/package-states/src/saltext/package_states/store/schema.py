@@ -1,0 +1,148 @@
+"""
+The tables of package states: made and upgraded here, and nowhere else
+
+They lie in the schema ``package_states`` of any database, beside whatever else is there.
+Each file of the folder ``migrations`` is one step, applied once, in a transaction of its
+own; the table ``migration`` has the numbers of those that were. A newer version of this
+extension may bring further steps. A step is never changed after its release; number 5 made
+what number 8 takes away, and is gone.
+"""
+
+import os
+
+import saltext.package_states.store.connection as connections
+from saltext.package_states.errors import PackageStateError
+
+import salt.utils.files
+
+NAME = "package_states"
+
+#: Makes two that set up at the same time do one after the other; also of whoever saves.
+LOCK = 0x706B677374
+
+_FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
+_UYUNI = os.path.join(os.path.dirname(__file__), "uyuni", "views.sql")
+_TABLE = """
+CREATE SCHEMA IF NOT EXISTS package_states;
+CREATE TABLE IF NOT EXISTS package_states.migration (
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  applied TIMESTAMPTZ NOT NULL DEFAULT now()
+);
+"""
+_APPLIED = "INSERT INTO package_states.migration (number, name) VALUES (%s, %s)"
+_AGAIN = "see that the role of the option postgres may create a schema there, then run package_states.setup again"
+
+_TABLES_OF_UYUNI = "see that the database has the tables of Uyuni and that the role of the option postgres may read them"
+
+
+def migrations():
+    """
+    Return all steps in order, tuples of number, name and path
+    """
+    found = []
+    for name in sorted(os.listdir(_FOLDER)):
+        stem, end = os.path.splitext(name)
+        if end == ".sql":
+            found.append(
+                (int(stem.partition("_")[0]), stem, os.path.join(_FOLDER, name))
+            )
+    return found
+
+
+def newest():
+    """
+    Return the number of the newest step that this version knows
+    """
+    return migrations()[-1][0]
+
+
+def applied(connection):
+    """
+    Return the number of the newest step that was applied, 0 if there is none
+
+    :param Connection connection: see :mod:`saltext.package_states.store.connection`
+    """
+    connection.execute("SELECT to_regclass('package_states.migration') IS NOT NULL")
+    if not connection.fetchall()[0][0]:
+        return 0
+    connection.execute("SELECT COALESCE(max(number), 0) FROM package_states.migration")
+    return connection.fetchall()[0][0]
+
+
+def check(connection):
+    """
+    Check that the tables are those of this version
+
+    :param Connection connection: see :mod:`saltext.package_states.store.connection`
+    :raises PackageStateError: says what to do
+    """
+    found, known = applied(connection), newest()
+    if found < known:
+        what = "are of an older version" if found else "are not there yet"
+        raise PackageStateError(
+            f"The tables of package states {what}; run package_states.setup."
+        )
+    if found > known:
+        raise PackageStateError(
+            f"The tables of package states are of version {found}, and this extension knows {known};"
+            " install the newer version of saltext-package-states that was used here."
+        )
+
+
+def script(uyuni=False):
+    """
+    Return the SQL of all steps, for an administrator to apply to an empty schema
+
+    :param bool uyuni: with the views of Uyuni's tables
+    """
+    parts = [_TABLE.strip()]
+    for number, name, path in migrations():
+        parts.append(
+            f"BEGIN;\n{_read(path)}\n"
+            f"INSERT INTO package_states.migration (number, name) VALUES ({number}, '{name}');\n"
+            "COMMIT;"
+        )
+    if uyuni:
+        parts.append(_read(_UYUNI))
+    return "\n\n".join(parts) + "\n"
+
+
+def _read(path):
+    with salt.utils.files.fopen(path, "r", encoding="utf-8") as handle:
+        return handle.read().strip()
+
+
+def setup(opts, uyuni=False):
+    """
+    Apply the steps that are missing, and return the names of those that were applied
+
+    :param dict opts: the options of the master
+    :param bool uyuni: make the views of Uyuni's tables too
+    :raises PackageStateError: if one of them fails, which is rolled back, or if the tables
+        are of a newer version
+    """
+    done = []
+    with connections.told(_AGAIN):
+        connection = connections.Connection(**connections.get_params(opts))
+        try:
+            connection.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+            found = applied(connection)
+            if found > newest():
+                check(connection)
+            if not found:
+                connection.execute(_TABLE)
+            for number, name, path in migrations():
+                if number > found:
+                    connection.execute("BEGIN")
+                    connection.execute(_read(path))
+                    connection.execute(_APPLIED, (number, name))
+                    connection.execute("COMMIT")
+                    done.append(name)
+            if uyuni:
+                with connections.told(_TABLES_OF_UYUNI):
+                    connection.execute(_read(_UYUNI))
+        finally:
+            # rolls back what was not committed, and releases the lock
+            connection.close()
+    return done

@@ -1,0 +1,87 @@
+"""
+Whether minions are as they should be, in the database.
+
+It is worked out when a minion sends its packages or when somebody asks, and kept until
+something else is wanted.
+"""
+
+import saltext.package_states.store.tables as store
+
+
+def keep(connection, rows):
+    """
+    Keep what came out of a comparison of minions with what is wanted, but of a minion that
+    has sent other packages meanwhile
+
+    :param rows: tuples of the id of a minion, when it sent the packages, see :func:`stale`,
+        how many of them are managed, how many are not as they should be, and what can't be
+        decided
+    """
+    if rows:
+        store.ask(
+            connection,
+            "INSERT INTO package_states.minion_status (minion_id, managed, drifted, error)"
+            " SELECT n.minion_id, n.managed, n.drifted, n.error"
+            " FROM unnest(%s::text[], %s::text[], %s::int[], %s::int[], %s::text[])"
+            " AS n (minion_id, refreshed, managed, drifted, error)"
+            " JOIN package_states.package_list AS l"
+            " ON l.minion_id = n.minion_id AND l.refreshed::text = n.refreshed"
+            " ON CONFLICT (minion_id) DO UPDATE SET managed = EXCLUDED.managed,"
+            " drifted = EXCLUDED.drifted, error = EXCLUDED.error, checked = now()"
+            " RETURNING minion_id",
+            *(list(column) for column in zip(*rows)),
+        )
+
+
+def drop(connection, ids):
+    """
+    Forget whether minions are as they should be, as something else is wanted of them
+
+    :param ids: the ids of minions
+    """
+    store.ask(
+        connection,
+        "DELETE FROM package_states.minion_status WHERE minion_id = ANY(%s)"
+        " RETURNING minion_id",
+        list(ids),
+    )
+
+
+def stale(connection, ids, most):
+    """
+    Return the minions that sent their packages and are to be compared: when they did, by id
+
+    :param ids: the ids of minions, None for all
+    :param int most: how many
+    """
+    rows = store.ask(
+        connection,
+        "SELECT l.minion_id, l.refreshed::text FROM package_states.package_list AS l"
+        " LEFT JOIN package_states.minion_status AS s USING (minion_id)"
+        " WHERE s.minion_id IS NULL AND (%s OR l.minion_id = ANY(%s))"
+        " ORDER BY l.minion_id LIMIT %s",
+        ids is None,
+        list(ids or ()),
+        most,
+    )
+    return dict(rows)
+
+
+def statuses(connection, ids):
+    """
+    Return what is known of minions: rows of id, time and seconds since it was heard, how
+    many packages are managed, how many are not right, what can't be decided, and how
+    many packages lack a security update, and why what was heard is not so any more
+
+    :param ids: the ids of minions, in the order of the rows
+    """
+    return store.ask(
+        connection,
+        "SELECT i.minion_id, l.refreshed::text, EXTRACT(epoch FROM now() - l.refreshed)::float,"
+        " s.managed, s.drifted, s.error,"
+        " (SELECT count(*)::int FROM jsonb_object_keys(l.security)), l.behind"
+        " FROM unnest(%s::text[]) WITH ORDINALITY AS i (minion_id, number)"
+        " LEFT JOIN package_states.package_list AS l USING (minion_id)"
+        " LEFT JOIN package_states.minion_status AS s USING (minion_id) ORDER BY i.number",
+        list(ids),
+    )

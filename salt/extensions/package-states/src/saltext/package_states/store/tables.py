@@ -1,0 +1,571 @@
+"""
+The tables of package states in PostgreSQL.
+
+They are those of :mod:`saltext.package_states.store.schema`, over the connection of
+:mod:`saltext.package_states.store.connection`.
+
+:depends: psycopg2
+"""
+
+import contextlib
+import datetime
+import json
+import re
+from typing import NamedTuple
+
+import saltext.package_states.model.item as item
+import saltext.package_states.model.names as names
+import saltext.package_states.store.connection as connections
+import saltext.package_states.store.schema as schema
+from saltext.package_states.errors import (
+    InvalidInput,
+    NotThere,
+    Outdated,
+    PackageStateError,
+)
+
+
+class Revision(NamedTuple):
+    """
+    One revision of a state
+
+    number
+        Its number; 0 is the empty state that no one saved yet.
+
+    contents
+        The first revision with the same entries.
+
+    parent
+        The revision that its author saw, or that a rollback brought back, or None.
+
+    author, comment, created
+        Who saved it, why, and when.
+
+    items
+        The entries.
+    """
+
+    number: int
+    contents: int
+    parent: int
+    author: str
+    comment: str
+    created: str
+    items: tuple
+
+
+class State(NamedTuple):
+    """
+    A state
+
+    id
+        That of the table.
+
+    name
+        Its name.
+
+    own
+        Whether it is the state of the minion with this name.
+    """
+
+    id: int
+    name: str
+    own: bool
+
+
+EMPTY = Revision(0, 0, None, "", "", "", ())
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\Z|[ T][0-9]{2}:[0-9]{2})")
+_TOMORROW = "+ interval '1 day'"
+_REVISION = "number, contents, parent, author, comment, created::text, items"
+# what to do where the lock is not to be had
+_BUSY = "somebody else has been saving for so long; see who, in pg_stat_activity, or try again"
+
+
+@contextlib.contextmanager
+def reading(opts):
+    """
+    Yield a connection for queries, the kept one of this process
+
+    :param dict opts: the options of the master
+    :raises PackageStateError: says what PostgreSQL says, or that the tables are of
+        another version
+    """
+    with connections.told(), connections.kept(opts) as connection:
+        schema.check(connection)
+        yield connection
+
+
+@contextlib.contextmanager
+def writing(opts, commit=True, after=None):
+    """
+    Yield a connection in a transaction, which is the only one that writes states
+
+    Whoever writes holds a lock: a conflict of two states must not be saved by two people
+    at once, each of whom saw none. It is held until the files are written, which would
+    else be older than the states.
+
+    :param dict opts: the options of the master
+    :param bool commit: False to roll back at the end
+    :param after: a function that is called without arguments after the end of the
+        transaction, while still nobody else writes; not if the transaction fails
+    :raises PackageStateError: says what PostgreSQL says, or that the tables are of
+        another version
+    """
+    with connections.told():
+        connection = connections.Connection(**connections.get_params(opts))
+        try:
+            # before the transaction begins, so that it outlasts that
+            with connections.told(_BUSY):
+                connection.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
+            schema.check(connection)
+            connection.execute("BEGIN")
+            yield connection
+            if commit:
+                connection.commit()
+            else:
+                connection.execute("ROLLBACK")
+            if after:
+                after()
+                _still_locked(connection)
+        finally:
+            # rolls back what was not committed, and releases the lock
+            connection.close()
+
+
+def _still_locked(connection):
+    """
+    Check that nobody else can have saved while files were written
+
+    :raises PackageStateError: if the lock went with the connection
+    """
+    try:
+        with connections.told():
+            connection.execute("SELECT 1")
+    except PackageStateError:
+        raise PackageStateError(
+            "It is saved, but PostgreSQL went away while files were written, and somebody else"
+            " may have saved since; run package_states.refresh."
+        ) from None
+
+
+@contextlib.contextmanager
+def quiet(connection):
+    """
+    Yield whether nobody is saving, and let nobody save meanwhile; does not wait
+
+    :param connection: see :func:`reading`
+    """
+    (alone,) = ask(connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK)[0]
+    # an error ends the session, and with it the lock
+    yield alone
+    if alone:
+        ask(connection, "SELECT pg_advisory_unlock_shared(%s)", schema.LOCK)
+
+
+def _is_text(value):
+    """
+    Return whether PostgreSQL can store a value if it is a text
+    """
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_text, value))
+    if not isinstance(value, str):
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
+
+
+def ask(connection, query, *values):
+    """
+    Return the rows of a query
+
+    :param connection: see :func:`reading`
+    :param str query: with a ``%s`` for each value
+    :param values: the values
+    :raises InvalidInput: if one holds a character that PostgreSQL can't store
+    """
+    if not _is_text(values):
+        raise InvalidInput(
+            "A NUL character and half a character can't be stored; leave them out and try"
+            " again."
+        )
+    connection.execute(query, values)
+    return connection.fetchall()
+
+
+def states(connection):
+    """
+    Return all states in the order of their names
+    """
+    rows = ask(
+        connection,
+        'SELECT id, name, own FROM package_states.state ORDER BY name COLLATE "C"',
+    )
+    return [State(*row) for row in rows]
+
+
+def state(connection, name):
+    """
+    Return a state
+
+    :raises NotThere: if there is none of this name
+    """
+    rows = ask(
+        connection,
+        "SELECT id, name, own FROM package_states.state WHERE name = %s",
+        names.state(name),
+    )
+    if not rows:
+        raise NotThere(
+            f"There is no package state {name}; see package_states.show, or make it with"
+            f" package_states.set {name}."
+        )
+    return State(*rows[0])
+
+
+def known(connection, name):
+    """
+    Return whether a state of this name exists
+    """
+    return bool(
+        ask(
+            connection,
+            "SELECT 1 FROM package_states.state WHERE name = %s",
+            names.state(name),
+        )
+    )
+
+
+def create(connection, name, own):
+    """
+    Make a state and return it
+
+    :param str name: its name
+    :param bool own: whether it is the state of a minion
+    """
+    if known(connection, name):
+        raise PackageStateError(
+            f"The package state {name} exists; set its packages, or take another name."
+        )
+    rows = ask(
+        connection,
+        "INSERT INTO package_states.state (name, own) VALUES (%s, %s) RETURNING id, name, own",
+        name,
+        own,
+    )
+    return State(*rows[0])
+
+
+def rename(connection, where, name):
+    """
+    Give a state another name
+
+    :param State where: the state
+    :param str name: the new one
+    """
+    if known(connection, name):
+        raise PackageStateError(f"The package state {name} exists; take another name.")
+    ask(
+        connection,
+        "UPDATE package_states.state SET name = %s WHERE id = %s RETURNING id",
+        name,
+        where.id,
+    )
+
+
+def _revision(row):
+    return Revision(*row[:6], item.ordered(item.from_dict(entry) for entry in row[6]))
+
+
+def newest(connection, ids):
+    """
+    Return the newest revision of states, a dictionary by id; one without is :data:`EMPTY`
+
+    :param ids: an iterable of the ids of states
+    """
+    ids = list(ids)
+    rows = ask(
+        connection,
+        f"SELECT DISTINCT ON (state_id) state_id, {_REVISION} FROM package_states.revision"
+        " WHERE state_id = ANY(%s) ORDER BY state_id, number DESC",
+        ids,
+    )
+    found = {row[0]: _revision(row[1:]) for row in rows}
+    return {number: found.get(number, EMPTY) for number in ids}
+
+
+def revision(connection, where, number):
+    """
+    Return one revision of a state
+
+    :param State where: the state
+    :param number: that of the revision, an int or its text
+    :raises NotThere: if there is none of this number
+    """
+    if str(number) == "0":
+        return EMPTY
+    rows = []
+    if str(number).isascii() and str(number).isdigit() and len(str(number)) < 10:
+        rows = ask(
+            connection,
+            f"SELECT {_REVISION} FROM package_states.revision WHERE state_id = %s AND number = %s",
+            where.id,
+            int(number),
+        )
+    if not rows:
+        raise NotThere(
+            f"{where.name} has no such revision; see package_states.history {where.name}."
+        )
+    return _revision(rows[0])
+
+
+def chosen(connection, where, number=None):
+    """
+    Return one revision of a state, the newest one without a number
+
+    :param State where: the state
+    :param number: as for :func:`revision`, or None
+    """
+    if number is None:
+        return newest(connection, [where.id])[where.id]
+    return revision(connection, where, number)
+
+
+def revision_at(connection, where, day):
+    """
+    Return the revision of a state that was the newest one at the end of a day, or at a time
+
+    :param State where: the state
+    :param str day: such as ``2026-11-24`` or ``2026-11-24 12:00``
+    :raises InvalidInput: if it is no day
+    """
+    try:
+        datetime.datetime.fromisoformat(day)
+        # what else Python takes, such as 20261124, would be the begin of the day
+        good = bool(_DAY.match(day))
+    except ValueError:
+        good = False
+    if not good:
+        raise InvalidInput(
+            f"{names.shown(day)} is no day; write it like 2026-11-24 or '2026-11-24 12:00'."
+        )
+    rows = ask(
+        connection,
+        "SELECT max(number) FROM package_states.revision WHERE state_id = %s"
+        f" AND created < %s::timestamptz {'' if day[10:] else _TOMORROW}",
+        where.id,
+        day,
+    )
+    return revision(connection, where, rows[0][0] or 0)
+
+
+def history(connection, ids):
+    """
+    Return all revisions of states by the id of the state, the oldest first
+
+    :param ids: the ids of states
+    """
+    rows = ask(
+        connection,
+        f"SELECT state_id, {_REVISION} FROM package_states.revision"
+        " WHERE state_id = ANY(%s) ORDER BY state_id, number",
+        list(ids),
+    )
+    found = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(_revision(row[1:]))
+    return found
+
+
+def check(connection, where, seen):
+    """
+    Check that nobody saved a state since somebody looked at it
+
+    :param State where: the state
+    :param seen: the number of the revision that they saw, or None not to check
+    :raises NotThere: if there is no revision of that number
+    :raises Outdated: names who saved what
+    """
+    current = newest(connection, [where.id])[where.id]
+    if seen is not None and str(seen) != str(current.number):
+        revision(connection, where, seen)
+        raise Outdated(
+            f"{where.name} is at revision {current.number} of {current.author or 'nobody'}, and you"
+            f" saw {seen}; look at package_states.show {where.name} against={seen}, then"
+            f" save again with revision={current.number}."
+        )
+    return current
+
+
+def save(connection, where, current, items, how, parent=None):
+    """
+    Add a revision to a state and return it
+
+    :param State where: the state
+    :param Revision current: its newest revision
+    :param tuple items: the entries, in order
+    :param Save how: who saves it, and why
+    :param int parent: the revision that is restored
+    """
+    text, number = item.dump(items), current.number + 1
+    rows = ask(
+        connection,
+        "SELECT min(number) FROM package_states.revision WHERE state_id = %s AND items = %s::jsonb",
+        where.id,
+        text,
+    )
+    rows = ask(
+        connection,
+        "INSERT INTO package_states.revision"
+        " (state_id, number, contents, parent, author, comment, items)"
+        f" VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb) RETURNING {_REVISION}",
+        where.id,
+        number,
+        rows[0][0] or number,
+        parent or current.number or None,
+        names.author(how.author),
+        names.text(how.comment, "comment"),
+        text,
+    )
+    return _revision(rows[0])
+
+
+def assignments(connection):
+    """
+    Return all assignments, rows of the id and name of a state, kind, target and priority
+    """
+    return ask(
+        connection,
+        "SELECT a.state_id, s.name, a.kind, a.target, a.priority"
+        " FROM package_states.assignment AS a"
+        " JOIN package_states.state AS s ON s.id = a.state_id ORDER BY a.id",
+    )
+
+
+def assign(connection, where, kind, target, priority, how):
+    """
+    Assign a state, or change the priority of its assignment
+
+    :param State where: the state
+    :param str kind: one of :data:`saltext.package_states.model.resolver.LEVELS`
+    :param str target: the id of a minion, group or organization, or a grain match
+    :param int priority: among assignments of one kind, the higher one wins
+    :param Save how: who does it, and why
+    """
+    ask(
+        connection,
+        "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
+        " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (state_id, kind, target)"
+        " DO UPDATE SET priority = EXCLUDED.priority, author = EXCLUDED.author,"
+        " created = now() RETURNING id",
+        where.id,
+        kind,
+        target,
+        priority,
+        names.author(how.author),
+    )
+    note(connection, where.id, kind, target, priority, how)
+
+
+def unassign(connection, where, kind, target, how):
+    """
+    Take an assignment of a state away
+
+    :param State where: the state
+    :param str kind: one of :data:`saltext.package_states.model.resolver.LEVELS`
+    :param str target: as for :func:`assign`
+    :param Save how: who does it, and why
+    """
+    ask(
+        connection,
+        "DELETE FROM package_states.assignment"
+        " WHERE state_id = %s AND kind = %s AND target = %s RETURNING id",
+        where.id,
+        kind,
+        target,
+    )
+    note(connection, where.id, kind, target, None, how)
+
+
+def note(connection, state_id, kind, target, priority, how):
+    """
+    Write down what became of an assignment
+
+    :param int state_id: the id of the state
+    :param priority: that of the assignment, None if it was taken away
+    :param Save how: who does it, and why
+    """
+    ask(
+        connection,
+        "INSERT INTO package_states.assignment_change"
+        " (state_id, kind, target, priority, author, comment)"
+        " VALUES (%s, %s, %s, %s, %s, %s) RETURNING id",
+        state_id,
+        kind,
+        target,
+        priority,
+        names.author(how.author),
+        names.text(how.comment, "comment"),
+    )
+
+
+def changes(connection, ids):
+    """
+    Return what became of states and of their assignments, the oldest first: rows of the id
+    of the state, the number of the revision or None, kind, target, priority (None where it
+    was taken away), author, comment and time
+
+    :param ids: the ids of states
+    """
+    return ask(
+        connection,
+        "SELECT state_id, number, kind, target, priority, author, comment, created::text FROM ("
+        " SELECT state_id, number, NULL AS kind, NULL AS target, NULL::int AS priority, author,"
+        " comment, created FROM package_states.revision UNION ALL"
+        " SELECT state_id, NULL, kind, target, priority, author, comment, created"
+        " FROM package_states.assignment_change) AS c WHERE state_id = ANY(%s)"
+        " ORDER BY created, state_id, number",
+        list(ids),
+    )
+
+
+def keep(connection, minion, inventory):
+    """
+    Replace the stored packages of a minion
+
+    :param str minion: its id
+    :param dict inventory: see :mod:`saltext.package_states.store.refresh`
+    """
+    ask(
+        connection,
+        "INSERT INTO package_states.package_list"
+        " (minion_id, platform, digest, packages, security)"
+        " VALUES (%s, %s, %s, %s::jsonb, %s::jsonb) ON CONFLICT (minion_id) DO UPDATE SET"
+        " platform = EXCLUDED.platform, digest = EXCLUDED.digest,"
+        " packages = EXCLUDED.packages, security = EXCLUDED.security, refreshed = now(),"
+        " behind = NULL"
+        " RETURNING minion_id",
+        minion,
+        inventory["platform"],
+        inventory["digest"],
+        json.dumps(inventory["packages"]),
+        json.dumps(inventory["security"]) if "security" in inventory else None,
+    )
+
+
+def platforms(connection, ids=None):
+    """
+    Return the platform of minions that sent their packages, by id
+
+    :param ids: the ids of minions, None for all
+    """
+    rows = ask(
+        connection,
+        "SELECT minion_id, platform FROM package_states.package_list"
+        " WHERE %s OR minion_id = ANY(%s)",
+        ids is None,
+        list(ids or ()),
+    )
+    return dict(rows)

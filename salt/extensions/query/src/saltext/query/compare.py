@@ -1,0 +1,182 @@
+"""
+How values compare: one equality and one order, for filters, sorting and groups.
+
+Texts are in natural order: numbers in them count as numbers, then case is ignored, and texts
+that are still the same are in the order of their characters. A text that begins with a digit,
+or with ``v`` and a digit, is a version: what a pre-release is called (``~``, ``alpha``, ``beta``,
+``dev``, ``pre``, ``rc``, and ``a`` or ``b`` before a number) comes before the end of the text.
+
+A number and a text compare as numbers if the number is the field's, or else as texts: a grain
+``24.10`` may be either, and nobody knows how the next minion has it.
+"""
+
+import json
+import re
+
+_DIGITS = re.compile(r"([0-9]{1,1000})")
+_NUMERAL = re.compile(r"[+-]?[0-9]{1,300}(?:\.[0-9]{1,300})?")
+_EARLY = frozenset(("alpha", "beta", "dev", "pre", "rc"))
+_RPM_PARTS = re.compile(r"[0-9]+|[a-zA-Z]+|~|\^")
+_DEB_PARTS = re.compile(r"([^0-9]*)([0-9]*)")
+
+
+def text_key(text):
+    """
+    Return a key for the order of texts: ``web2`` comes before ``web10``.
+    """
+    parts = _DIGITS.split(text.lower())
+    parts[1::2] = map(int, parts[1::2])
+    if len(parts) > 1 and parts[0] in ("", "v"):
+        last = len(parts) - 1
+        for place in range(2, len(parts), 2):
+            part = parts[place]
+            word = part.strip("-._")
+            if part.startswith("~") or (
+                word in _EARLY or (word in ("a", "b") and place < last)
+            ):
+                parts[place] = "\0" + part
+            else:
+                parts[place] = ("\2" if part else "\1") + part
+    return parts, text
+
+
+def is_number(value):
+    """
+    Return whether a value is a number; a boolean is none.
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def numeral(text):
+    """
+    Return the number that a text is, or None.
+    """
+    if _NUMERAL.fullmatch(text) is None:
+        return None
+    return float(text) if "." in text else int(text)
+
+
+def same(found, wanted):
+    """
+    Return whether a value is what is wanted.
+
+    :param found: the value of a field
+    :param wanted: a value that somebody has given
+    """
+    if isinstance(wanted, str):
+        if isinstance(found, bool):
+            return wanted.lower() == str(found).lower()
+        if is_number(found):
+            return found == numeral(wanted)
+        return found == wanted
+    if isinstance(found, str) and is_number(wanted):
+        return found == str(wanted)
+    if isinstance(found, (list, tuple)) and isinstance(wanted, (list, tuple)):
+        return len(found) == len(wanted) and all(map(same, found, wanted))
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(
+            same(value, wanted[key]) for key, value in found.items()
+        )
+    return isinstance(found, bool) == isinstance(wanted, bool) and found == wanted
+
+
+def order(found, wanted):
+    """
+    Return a number below, at or above 0 as a value comes before, with or after what is
+    wanted, or None if they have no order.
+    """
+    if is_number(found) and isinstance(wanted, str):
+        wanted = numeral(wanted)
+    elif isinstance(found, str) and is_number(wanted):
+        # words have no order with numbers
+        wanted = str(wanted) if found[:1].isdecimal() else None
+    if isinstance(found, str) and isinstance(wanted, str):
+        found, wanted = text_key(found), text_key(wanted)
+    elif not is_number(found) or not is_number(wanted):
+        return None
+    return (found > wanted) - (found < wanted)
+
+
+def sort_key(value):
+    """
+    Return a key by which all values sort: numbers, then texts, then all else.
+    """
+    if isinstance(value, str):
+        return (1, text_key(value))
+    if isinstance(value, (int, float)):
+        return (0, value)
+    return (2, json.dumps(value, sort_keys=True))
+
+
+def leading(name):
+    """
+    Yield the names that mean a host: its own in lower case, and without each of its last
+    components. ``web2`` means ``web2.example.com``, and not ``web21``.
+    """
+    name = name.lower()
+    end = len(name)
+    while end >= 0:
+        yield name[:end]
+        end = name.rfind(".", 0, end)
+
+
+# ----------------------------------------------------------------------
+# Versions of packages, in the order of the package manager
+# ----------------------------------------------------------------------
+
+
+def version_order(manager, found, wanted):
+    """
+    Return the order of two versions of a package.
+
+    :param str manager: ``dpkg`` or ``rpm``; with any other the texts compare
+    """
+    if manager == "dpkg":
+        one, other = _deb_key(found), _deb_key(wanted)
+    elif manager == "rpm":
+        one, other = _evr(found), _evr(wanted)
+        if not one[2] or not other[2]:
+            # without a release the other one's does not count
+            one, other = one[:2], other[:2]
+        one = [one[0], *map(_rpm_key, one[1:])]
+        other = [other[0], *map(_rpm_key, other[1:])]
+    else:
+        return order(found, wanted)
+    return (one > other) - (one < other)
+
+
+def _epoch(version):
+    head, colon, rest = version.partition(":")
+    return (int(head[:18]), rest) if colon and head.isdecimal() else (0, version)
+
+
+def _evr(version):
+    epoch, rest = _epoch(version)
+    rest, _, release = rest.partition("-")
+    return epoch, rest, release
+
+
+def _rpm_key(text):
+    marks = {"~": (-1,), "^": (1,)}
+    return [
+        marks.get(part) or ((3, int(part[:4000])) if part.isdecimal() else (2, part))
+        for part in _RPM_PARTS.findall(text)
+    ] + [(0,)]
+
+
+def _deb_key(version):
+    epoch, rest = _epoch(version)
+    upstream, dash, revision = rest.rpartition("-")
+    if not dash:
+        upstream, revision = rest, "0"
+    return [epoch, _deb_part(upstream), _deb_part(revision)]
+
+
+def _deb_part(text):
+    def weight(char):
+        return -1 if char == "~" else ord(char) + (0 if char.isalpha() else 2**21)
+
+    return [
+        ([*map(weight, word), 0], int(number[:4000] or 0))
+        for word, number in _DEB_PARTS.findall(text)
+    ]

@@ -1,3 +1,0 @@
-"""
-How minions are asked, and what they have answered.
-"""

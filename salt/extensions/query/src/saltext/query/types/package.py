@@ -1,0 +1,137 @@
+"""
+Packages: what minions have installed, as far as they have told the mine.
+"""
+
+import operator
+
+import saltext.query.compare
+from saltext.query.field import alias, read
+from saltext.query.item import Item, ItemType
+from saltext.query.kinds import MISSING_UNAVAIL
+
+#: What the mine may have of packages.
+FUNCTIONS = ("package_state.inventory", "pkg.list_pkgs")
+
+_MANAGERS = {"apt": "dpkg", "dnf": "rpm", "yum": "rpm", "zypper": "rpm"}
+_FAMILIES = {"Debian": "dpkg", "RedHat": "rpm", "Suse": "rpm"}
+
+
+class Package(Item):
+    """
+    One version of a package on a minion.
+
+    :ivar str node: the minion's id
+    :ivar str version: the version
+    :ivar str manager: whose order versions have: dpkg, rpm, or None
+    :ivar bool held: whether it is held, or None
+    """
+
+    __slots__ = ("held", "manager", "node", "version")
+
+    def __init__(self, context, name, node, version, manager, held):
+        super().__init__(context, name)
+        self.node = node
+        self.version = version
+        self.manager = manager
+        self.held = held
+
+    def minion(self):
+        """
+        Return the id of the minion that has it.
+        """
+        return self.node
+
+    def key(self):
+        """
+        Return what tells it from all others: a minion may have several versions.
+        """
+        return [self.name, self.node, self.version]
+
+
+def _items(context, names):
+    """
+    Packages are many for each minion, so all are listed before they are sorted.
+    """
+    context.want([f"mine:{function}" for function in FUNCTIONS])
+    context.want(["grains:os_family"])
+    found = []
+    for minion in context.accepted():
+        inventory, listed = context.source("resources").mine(minion, *FUNCTIONS)
+        if not isinstance(inventory, dict):
+            inventory = {}
+        family = (context.read("grains", minion) or {}).get("os_family")
+        manager = _MANAGERS.get(inventory.get("platform")) or (
+            _FAMILIES.get(family) if isinstance(family, str) else None
+        )
+        packages = inventory.get("packages")
+        packages = packages if isinstance(packages, dict) else listed
+        if not isinstance(packages, dict):
+            context.untold += 1
+            continue
+        for name, versions, held in _listed(packages):
+            if names is not None and name not in names:
+                continue
+            for version in versions:
+                one = Package(context, name, minion, version, manager, held)
+                if context.filter is None or context.filter.holds(one) is not False:
+                    found.append(one)
+    key = saltext.query.compare.text_key
+    # most minions have the same packages
+    keys = {one.name: key(one.name) for one in found}
+    found.sort(key=lambda one: (keys[one.name], key(one.node), key(one.version)))
+    yield from found
+
+
+def _listed(packages):
+    """
+    Yield the name, the versions and whether it is held of each package.
+    """
+    for name, entry in packages.items():
+        held = None
+        if isinstance(entry, dict) and "versions" in entry:
+            held = bool(entry.get("held"))
+            entry = entry["versions"]
+        if isinstance(entry, str):
+            entry = entry.split(",")
+        if isinstance(name, str) and isinstance(entry, list):
+            versions = [
+                one.get("version") if isinstance(one, dict) else one for one in entry
+            ]
+            yield name, [one for one in versions if isinstance(one, str)], held
+
+
+def _held(package):
+    return MISSING_UNAVAIL if package.held is None else package.held
+
+
+_FIELDS = """
+name    Package text      - Name
+node    Node    text      - Minion that has it
+version Version text      - Version that is installed, in the order of the minion's package manager
+held    Held    bool      - Whether it is held at this version
+told_ts Told    timestamp mtime Time at which the minion last wrote to the mine
+"""
+_KNOWN = read(
+    _FIELDS,
+    {
+        "held": _held,
+        "told_ts": lambda one: one.context.documents.updated("mine", one.node),
+        "-:": operator.attrgetter,
+    },
+    node={"host": True},
+    version={"manager": operator.attrgetter("manager")},
+)
+_PACKAGE = ItemType(
+    "package",
+    "Packages of the minions whose mine has pkg.list_pkgs or package_state.inventory",
+    [*_KNOWN, alias("minion", _KNOWN[1])],
+    _items,
+    usual=("name", "node", "version"),
+)
+
+
+def item_type():
+    """
+    Return the item type.
+    """
+    return _PACKAGE

@@ -1,0 +1,118 @@
+"""
+Questions of administrators: each command of the project's page gives what it should.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import shlex
+import sys
+import time
+
+import pytest
+from fleet import answering
+from saltext.query import cli
+from test_points import job
+
+import salt.utils.files
+from salt.utils import parsers
+
+PAGE = pathlib.Path(__file__).parents[5] / "docs" / "query-questions.md"
+
+#: What stands first in each line of the answers.
+ANSWERS = {
+    "Which Debian machines have little memory?": ["web1"],
+    "Which hosts run a kernel older than 5.15?": ["web1"],
+    "Which minions run a Salt older than 3006.10?": ["web1"],
+    "Which minions do not answer?": ["db1"],
+    "Which were last seen more than a week ago?": ["db1"],
+    "Which keys wait to be accepted?": ["new1"],
+    "Who has the address 10.0.0.7?": ["web1"],
+    "Who is a database, and no backup?": ["db1"],
+    "Who has no grain `datacentre`?": ["db1", "new1", "web1"],
+    "Which five hosts have the most memory?": ["db1", "web2", "web1", "new1"],
+    "How many hosts run each release?": ["Debian", "SUSE", "?"],
+    "How much memory do they have together?": ["Debian", "SUSE", "?"],
+    "Who failed the last highstate?": ["web1"],
+    "Who failed it, or never had one?": ["db1", "new1", "web1"],
+    "What was the last job of web1?": ["web1"],
+    "Which jobs of the last day failed somewhere?": ["NOW"],
+    "Who has not returned a highstate yet?": ["NOW"],
+    "Which jobs did alice start?": [],
+    "Who holds vim?": ["hold"],
+    "Who has an openssl older than 3.0.2?": ["openssl"],
+    "Act on the minions of an answer": ["web1"],
+    "Fail if there are none": ["web1"],
+}
+
+
+def _questions():
+    """
+    Return the command of each question.
+    """
+    if not PAGE.exists():
+        return {}
+    with salt.utils.files.fopen(PAGE) as handle:
+        rows = re.findall(r"^\| (.*) \| `(.*)` \|$", handle.read(), re.MULTILINE)
+    return {
+        question: re.sub(r".*\$\((salt-query .*?)\)\".*", r"\1", command)
+        for question, command in rows
+    }
+
+
+@pytest.fixture
+def config(master, monkeypatch):
+    """
+    A master whose minions have what the questions are about.
+    """
+    common = {"kernel": "Linux", "id": "x"}
+    web = {**common, "os": "Debian", "os_family": "Debian", "os_release": "12"}
+    old = {"kernelrelease": "5.4.0", "saltversion": "3006.9", "mem_total": 2048}
+    new = {"kernelrelease": "5.15.0-91", "saltversion": "3006.10", "mem_total": 8192}
+    db = {"os": "SUSE", "roles": ["db"], "kernelrelease": "6.1", "mem_total": 9000}
+    web1 = {**web, **old, "ipv4": ["10.0.0.7"], "roles": ["web"]}
+    web2 = {**web, **new, "roles": ["db", "backup"], "datacentre": "a"}
+    for name, grains in {"web1": web1, "web2": web2, "db1": db}.items():
+        master.minion(name, **{**grains, "id": name})
+    path = pathlib.Path(master.put("grains", "db1", {**db, "id": "db1"}))
+    week_ago = time.time() - 8 * 86400
+    os.utime(path, (week_ago, week_ago))
+    master.key("new1", "pending")
+    packages = {"openssl": "3.0.1-1", "vim": "9"}
+    mine = {"pkg.list_pkgs": packages, "pkg.list_holds": ["vim"]}
+    master.put("mine", "web1", mine)
+    jid = time.strftime("%Y%m%d%H%M%S000000", time.gmtime(time.time() - 3600))
+    job(master, jid, "state.highstate", ["web1", "web2", "new1"], web1=2, web2=0)
+    opts = {**master.opts, "user": "root", "__cli": "salt-query"}
+
+    def parse_args(parser):
+        # without the set-up of logging
+        plain = parsers.optparse.OptionParser
+        parser.options, parser.args = plain.parse_args(parser)
+        parser.config = opts
+
+    monkeypatch.setattr(cli.SaltQuery, "parse_args", parse_args)
+    return jid
+
+
+@pytest.mark.parametrize("master", [False], indirect=True)
+@pytest.mark.parametrize("question", _questions())
+def test_a_question(config, question, monkeypatch, capsys):
+    words = shlex.split(_questions()[question])
+    monkeypatch.setattr(sys, "argv", words)
+    living = dict.fromkeys(("web1", "web2"), {})
+    with answering(living), contextlib.suppress(SystemExit):
+        cli.main()
+    found = capsys.readouterr()
+    lines = found.out.splitlines()
+    if "--format" not in words:
+        lines = lines[1:]
+    if "--count" in words:
+        lines = lines[:-1]
+    first = [line.split()[0].replace(config, "NOW") for line in lines]
+    assert first == ANSWERS[question], found.err
+
+
+def test_every_question_is_tested():
+    assert not PAGE.exists() or _questions().keys() == ANSWERS.keys()

@@ -1,0 +1,484 @@
+"""
+The side of the master's workers: ``ClearFuncs.publish`` asks here for a place in the queue
+before it gives out a job id, and then hands the job over instead of publishing it.
+
+The worker writes both into the store itself, so neither is lost when the job handler ends
+at that moment. The job handler only gets to know of it, and says how far the job is.
+"""
+
+import asyncio
+import fnmatch
+import logging
+import os
+import uuid
+
+import salt.job_handler
+import salt.job_handler.client
+import salt.job_handler.config
+import salt.job_handler.control
+import salt.job_handler.postgres
+import salt.job_handler.store
+import salt.payload
+import salt.utils.metrics
+import salt.utils.resource_registry
+from salt.job_handler.leases import UNKNOWN
+
+log = logging.getLogger(__name__)
+
+#: How long the job handler may take to say how far a job is, in seconds.
+ANSWER_SECONDS = 1
+
+#: How long a second try of a publish request waits for the first one's job id.
+TWIN_SECONDS = 10
+
+#: A job may take so many bytes, without the ids of its minions.
+JOB_BYTES = 8 * 1024 * 1024
+
+#: The functions that end a job on minions: what waits of it for these minions ends too.
+KILLS = ("saltutil.kill_job", "saltutil.term_job")
+
+#: What a database that can't be used raises.
+_UNUSABLE = (
+    salt.job_handler.store.StoreError,
+    salt.job_handler.store.DamageError,
+    OSError,
+    # a text that can't be stored
+    ValueError,
+    *salt.job_handler.store.ERRORS,
+)
+
+# {process: store}, as a connection must not be used after a fork
+_stores = {}
+
+# the settings that were read again, as this process knew them last
+_sections = {}
+
+
+def _store(opts):
+    key = os.getpid(), salt.job_handler.store.folder(opts)
+    store = _stores.get(key)
+    # a damaged database is put aside, and what is written there is lost
+    if store is None or store.replaced():
+        _stores.clear()
+        store = _stores[key] = salt.job_handler.postgres.connect(opts)
+    return store
+
+
+def exempt(section, fun):
+    """
+    Return whether a function is published without asking the job handler.
+
+    :param dict section: the settings
+    :param fun: a function, or the list of functions of a compound command
+    """
+    functions = [fun] if isinstance(fun, str) else fun
+    return bool(functions) and all(
+        any(fnmatch.fnmatchcase(name, glob) for glob in section["exempt"])
+        for name in functions
+    )
+
+
+def is_fixed(opts, minions):
+    """
+    Return whether the target of a job must not change: on a master of masters, which does
+    not know all minions, and if any minion manages resources or is one, as how the target
+    is written says on which of them the job runs.
+
+    :param dict opts: the master's options
+    :param minions: the ids that the target matched
+    """
+    if opts.get("order_masters"):
+        return True
+    try:
+        registry = salt.utils.resource_registry.get_registry(opts)
+        if not registry.stats()["primary"]["occupied"]:
+            return False
+        return any(
+            registry.get_resources_for_minion(minion)
+            or registry.resolve_bare_resource_id(minion)
+            for minion in minions
+        )
+    except Exception:  # pylint: disable=broad-except
+        log.exception("It is not known whether minions have resources")
+        return False
+
+
+def _killed(clear_load):
+    """
+    Return the ids of the jobs that a command is about to end.
+    """
+    fun, args = clear_load["fun"], clear_load.get("arg") or ()
+    calls = [(fun, args)] if isinstance(fun, str) else zip(fun, args)
+    ret = []
+    for function, arguments in calls:
+        if function not in KILLS or not isinstance(arguments, (list, tuple)):
+            continue
+        for argument in arguments[:1]:
+            if isinstance(argument, dict):
+                argument = argument.get("jid") if argument.get("__kwarg__") else None
+            if argument is not None:
+                ret.append(str(argument))
+    return ret
+
+
+def _section(opts):
+    """
+    Return the settings, which may have been read again since the master was started.
+    """
+    name = salt.job_handler.store.folder(opts)
+    try:
+        _sections[name] = _store(opts).get_meta("section")
+    except _UNUSABLE as exc:
+        log.debug("The settings of the job handler can't be read: %s", exc)
+    return _sections.get(name) or salt.job_handler.config.settings(opts)
+
+
+async def enter(
+    opts, event, clear_load, request, minions=(), forced=False, auth_type="user"
+):
+    """
+    Take a publish request that is authorised and has no job id yet.
+
+    :param dict opts: the master's options
+    :param event: the master's event bus
+    :param dict clear_load: the publish request
+    :param request: what the client says of itself, see :mod:`salt.job_handler.client`
+    :param list minions: the ids of those it is for
+    :param bool forced: publish it at once, whatever the limits are
+    :param str auth_type: how the user was authenticated
+    :return: a :class:`Handover`, or None if the job handler has no part in this job
+    """
+    if not salt.job_handler.enabled(opts):
+        return None
+    section = _section(opts)
+    ret = Handover(opts, event, section, clear_load, minions)
+    for jid in _killed(clear_load):
+        await ret.cancel(jid)
+    if exempt(section, clear_load["fun"]):
+        ret.direct = True
+        return ret if ret.cancelled else None
+    if salt.job_handler.is_question(clear_load.get("jid") or ""):
+        ret.refuse("Choose another job id: those that end in _0 are the job handler's.")
+        return ret
+    user = clear_load["user"]
+    ret.privileged = auth_type == "user" and (
+        user in ("root", opts.get("user")) or user.startswith("sudo_")
+    )
+    ret.read(request, forced)
+    await ret.reserve()
+    return ret
+
+
+class Handover:
+    """
+    One publish request.
+
+    :ivar dict answer: what to answer without publishing anything, or None
+    :ivar bool direct: whether the worker publishes the job itself
+    :ivar bool privileged: whether root, or the master's user, asks
+    """
+
+    def __init__(self, opts, event, section, clear_load, minions):
+        self.opts = opts
+        self.event = event
+        self.section = section
+        self.user = clear_load["user"]
+        self.fun = clear_load["fun"]
+        self.target = clear_load.get("tgt")
+        self.minions = minions
+        self.size = sum(
+            len(salt.payload.dumps(clear_load.get(name), use_bin_type=True))
+            for name in ("tgt", "arg", "kwargs")
+        )
+        self.answer = None
+        self.direct = self.privileged = False
+        self.cancelled = 0
+        self.key = None
+        self.seq = self.known = None
+        self.info = {}
+
+    def refuse(self, message, retry_after=0):
+        """
+        Answer that the job is refused.
+
+        :param int retry_after: in how many seconds to try again; with 0 that is of no use
+        """
+        self.answer = {
+            "error": {
+                "name": salt.job_handler.client.REFUSED,
+                "message": message,
+                "retry_after": retry_after,
+            }
+        }
+
+    async def _ask(self, **request):
+        return await salt.job_handler.control.ask(self.opts, request, ANSWER_SECONDS)
+
+    async def cancel(self, jid):
+        """
+        Take what waits of a job for these minions out of the queue.
+        """
+        try:
+            minions = list(self.minions)
+            if self.opts.get("order_masters"):
+                # it does not know all minions, but it does know what "*" means
+                minions = [UNKNOWN] if self.target == "*" else []
+            minions = salt.job_handler.store.pack(minions)
+            reply = await self._ask(cmd="cancel", jid=jid, minions=minions)
+        except salt.job_handler.control.JobHandlerUnavailable as exc:
+            log.error("What waits of job %s was not taken back: %s", jid, exc)
+            return
+        self.cancelled += reply["cancelled"]
+
+    def complete(self, load):
+        """
+        Add to the answer for how many minions a job was taken out of the queue.
+        """
+        if self.cancelled:
+            load["job_handler"] = {"cancelled": self.cancelled}
+        return load
+
+    def read(self, request, forced):
+        """
+        Take over what the client says of itself. It may say anything.
+        """
+        request = request if isinstance(request, dict) else {}
+        name = request.get("id")
+        if isinstance(name, str) and 0 < len(name) <= 64 and name.isprintable():
+            # one user must not learn of another one's jobs
+            self.key = f"{self.user}\n{name}"
+        timeout, caller = request.get("timeout"), request.get("caller")
+        sync = request.get("sync") is True and isinstance(timeout, (int, float))
+        # a timeout that is not a number is not between two
+        sync = sync and (0 <= timeout <= 10**9)
+        extend = request.get("extend") is True or self.section["sync_wait"] == "extend"
+        pair = isinstance(caller, (list, tuple)) and [*map(type, caller)] == [int, int]
+        # the job handler that decides may run on another machine
+        pair = pair and self.section["store"] == "sqlite"
+        priority = request.get("priority")
+        if type(priority) is not int or not -(10**6) <= priority <= 10**6:
+            priority = 0
+        self.info = {
+            "fun": self.fun,
+            "sync": sync,
+            "timeout": timeout if sync and not extend else None,
+            "caller": list(caller) if sync and pair else None,
+            "forced": forced,
+            "ticket": uuid.uuid4().hex,
+            # only root comes before others
+            "priority": priority if self.privileged else min(0, priority),
+        }
+
+    async def reserve(self):
+        """
+        Get a place in the queue, before anything is written or announced.
+        """
+        if self.size > JOB_BYTES:
+            self.refuse(
+                f"The job takes {self.size} bytes, and the job handler takes at most"
+                f" {JOB_BYTES}. Nothing was sent; give minions the data as a file or a"
+                " pillar."
+            )
+            return
+        if any(rule["action"] == "reject" for rule in self.section["rules"]):
+            await self._ask_whether(
+                cmd="check",
+                fun=self.fun,
+                user=self.user,
+                minions=salt.job_handler.store.pack(list(self.minions)),
+            )
+        if self.section["fail_mode"] == "closed" and self.answer is None:
+            # refused later, the job would be in the job cache
+            await self._ask_whether(cmd="ping")
+        until = asyncio.get_running_loop().time() + TWIN_SECONDS
+        while self.answer is None and not self.direct:
+            if not self._reserve():
+                break
+            if asyncio.get_running_loop().time() >= until:
+                self.refuse(
+                    "The same request is being served already: look for its job with"
+                    " salt-run jobs.list_jobs before you try again.",
+                    10,
+                )
+                return
+            # the first try of this request has no job id yet
+            await asyncio.sleep(0.1)
+        if self.known is not None:
+            await self._describe()
+
+    async def _ask_whether(self, **request):
+        """
+        Ask whether the job handler answers, and whether a rule refuses the job.
+        """
+        try:
+            reply = await self._ask(**request)
+        except salt.job_handler.control.JobHandlerUnavailable as exc:
+            self._unavailable(exc)
+            return
+        if reply.get("rejected"):
+            self.refuse(f"{reply['rejected']}. Nothing was sent.")
+
+    def _reserve(self):
+        """
+        Write a place into the store.
+
+        :return: whether another try of the request is about to get a job id
+        """
+        section = self.section
+        most, most_bytes = section["max_queue_size"], section["max_queue_bytes"]
+        if self.info["forced"]:
+            most = most_bytes = 10**12
+        request = self.key, self.user, self.privileged, self.size, most, most_bytes
+        try:
+            store = _store(self.opts)
+            try:
+                self.seq, state, jid = store.reserve(*request)
+            except salt.job_handler.store.UNAVAILABLE:
+                if not store.replaced():
+                    raise
+                # the connection was cut since the last request
+                self.seq, state, jid = _store(self.opts).reserve(*request)
+        except _UNUSABLE as exc:
+            self._unwritten(exc)
+            return False
+        if self.seq is None:
+            # the second value is the sentence
+            reply = self._retry_after()
+            self.refuse(
+                f"{state}. Nothing was sent; try again in {reply} seconds.", reply
+            )
+        elif state == "new":
+            return True
+        elif state is not None:
+            self.known = None if state == "direct" else self.seq
+            self.answer = {
+                "enc": "clear",
+                "load": {"jid": jid, "minions": list(self.minions), "missing": []},
+            }
+        return False
+
+    async def _describe(self):
+        """
+        Say how far a job is whose request comes a second time.
+        """
+        try:
+            reply = await self._ask(cmd="submitted", seq=self.known)
+        except salt.job_handler.control.JobHandlerUnavailable as exc:
+            log.info("It is not known how far a job is: %s", exc)
+            return
+        if reply.get("job_handler"):
+            self.answer["load"]["job_handler"] = reply["job_handler"]
+
+    def _retry_after(self):
+        """
+        Return in how many seconds to try again, not the same for all callers.
+        """
+        seconds = _store(self.opts).get_meta("retry_after", 10)
+        return int(seconds * (1 + int.from_bytes(os.urandom(1), "big") / 256)) or 1
+
+    def abandon(self):
+        """
+        The request gets no job id.
+        """
+        if self.seq is not None:
+            try:
+                _store(self.opts).abandon(self.seq)
+            except salt.job_handler.store.ERRORS as exc:
+                log.error("A place in the queue stays for a minute: %s", exc)
+
+    async def submit(self, payload, minions, missing):
+        """
+        Hand the job over.
+
+        :param dict payload: what minions are to get
+        :return: the answer to the client, or None if the worker has to publish the job
+        """
+        if self.direct:
+            return None
+        # a list of targets may name a minion twice
+        ids = sorted(set(minions))
+        fixed = is_fixed(self.opts, minions)
+        if self.opts.get("order_masters"):
+            # who is behind syndics is not known, so the job itself counts
+            ids = [UNKNOWN]
+        answer = {"jid": payload["jid"], "minions": minions, "missing": missing}
+        try:
+            _store(self.opts).complete(
+                self.seq, payload["jid"], payload, ids, {**self.info, "fixed": fixed}
+            )
+        except _UNUSABLE as exc:
+            self._unwritten(exc)
+            return self.answer
+        try:
+            reply = await self._ask(cmd="submitted", seq=self.seq)
+        except salt.job_handler.control.JobHandlerUnavailable as exc:
+            if not self._take_back(exc):
+                # it has the job, and is only too slow to say so
+                answer["job_handler"] = {
+                    "publication": self.seq,
+                    "state": "queued",
+                    "waiting": len(ids),
+                    "ticket": self.info["ticket"],
+                }
+                return {"enc": "clear", "load": answer}
+            return self.answer
+        self.complete(answer)
+        if reply.get("job_handler"):
+            answer.setdefault("job_handler", {}).update(reply["job_handler"])
+        return {"enc": "clear", "load": answer}
+
+    def _take_back(self, exc):
+        """
+        Take the job from a job handler that has stopped.
+
+        :return: whether the worker has it now
+        """
+        if not exc.gone and salt.job_handler.control.alive(self.opts, ANSWER_SECONDS):
+            return False
+        closed = self.section["fail_mode"] == "closed"
+        state = "discarded" if closed else "direct"
+        try:
+            if not _store(self.opts).take_back(self.seq, state, "fail_mode is closed"):
+                return False
+        except salt.job_handler.store.ERRORS as error:
+            log.error("Job %s stays in the queue: %s", self.seq, error)
+            return False
+        self._unavailable(exc)
+        return True
+
+    def _unwritten(self, exc):
+        """
+        What can't be written down is refused, whatever ``fail_mode`` says; otherwise each
+        job would get past the limits. If only somebody else holds the database,
+        ``fail_mode`` decides.
+        """
+        if salt.job_handler.store.is_busy(exc):
+            self._unavailable(exc)
+            return
+        log.critical("The job handler's queue can't be written: %s", exc)
+        self.refuse(
+            f"The master can't write the job down ({exc}). Nothing was sent; make room in"
+            " its cachedir, or see its log, and try again.",
+            10,
+        )
+
+    def _unavailable(self, exc):
+        """
+        Do what ``fail_mode`` says.
+        """
+        self.direct = True
+        mode = self.section["fail_mode"]
+        log.critical("%s; fail_mode is %s", exc, mode)
+        salt.utils.metrics.counter(
+            "salt.job_handler.unavailable",
+            description="Publish requests that the job handler did not answer.",
+        ).add(1, attributes={"result": mode})
+        self.event.fire_event(
+            {"reason": str(exc), "fail_mode": mode}, "salt/job_handler/unavailable"
+        )
+        if mode == "closed":
+            self.refuse(
+                "The master's job handler does not answer, and fail_mode is closed."
+                " Nothing was sent; try again in 10 seconds.",
+                10,
+            )

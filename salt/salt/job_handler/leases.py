@@ -1,0 +1,563 @@
+"""
+Who occupies a slot: a minion does exactly while it has a lease that has not expired.
+
+A lease begins when a job is published to a minion, and ends when the minion returns. A
+minion that has not returned after ``long_running`` seconds is asked what it runs. If its
+answer names the job, the lease is renewed. Anything else lets it expire: another answer,
+a text, an error, or silence. A minion that was asked twice and from which nothing came is
+*silent*, and gets no jobs until something comes from it.
+
+This is a state machine without I/O. Times are seconds, and the caller passes them in.
+"""
+
+import collections
+import heapq
+import itertools
+
+#: Stands for the minions behind syndics, whose ids a master of masters does not know.
+UNKNOWN = "*"
+
+#: Publish ``fun`` with ``arg`` to ``minions``, and pass the job id to :meth:`Leases.asked`.
+Question = collections.namedtuple("Question", ("fun", "arg", "minions"))
+
+RUNNING = "saltutil.running"
+FIND_JOB = "saltutil.find_job"
+
+#: A minion is asked so many times before its leases expire.
+TRIES = 2
+
+#: If jobs wait and no lease has ended for so many seconds, minions are asked early.
+STILL_SECONDS = 5
+
+#: The number of minions to ask may be saved up for so many seconds.
+BURST_SECONDS = 5
+
+#: At most so many jobs are asked for by name in one step.
+FIND_JOBS = 20
+
+#: A silent minion is asked again after so many seconds, then after twice as many, up to
+#: the second number.
+PROBE_SECONDS = (60, 3600)
+
+#: For so many seconds after most slots were with minions that do not answer, minions are
+#: asked before they get a job.
+CAREFUL_SECONDS = 60
+
+#: Sums of fractions below this are rounding errors.
+ROUNDING = 1e-9
+
+
+class Lease:
+    """
+    The lease that all minions of a wave share, or that one of them has renewed.
+
+    :ivar float cost: how many slots it occupies on each minion
+    :ivar float since: when the job was published
+    :ivar float at: when it began, or was renewed
+    :ivar bool renewed: whether the minion said that it runs the job
+    """
+
+    __slots__ = ("jid", "cost", "since", "at", "renewed")
+
+    def __init__(self, jid, cost, since, at, renewed=False):
+        self.jid = jid
+        self.cost = cost
+        self.since = since
+        self.at = at
+        self.renewed = renewed
+
+
+class _Check:
+    """
+    A minion that is to be asked what it runs, or has been.
+
+    :ivar dict jids: when the minion was asked for each job, or None; a lease expires
+        unless the answer names its job
+    :ivar set unnamed: the jobs that its answer did not name
+    :ivar float last: when it was asked last
+    :ivar float unanswered: when it was asked first since anything came from it, or None
+    :ivar bool first: whether jobs wait until it has answered
+    """
+
+    __slots__ = ("jids", "unnamed", "last", "unanswered", "first")
+
+    def __init__(self):
+        self.first = False
+        self.jids = {}
+        self.unnamed = set()
+        self.last = self.unanswered = None
+
+    def drop(self, jid):
+        self.jids.pop(jid, None)
+        self.unnamed.discard(jid)
+
+
+class Leases:
+    """
+    The leases of all minions, and the questions that renew them.
+
+    :param float long_running: seconds after which a minion is asked what it runs
+    :param float interval: seconds that it has to answer, each time
+    :param int rate: how many minions are asked each second
+
+    :ivar dict jobs: the leases, as ``{job id: {minion: lease}}``
+    :ivar dict slots: how many slots of each minion are occupied
+    :ivar float occupied: how many are, of all minions together
+    :ivar float renewed: how many of these belong to renewed leases
+    :ivar dict silent: the silent minions, and since when they are
+    :ivar list ended: ``(job id, minion)`` of the leases that have ended, for whoever
+        writes that down and clears it
+    :ivar int count: how many leases have ended so far
+    :ivar set unsent: see :meth:`set_unsent`
+    """
+
+    def __init__(self, long_running=60, interval=15, rate=100):
+        self.long_running = long_running
+        self.interval = interval
+        self.rate = rate
+        self.jobs = {}
+        self.slots = {}
+        self.occupied = 0
+        self.renewed = 0
+        self.silent = {}
+        self.ended = []
+        self.count = 0
+        self.unsent = set()
+        # (when, number, lease, minion or None): when minions are to be asked
+        self._due = []
+        self._numbers = itertools.count()
+        self._checks = {}
+        # the minions to ask, in their order
+        self._queue = collections.OrderedDict()
+        # {job id of a question: (function, job id asked for, when)}
+        self._questions = {}
+        # {silent minion: (when to ask it, how long to wait after that)}
+        self._probes = {}
+        self._room, self._filled = rate, None
+        # slots of minions that do not answer, as of the last step
+        self._late = 0
+        # until when minions are asked first, and which were heard of since that began
+        self._careful_until = float("-inf")
+        self._seen = set()
+        # how many leases had ended, and since when it is that many
+        self._still = (0, None)
+
+    def __len__(self):
+        return sum(map(len, self.jobs.values()))
+
+    @property
+    def checking(self):
+        """
+        How many minions are asked what they run.
+        """
+        return len(self._checks)
+
+    def has(self, jid, minion):
+        """
+        Return whether a minion has a lease for a job.
+        """
+        return minion in self.jobs.get(jid, ())
+
+    def of_job(self, jid):
+        """
+        Return how many slots a job occupies.
+        """
+        return sum(lease.cost for lease in self.jobs.get(jid, {}).values())
+
+    def rows(self, minion=None):
+        """
+        Yield ``(job id, minion, lease, whether the minion is asked)``.
+        """
+        for jid, leases in self.jobs.items():
+            for name, lease in leases.items():
+                if minion in (None, name):
+                    check = self._checks.get(name)
+                    yield jid, name, lease, bool(check and jid in check.jids)
+
+    # ------------------------------------------------------------------
+    # Changes
+    # ------------------------------------------------------------------
+
+    def take(self, jid, minions, cost, now, since=None):
+        """
+        Give minions a lease for a job. A minion that has one keeps it.
+
+        :param float since: when the job was published, if that was before
+        """
+        lease = Lease(jid, cost, now if since is None else since, now)
+        held = self.jobs.get(jid)
+        if held:
+            minions = [minion for minion in minions if minion not in held]
+        if not minions:
+            return
+        fresh = dict.fromkeys(minions, lease)
+        self.jobs[jid] = {**held, **fresh} if held else fresh
+        slots = self.slots
+        # pylint takes a view of keys for a list
+        if slots.keys().isdisjoint(fresh):  # pylint: disable=no-member
+            slots.update(dict.fromkeys(fresh, cost))
+        else:
+            for minion in fresh:
+                slots[minion] = slots.get(minion, 0) + cost
+        self.occupied += cost * len(fresh)
+        self._ask_later(lease, now)
+
+    def _ask_later(self, lease, now, minion=None):
+        """
+        :param str minion: the only minion that has this lease
+        """
+        when = now + self.long_running
+        heapq.heappush(self._due, (when, next(self._numbers), lease, minion))
+
+    def set_unsent(self, unsent, now):
+        """
+        Say which jobs may not have been published to which minions yet. These are not
+        asked for them, as their answers would end the leases.
+
+        :param unsent: pairs of job id and minion
+        """
+        before, self.unsent = self.unsent, set(unsent)
+        for jid, minion in self.unsent - before:
+            check = self._checks.get(minion)
+            if check is not None:
+                check.drop(jid)
+        published = set()
+        for jid, minion in before - self.unsent:
+            lease = self.jobs.get(jid, {}).get(minion)
+            if lease is None:
+                continue
+            lease.since = lease.at = now
+            if lease.renewed:
+                self._ask_later(lease, now, minion)
+            else:
+                # all minions of a wave share it
+                published.add(lease)
+        for lease in published:
+            self._ask_later(lease, now)
+
+    def end(self, jid, minion, undo=False):
+        """
+        End a lease.
+
+        :param bool undo: the job was not published, so there is nothing to write down
+        :return: whether there was one
+        """
+        leases = self.jobs.get(jid)
+        lease = leases.pop(minion, None) if leases else None
+        if lease is None:
+            return False
+        if not leases:
+            del self.jobs[jid]
+        left = self.slots[minion] - lease.cost
+        if left > ROUNDING:
+            self.slots[minion] = left
+        else:
+            del self.slots[minion]
+        self.occupied = max(0, self.occupied - lease.cost) if self.jobs else 0
+        if lease.renewed:
+            self.renewed = max(0, self.renewed - lease.cost) if self.jobs else 0
+        check = self._checks.get(minion)
+        if check is not None:
+            check.drop(jid)
+        if not undo:
+            self.ended.append((jid, minion))
+            self.count += 1
+        return True
+
+    def renew(self, jid, minion, now):
+        """
+        The minion runs the job.
+        """
+        lease = self.jobs.get(jid, {}).get(minion)
+        if lease is None:
+            return
+        if not lease.renewed:
+            self.renewed += lease.cost
+        lease = Lease(jid, lease.cost, lease.since, now, True)
+        self.jobs[jid][minion] = lease
+        self._ask_later(lease, now, minion)
+        check = self._checks.get(minion)
+        if check is not None:
+            check.drop(jid)
+
+    def heard(self, minion):
+        """
+        Something came from a minion.
+        """
+        self._seen.add(minion)
+        if self.silent.pop(minion, None) is not None:
+            self._probes.pop(minion, None)
+        check = self._checks.get(minion)
+        if check is not None:
+            check.unanswered = None
+
+    def careful(self, limit, now):
+        """
+        Return whether minions are asked before they get a job: a part of the network is
+        gone if most slots are with minions that do not answer, and all slots would soon
+        be with others that are gone as well.
+
+        :param float limit: how many slots there are
+        """
+        if self._late * 2 > limit:
+            if now >= self._careful_until:
+                self._seen.clear()
+            self._careful_until = now + CAREFUL_SECONDS
+        return now < self._careful_until
+
+    def answers(self, minion):
+        """
+        Return whether something has come from a minion since minions are asked first. If
+        not, ask it.
+        """
+        if minion in self._seen:
+            return True
+        check = self._checks.get(minion)
+        if check is None:
+            check = self._checks[minion] = _Check()
+            self._queue[minion] = None
+        check.first = True
+        return False
+
+    def set_silent(self, minion, since, now):
+        """
+        A minion was silent before the job handler was started again.
+        """
+        self.silent[minion] = since
+        self._probes[minion] = (now + PROBE_SECONDS[0], PROBE_SECONDS[0])
+
+    def forget(self, minion):
+        """
+        The key of a silent minion has been deleted.
+        """
+        self.silent.pop(minion, None)
+        self._probes.pop(minion, None)
+
+    def returned(self, jid, minion, now):
+        """
+        A minion has returned a job. The same return may come more than once.
+
+        :return: whether that ended a lease
+        """
+        self.heard(minion)
+        if self.end(jid, minion):
+            return True
+        if self.has(jid, UNKNOWN):
+            # from behind a syndic: the job goes on there
+            self.jobs[jid][UNKNOWN].at = now
+        return False
+
+    def started(self, minion):
+        """
+        A minion has connected. Its jobs may have survived that, so it is asked.
+        """
+        self.heard(minion)
+        self.doubt(minion)
+
+    def doubt(self, minion=None, before=float("inf")):
+        """
+        Ask a minion, or all, what they run: events may have been missed.
+
+        :param float before: only for leases that began, or were renewed, before this
+        :return: how many leases that concerns
+        """
+        count = 0
+        for jid, leases in self.jobs.items():
+            if minion is None:
+                names = [name for name, lease in leases.items() if lease.at < before]
+            else:
+                names = [minion] if minion in leases else []
+            for name in names:
+                self._check(name, jid)
+            count += len(names)
+        return count
+
+    def _check(self, minion, jid):
+        if minion == UNKNOWN or (jid, minion) in self.unsent:
+            return
+        check = self._checks.get(minion)
+        if check is None:
+            check = self._checks[minion] = _Check()
+        if jid not in check.jids:
+            check.jids[jid] = None
+            self._queue[minion] = None
+
+    # ------------------------------------------------------------------
+    # Questions
+    # ------------------------------------------------------------------
+
+    def tick(self, now, waiting=False):
+        """
+        Let leases expire, and return the questions that are due. Call this about twice a
+        second.
+
+        :param bool waiting: whether jobs wait for a lease to end
+        :return: a list of :class:`Question`
+        """
+        self._find_due(now)
+        if not waiting or self.count != self._still[0] or self._still[1] is None:
+            self._still = (self.count, now)
+        elif now - self._still[1] >= STILL_SECONDS:
+            self._still = (self.count, now)
+            for jid, leases in self.jobs.items():
+                for minion, lease in leases.items():
+                    if lease.at <= now - STILL_SECONDS and not lease.renewed:
+                        self._check(minion, jid)
+        self._expire(now)
+        self._late = sum(
+            self.slots.get(minion, 0)
+            for minion, check in self._checks.items()
+            if check.unanswered is not None and now - check.unanswered >= STILL_SECONDS
+        )
+        if now >= self._careful_until:
+            self._seen.clear()
+        old = now - 2 * TRIES * self.interval
+        for jid in [jid for jid, row in self._questions.items() if row[2] < old]:
+            del self._questions[jid]
+        self._fill(now)
+        # first those who have answered the first question: they are nearly done
+        return [*self._find_jobs(now), *self._ask_running(now), *self._probe(now)]
+
+    def _find_due(self, now):
+        while self._due and self._due[0][0] <= now:
+            _, _, lease, minion = heapq.heappop(self._due)
+            leases = self.jobs.get(lease.jid, {})
+            if minion is None:
+                names = [name for name, held in leases.items() if held is lease]
+            else:
+                names = [minion] if leases.get(minion) is lease else []
+            for name in names:
+                self._check(name, lease.jid)
+        for jid in [jid for jid, leases in self.jobs.items() if UNKNOWN in leases]:
+            if (jid, UNKNOWN) in self.unsent:
+                continue
+            # a minion behind a syndic can't be asked
+            lease = self.jobs[jid][UNKNOWN]
+            returned = lease.at > lease.since
+            if now - lease.at >= (self.interval if returned else self.long_running):
+                self.end(jid, UNKNOWN)
+
+    def _expire(self, now):
+        """
+        End the leases that were not renewed in time, and note who is silent.
+        """
+        patience = TRIES * self.interval
+        for minion, check in list(self._checks.items()):
+            for jid, asked in list(check.jids.items()):
+                if asked is None or jid in check.unnamed:
+                    continue
+                if now - asked >= patience:
+                    self.end(jid, minion)
+            since = check.unanswered
+            if since is not None and now - since >= patience:
+                self.set_silent(minion, self.silent.get(minion, now), now)
+            elif since is not None and now - check.last >= self.interval:
+                self._queue[minion] = None
+            waits = since is not None or minion in self._queue
+            if not check.jids and not (
+                check.first and waits and minion not in self.silent
+            ):
+                del self._checks[minion]
+                self._queue.pop(minion, None)
+
+    def _fill(self, now):
+        """
+        Note how many minions may be asked now.
+        """
+        passed = 0 if self._filled is None else max(0, now - self._filled)
+        self._filled = now
+        self._room = min(self.rate * BURST_SECONDS, self._room + passed * self.rate)
+
+    def _take_room(self, minions):
+        taken = list(itertools.islice(minions, max(0, int(self._room))))
+        self._room -= len(taken)
+        return taken
+
+    def _ask_running(self, now):
+        minions = self._take_room(self._queue)
+        for minion in minions:
+            del self._queue[minion]
+            check = self._checks[minion]
+            check.last = now
+            if check.unanswered is None:
+                check.unanswered = now
+            for jid, asked in check.jids.items():
+                if asked is None:
+                    check.jids[jid] = now
+        return [Question(RUNNING, [], sorted(minions))] if minions else []
+
+    def _find_jobs(self, now):
+        """
+        Ask for jobs by name: ``saltutil.running`` does not know those that wait in the
+        minion's own queue.
+        """
+        wanted = {}
+        for minion, check in self._checks.items():
+            for jid in check.unnamed:
+                if jid in wanted or len(wanted) < FIND_JOBS:
+                    wanted.setdefault(jid, []).append(minion)
+        ret = []
+        for jid, minions in sorted(wanted.items()):
+            minions = self._take_room(minions)
+            for minion in minions:
+                self._checks[minion].unnamed.discard(jid)
+                self._checks[minion].jids[jid] = now
+            if minions:
+                ret.append(Question(FIND_JOB, [jid], sorted(minions)))
+        return ret
+
+    def _probe(self, now):
+        """
+        Ask silent minions whether they are back, less and less often.
+        """
+        due = (name for name, (when, _) in self._probes.items() if when <= now)
+        minions = self._take_room(due)
+        for minion in minions:
+            wait = min(PROBE_SECONDS[1], 2 * self._probes[minion][1])
+            self._probes[minion] = (now + wait, wait)
+        return [Question(RUNNING, [], sorted(minions))] if minions else []
+
+    def asked(self, jid, question, now):
+        """
+        A question is about to be published under this job id.
+        """
+        self._questions[jid] = (question.fun, (question.arg or [None])[0], now)
+
+    def not_asked(self, jid, question):
+        """
+        A question could not be published: ask again.
+        """
+        del self._questions[jid]
+        for minion in question.minions:
+            check = self._checks.get(minion)
+            if check is None:
+                continue
+            if question.fun == FIND_JOB:
+                check.unnamed.update(check.jids.intersection(question.arg))
+            else:
+                check.unanswered = None
+                check.jids = dict.fromkeys(check.jids)
+                self._queue[minion] = None
+
+    def is_question(self, jid):
+        """
+        Return whether a job id belongs to a question.
+        """
+        return jid in self._questions
+
+    def answered(self, jid, minion, answer, now):
+        """
+        A minion has answered a question.
+        """
+        self.heard(minion)
+        fun, wanted, _ = self._questions[jid]
+        check = self._checks.get(minion)
+        if check is None:
+            return
+        if fun == RUNNING and isinstance(answer, list):
+            running = {job.get("jid") for job in answer if isinstance(job, dict)}
+            for named in running.intersection(check.jids):
+                self.renew(named, minion, now)
+            check.unnamed = set(check.jids)
+        elif fun == FIND_JOB and isinstance(answer, dict) and answer:
+            self.renew(wanted, minion, now)

@@ -1,0 +1,211 @@
+"""
+The rules of ``rate_limiting: rules``, and pauses, which are rules that administrators
+give while the master runs.
+
+A rule matches jobs by function (a glob), by user (a glob) and by target (a compound
+target), and the first that matches a job decides what becomes of it:
+
+========== ==================================================================
+``accept`` it is published at once, whatever the limits are
+``queue``  it waits for its turn, as without a rule
+``reject`` it is refused before it gets a job id
+``pause``  it waits until the rule is gone, and other jobs pass
+``limit``  it waits while ``limit`` slots are occupied by jobs that match
+========== ==================================================================
+
+Each rule may set the ``cost`` and the ``priority`` of what it matches, and has a
+``reason``, which callers read. A rule with a target matches a job if any of its minions is
+in the target.
+"""
+
+import fnmatch
+import re
+
+ACTIONS = ("accept", "queue", "reject", "pause", "limit")
+
+#: The highest priority; the lowest is as far below 0.
+MAX_PRIORITY = 1000000
+
+#: The texts of a rule, and how many characters each may have: Python keeps many globs.
+_TEXTS = {"function": 1000, "user": 1000, "target": 100000, "reason": 1000}
+
+_KEYS = {"function", "user", "target", "action", "limit", "cost", "priority", "reason"}
+
+
+def is_priority(value):
+    """
+    Return whether a value is a priority.
+    """
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and -MAX_PRIORITY <= value <= MAX_PRIORITY
+
+
+def errors(rules):
+    """
+    Yield a sentence for each thing that is wrong with the rules.
+    """
+    if not isinstance(rules, list):
+        yield f"rules is {rules!r}: write a list."
+        return
+    for number, rule in enumerate(rules, 1):
+        if not isinstance(rule, dict):
+            yield f"rule {number} is {rule!r}: write a mapping with an action."
+            continue
+        for key in sorted(set(rule) - _KEYS, key=str):
+            yield f"rule {number} has {key}: there are {', '.join(sorted(_KEYS))}."
+        for key, most in _TEXTS.items():
+            text = rule.get(key, "")
+            if not isinstance(text, str):
+                yield f"{key} of rule {number} is {text!r}: write a text."
+            elif len(text) > most:
+                yield (
+                    f"{key} of rule {number} has {len(text)} characters: write at most"
+                    f" {most}."
+                )
+        if rule.get("action") not in ACTIONS:
+            yield (
+                f"action of rule {number} is {rule.get('action')!r}: write one of"
+                f" {', '.join(ACTIONS)}."
+            )
+        for key in ("limit", "cost"):
+            value = rule.get(key, 1)
+            if not isinstance(value, (int, float)) or not 0 < value < 10**12:
+                yield f"{key} of rule {number} is {value!r}: write a number above 0."
+        if rule.get("action") == "limit" and "limit" not in rule:
+            yield f"rule {number} has no limit: write how many slots may be occupied."
+        if not is_priority(rule.get("priority", 0)):
+            yield (
+                f"priority of rule {number} is {rule['priority']!r}: write a whole"
+                f" number from {-MAX_PRIORITY} to {MAX_PRIORITY}."
+            )
+
+
+class Rule:
+    """
+    One rule.
+    """
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.action = settings["action"]
+        self.target = settings.get("target")
+        self.limit = settings.get("limit")
+        self.cost = settings.get("cost")
+        self.priority = settings.get("priority")
+        self._function = self._glob("function")
+        self._user = self._glob("user")
+        #: the jobs that it let go, and that may still run
+        self.jids = set()
+        #: the ids of the minions in the target, when they are known
+        self.minions = frozenset()
+
+    def _glob(self, key):
+        glob = self.settings.get(key, "*")
+        return None if glob == "*" else re.compile(fnmatch.translate(glob)).match
+
+    @property
+    def reason(self):
+        """
+        Why the rule does what it does.
+        """
+        if self.settings.get("reason"):
+            return self.settings["reason"]
+        what = [
+            f"{key} {self.settings[key][:100]}"
+            for key in ("function", "user", "target")
+            if self.settings.get(key)
+        ]
+        return f"a rule says {self.action} for {', '.join(what) or 'all jobs'}"
+
+    def matches(self, functions, user, minions):
+        """
+        Return whether the rule matches a job.
+
+        :param minions: the ids of its minions
+        """
+        if self._user is not None and not self._user(user):
+            return False
+        if self._function is not None and not any(map(self._function, functions)):
+            return False
+        return self.target is None or not self.minions.isdisjoint(minions)
+
+
+class Rules:
+    """
+    All rules, in their order.
+
+    :param list settings: what the configuration says
+    :param list pauses: what administrators have said
+    """
+
+    def __init__(self, settings=(), pauses=()):
+        self.pauses = list(pauses)
+        self.version = 0
+        self.rules = []
+        #: the targets of all rules
+        self.targets = set()
+        self._targets = {}
+        self.set(settings)
+
+    def set(self, settings):
+        """
+        Take over the rules of a configuration.
+        """
+        self._settings = list(settings)
+        self.refresh()
+
+    def refresh(self):
+        """
+        Make the rules anew, as what administrators say has changed.
+        """
+        self.version += 1
+        before = {repr(rule.settings): rule.jids for rule in self.rules}
+        self.rules = [Rule(rule) for rule in [*self.pauses, *self._settings]]
+        for rule in self.rules:
+            rule.jids = before.get(repr(rule.settings), rule.jids)
+        self.targets = {rule.target for rule in self.rules} - {None}
+        self.learn(self._targets)
+
+    def __len__(self):
+        return len(self.rules)
+
+    def resolve(self, opts):
+        """
+        Return the ids of the minions in each target. May take seconds.
+
+        :param dict opts: the master's options
+        """
+        # not where a command only wants to know of a priority
+        import salt.utils.minions  # pylint: disable=import-outside-toplevel
+
+        checker = salt.utils.minions.CkMinions(opts)
+        return {
+            target: frozenset(
+                checker.check_minions(target, "compound", greedy=False)["minions"]
+            )
+            for target in self.targets
+        }
+
+    def learn(self, targets):
+        """
+        Take over what :meth:`resolve` has returned.
+        """
+        self._targets = targets
+        changed = False
+        for rule in self.rules:
+            minions = targets.get(rule.target, frozenset())
+            changed = changed or minions != rule.minions
+            rule.minions = minions
+        self.version += changed
+
+    def find(self, functions, user, minions):
+        """
+        Return the first rule that matches a job, or None.
+        """
+        if self.targets:
+            # the smaller of two sets is walked, but a list always is
+            minions = frozenset(minions)
+        for rule in self.rules:
+            if rule.matches(functions, user, minions):
+                return rule
+        return None

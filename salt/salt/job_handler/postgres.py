@@ -1,0 +1,397 @@
+"""
+One queue for all masters of a cluster: the store in PostgreSQL, and which of the masters
+publishes.
+
+The job handlers of all masters open the same database. One of them holds an advisory lock
+and leads: it alone decides and publishes, and other masters of the cluster pass that on to
+their minions. The others serve their workers by passing each request to the leader,
+through the table ``requests``. If the leader ends, its connection does, and with it the
+lock; one that hangs is disconnected by the next leader, which then takes over what is in
+the store. A leader that has lost its connection can't publish, as each wave is written
+down first.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+
+import salt.job_handler.store
+import salt.payload
+from salt.exceptions import SaltException
+
+try:
+    import psycopg2
+    import psycopg2.extensions
+    import psycopg2.extras
+
+    HAS_PSYCOPG2 = True
+except ImportError:
+    HAS_PSYCOPG2 = False
+
+log = logging.getLogger(__name__)
+
+#: Where the tables are, unless the settings name another schema.
+SCHEMA = "salt_job_handler"
+
+#: How often a job handler that does not lead tries to, in seconds.
+ELECTION_SECONDS = 1
+
+#: A leader writes a sign of life every second, and is disconnected if there has been none
+#: for so many.
+LEADER_SECONDS = 5
+
+#: How long a request may wait for the leader, in seconds.
+RELAY_SECONDS = 10
+
+_TYPES = {"bytes": "BYTEA", "number": "BIGSERIAL PRIMARY KEY"}
+
+_REQUESTS = """
+    CREATE UNLOGGED TABLE requests (
+        id BIGSERIAL PRIMARY KEY,
+        at DOUBLE PRECISION NOT NULL,
+        request BYTEA NOT NULL,
+        reply BYTEA
+    );
+    CREATE TABLE version (number INTEGER NOT NULL);
+    INSERT INTO version VALUES (0)
+"""
+
+
+def errors(section):
+    """
+    Return a list of sentences, one for each thing that is wrong with the settings.
+
+    :param dict section: the settings
+    """
+    if not HAS_PSYCOPG2:
+        return ["store is 'postgresql': install psycopg2 for the Salt of this master."]
+    settings = section.get("postgresql")
+    if not isinstance(settings, dict):
+        return ["postgresql is missing: write host, dbname, user and password."]
+    try:
+        _dsn(settings)
+    except psycopg2.Error as exc:
+        return [f"postgresql: {str(exc).strip()}; write what libpq knows, and schema."]
+    return []
+
+
+def _dsn(settings):
+    values = {name: value for name, value in settings.items() if name != "schema"}
+    # a dead machine must not keep the lock
+    keepalives = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2}
+    return psycopg2.extensions.make_dsn(
+        **{"connect_timeout": 5, **keepalives, **values}
+    )
+
+
+def _connect(settings):
+    connection = psycopg2.connect(_dsn(settings))
+    connection.autocommit = True
+    convert = psycopg2.extensions.new_type(
+        psycopg2.BINARY.values,
+        "BYTES",
+        lambda value, cursor: (
+            None if value is None else bytes(psycopg2.BINARY(value, cursor))
+        ),
+    )
+    psycopg2.extensions.register_type(convert, connection)
+    return connection
+
+
+class _Database:
+    """
+    A connection with the methods of sqlite3's that the store uses.
+    """
+
+    def __init__(self, settings):
+        self.connection = _connect(settings)
+
+    def execute(self, statement, values=()):
+        cursor = self.connection.cursor()
+        cursor.execute(statement.replace("?", "%s"), values)
+        return cursor
+
+    def executemany(self, statement, rows):
+        with self.connection.cursor() as cursor:
+            psycopg2.extras.execute_batch(cursor, statement.replace("?", "%s"), rows)
+
+    def close(self):
+        self.connection.close()
+
+
+class _Clock:
+    """
+    The time of the database, which all masters share.
+    """
+
+    def __init__(self, store):
+        self.store = store
+        row = store.db.execute("SELECT extract(epoch FROM clock_timestamp())")
+        self._offset = float(row.fetchone()[0]) - time.monotonic()
+
+    def __call__(self):
+        return time.monotonic() + self._offset
+
+    def keep(self):
+        """
+        The database keeps it.
+        """
+
+
+class PostgresStore(salt.job_handler.store.Store):
+    """
+    The store of all masters of a cluster.
+
+    :param dict opts: the master's options
+    :param float busy: for how many seconds to wait for another writer
+    """
+
+    # pylint: disable=super-init-not-called
+
+    shared = True
+
+    def __init__(self, opts, busy=salt.job_handler.store.BUSY_SECONDS):
+        settings = opts["rate_limiting"]["postgresql"]
+        self.settings = settings
+        self.schema = settings.get("schema", SCHEMA)
+        self.db = _Database(settings)
+        self.path = f"the schema {self.schema}"
+        self._name = psycopg2.extensions.quote_ident(self.schema, self.db.connection)
+        try:
+            # a master that waits for another one for long has fail_mode
+            self.db.execute(f"SET lock_timeout = {max(1000, int(busy * 1000))}")
+            self._prepare()
+        except BaseException:
+            self.db.close()
+            raise
+        self.clock = _Clock(self)
+
+    def _prepare(self):
+        number = self._lock_number("schema")
+        with self._transaction():
+            self.db.execute("SELECT pg_advisory_xact_lock(?)", (number,))
+            self.db.execute(f"CREATE SCHEMA IF NOT EXISTS {self._name}")
+            self.db.execute(f"SET search_path = {self._name}")
+            if self.db.execute("SELECT to_regclass('version')").fetchone()[0] is None:
+                self.db.execute(_REQUESTS)
+            version = self._version()
+            self._check_version(version)
+            for script in salt.job_handler.store.MIGRATIONS[version:]:
+                self.db.execute(script.format(**_TYPES))
+                self.db.execute("UPDATE version SET number = number + 1")
+        self.db.execute(f"SET search_path = {self._name}")
+
+    def _version(self):
+        return self.db.execute("SELECT number FROM version").fetchone()[0]
+
+    def _lock_number(self, name):
+        row = self.db.execute("SELECT hashtext(?)", (f"{self.schema} {name}",))
+        return row.fetchone()[0]
+
+    def _insert(self, statement, values):
+        name = "seq" if "INTO jobs" in statement else "id"
+        return self.db.execute(f"{statement} RETURNING {name}", values).fetchone()[0]
+
+    @contextlib.contextmanager
+    def _transaction(self):
+        self.db.execute("BEGIN")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(psycopg2.Error):
+                self.db.execute("ROLLBACK")
+            raise
+
+    @contextlib.contextmanager
+    def writing(self):
+        """
+        Keep all that is written here, or nothing; one at a time, as with SQLite.
+        """
+        with self._transaction():
+            number = self._lock_number("writing")
+            self.db.execute("SELECT pg_advisory_xact_lock(?)", (number,))
+            yield
+
+    def replaced(self):
+        """
+        Return whether the connection is lost.
+        """
+        return bool(self.db.connection.closed)
+
+    def damage(self):
+        """
+        PostgreSQL looks after its files itself.
+        """
+        return None  # pylint: disable=useless-return
+
+    def mark_damaged(self):
+        """
+        Nothing can be put aside.
+        """
+
+    def checkpoint(self):
+        """
+        PostgreSQL does so itself.
+        """
+
+    def log_bytes(self):
+        """
+        PostgreSQL has its own log.
+        """
+        return 0
+
+    def _shrink(self):
+        self.db.execute("DELETE FROM requests WHERE at < ?", (self.clock() - 60,))
+
+    # ------------------------------------------------------------------
+    # Which master leads
+    # ------------------------------------------------------------------
+
+    def lead(self):
+        """
+        Try to become the one that publishes.
+
+        :return: whether that worked
+        """
+        number = self._lock_number("leader")
+        row = self.db.execute("SELECT pg_try_advisory_lock(?)", (number,))
+        if row.fetchone()[0]:
+            return True
+        leader = self.get_meta("leader")
+        if leader and self.clock() - leader["at"] > LEADER_SECONDS:
+            log.warning("The leader %s hangs, and is disconnected", leader["name"])
+            self.db.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE granted"
+                " AND locktype = 'advisory' AND objsubid = 1"
+                " AND ((classid::bigint << 32) | objid::bigint) = ?"
+                " AND database = (SELECT oid FROM pg_database"
+                " WHERE datname = current_database())",
+                (number,),
+            )
+        return False
+
+
+def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
+    """
+    Return the store that is configured.
+
+    :param dict opts: the master's options
+    :param float busy: for how many seconds to wait for somebody who holds the database
+    :raises StoreError: if it can't be used
+    """
+    postgresql = (opts.get("rate_limiting") or {}).get("store") == "postgresql"
+    return (PostgresStore if postgresql else salt.job_handler.store.Store)(opts, busy)
+
+
+class Group:
+    """
+    The job handlers of a cluster.
+
+    :param PostgresStore store: which they share
+    :param str name: of this master
+    """
+
+    def __init__(self, store, name):
+        self.store = store
+        self.name = name
+        self._channel = f"{store.schema}_requests"
+        self._ears = _connect(store.settings)
+        self._news = asyncio.Event()
+        with self._ears.cursor() as cursor:
+            quoted = psycopg2.extensions.quote_ident(self._channel, self._ears)
+            cursor.execute(f"LISTEN {quoted}")
+        # which a connection that was lost does not know any more
+        self._fileno = self._ears.fileno()
+        asyncio.get_running_loop().add_reader(self._fileno, self._listen)
+        self._serving = set()
+
+    def _listen(self):
+        try:
+            self._ears.poll()
+        except psycopg2.Error as exc:
+            asyncio.get_running_loop().remove_reader(self._fileno)
+            log.error("The job handler lost PostgreSQL: %s", exc)
+            # the next thing that it asks the database for ends the process
+            self.store.close()
+        self._ears.notifies.clear()
+        self._news.set()
+
+    async def _wait(self, seconds):
+        self._news.clear()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._news.wait(), seconds)
+
+    def _notify(self):
+        self.store.db.execute("SELECT pg_notify(?, '')", (self._channel,))
+
+    async def lead(self):
+        """
+        Wait until this job handler leads.
+        """
+        while not self.store.lead():
+            await asyncio.sleep(ELECTION_SECONDS)
+        self.sign()
+
+    def sign(self):
+        """
+        Write a sign of life of the leader.
+        """
+        leader = {"name": self.name, "at": self.store.clock()}
+        self.store.put_meta("leader", leader)
+
+    async def relay(self, request):
+        """
+        Pass a request to the leader, and return its reply.
+        """
+        db = self.store.db
+        number = db.execute(
+            "INSERT INTO requests (at, request) VALUES (?, ?) RETURNING id",
+            (self.store.clock(), salt.payload.dumps(request, use_bin_type=True)),
+        ).fetchone()[0]
+        self._notify()
+        until = time.monotonic() + RELAY_SECONDS
+        while time.monotonic() < until:
+            await self._wait(1)
+            row = db.execute(
+                "DELETE FROM requests WHERE id = ? AND reply IS NOT NULL"
+                " RETURNING reply",
+                (number,),
+            ).fetchone()
+            if row:
+                return salt.payload.loads(row[0])
+        raise SaltException("The master that leads the queue does not answer")
+
+    async def serve(self, handle):
+        """
+        Answer the requests of all masters for ever.
+
+        :param handle: coroutine function that takes a request and returns the reply
+        """
+        while True:
+            rows = self.store.db.execute(
+                "SELECT id, request FROM requests WHERE reply IS NULL AND at > ?"
+                " ORDER BY id",
+                (self.store.clock() - RELAY_SECONDS,),
+            ).fetchall()
+            for number, request in rows:
+                if number not in self._serving:
+                    self._serving.add(number)
+                    asyncio.ensure_future(self._answer(handle, number, request))
+            await self._wait(1)
+
+    async def _answer(self, handle, number, request):
+        try:
+            reply = await handle(salt.payload.loads(request))
+        except Exception as exc:  # pylint: disable=broad-except
+            reply = {"error": f"{exc.__class__.__name__}: {exc}"}
+        try:
+            self.store.db.execute(
+                "UPDATE requests SET reply = ? WHERE id = ?",
+                (salt.payload.dumps(reply, use_bin_type=True), number),
+            )
+            self._notify()
+        except psycopg2.Error as exc:
+            log.error("A request of another master was not answered: %s", exc)
+        self._serving.discard(number)

@@ -1,0 +1,932 @@
+"""
+The store: which jobs there are, which waves went out, and who has returned.
+
+A job is a row with a state:
+
+============= =================================================================
+``new``       a worker of the master has a place for it, and prepares it
+``queued``    it waits for all of its minions, or for the rest of them
+``running``   it has been published to all of its minions, and some have a lease
+``done``      nothing is left to do
+``direct``    the worker has published it, as the job handler did not answer
+``cancelled`` somebody took it out of the queue
+``discarded`` it waited for too long, its caller has ended, or a rule rejects it
+============= =================================================================
+
+Each change is one transaction. A wave is a row before it is published, and marked as sent
+some seconds after that. What may not have been sent is published again after a restart,
+under the same job id: minions drop a job id that they have seen. So a job reaches each
+minion at least once. Leases are not stored: a minion has one if a wave went out to it and
+it is not in ``ended``.
+
+The database is SQLite in WAL mode. With ``synchronous = NORMAL``, ``kill -9`` loses
+nothing, and a power cut may lose the last moments, but not the database. The statements
+are those that PostgreSQL knows as well, see :mod:`salt.job_handler.postgres`.
+"""
+
+import contextlib
+import hashlib
+import logging
+import os
+import sqlite3
+import stat
+import time
+import zlib
+
+import salt.exceptions
+import salt.payload
+import salt.utils.files
+
+try:
+    import psycopg2
+
+    _POSTGRES = (psycopg2.OperationalError, psycopg2.InterfaceError)
+    _POSTGRES_ERROR = psycopg2.Error
+except ImportError:
+    _POSTGRES, _POSTGRES_ERROR = (), sqlite3.Error
+
+#: What the database raises if it can't be read or written now.
+UNAVAILABLE = (sqlite3.OperationalError, *_POSTGRES)
+
+#: All that the database raises.
+ERRORS = (sqlite3.Error, _POSTGRES_ERROR)
+
+log = logging.getLogger(__name__)
+
+NAME = "jobs.sqlite"
+
+#: Each script brings the schema from one version to the next.
+MIGRATIONS = (
+    """
+    CREATE TABLE targets (digest {bytes} PRIMARY KEY, ids {bytes} NOT NULL);
+    CREATE TABLE jobs (
+        seq {number},
+        key TEXT UNIQUE,
+        jid TEXT,
+        owner TEXT NOT NULL,
+        state TEXT NOT NULL,
+        size BIGINT NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        digest {bytes},
+        count INTEGER NOT NULL DEFAULT 0,
+        waves INTEGER NOT NULL DEFAULT 0,
+        info {bytes},
+        load {bytes},
+        reason TEXT
+    );
+    CREATE INDEX jobs_waiting ON jobs (owner, size) WHERE state = 'queued';
+    CREATE INDEX jobs_jid ON jobs (jid);
+    CREATE TABLE waves (
+        id {number},
+        seq BIGINT NOT NULL,
+        jid TEXT NOT NULL,
+        cost DOUBLE PRECISION NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        sent BOOLEAN NOT NULL,
+        whole BOOLEAN NOT NULL,
+        ids {bytes} NOT NULL
+    );
+    CREATE INDEX waves_jid ON waves (jid);
+    CREATE TABLE ended (
+        jid TEXT NOT NULL, minion TEXT NOT NULL, PRIMARY KEY (jid, minion)
+    );
+    CREATE TABLE left_out (
+        id {number},
+        jid TEXT NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        reasons {bytes} NOT NULL
+    );
+    CREATE INDEX left_out_jid ON left_out (jid);
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value {bytes} NOT NULL);
+    """,
+)
+
+_TYPES = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+
+#: A worker waits so many seconds for somebody who holds the database.
+BUSY_SECONDS = 1
+
+#: The log of the database is moved into it when it has so many bytes.
+LOG_BYTES = 16 * 1024 * 1024
+
+#: For so many seconds a second try of a publish request is answered with the job id of
+#: the first.
+KEY_SECONDS = 900
+
+#: So many jobs that have ended are kept for people to look at.
+HISTORY = 1000
+
+#: The share of the queue that only root may use, and the share that one user may.
+ROOT_SHARE = 0.1
+USER_SHARE = 0.5
+
+
+class TakenError(salt.exceptions.SaltException):
+    """
+    A worker has taken the job back, and published it itself.
+    """
+
+
+class DamageError(salt.exceptions.SaltException):
+    """
+    A row of the database can't be read.
+    """
+
+
+class StoreError(salt.exceptions.SaltException):
+    """
+    The database can't be used. The message says what to do.
+    """
+
+
+def is_busy(exc):
+    """
+    Return whether the database may be there again in a moment: somebody else holds it, or
+    PostgreSQL does not answer. Otherwise it can't be written, as if its disk is full.
+    """
+    if isinstance(exc, sqlite3.OperationalError):
+        return "locked" in str(exc)
+    return isinstance(exc, _POSTGRES) and not str(exc.pgcode).startswith("53")
+
+
+def pack(value):
+    """
+    Return a value as it is stored.
+    """
+    return zlib.compress(salt.payload.dumps(value, use_bin_type=True), 1)
+
+
+def unpack(packed):
+    """
+    Return a value that was stored.
+
+    :raises DamageError: if it is damaged
+    """
+    try:
+        return salt.payload.loads(zlib.decompress(packed))
+    except (zlib.error, salt.exceptions.SaltDeserializationError, TypeError) as exc:
+        raise DamageError(f"a row of the queue is damaged: {exc}") from exc
+
+
+def folder(opts):
+    """
+    Return the folder of the store. Masters that share a cachedir each have their own.
+    """
+    ret = os.path.join(opts["cachedir"], "job_handler")
+    if opts.get("cluster_id"):
+        ret = os.path.join(ret, hashlib.sha256(opts["id"].encode()).hexdigest()[:16])
+    return ret
+
+
+def _private(path):
+    """
+    Make a folder for the user of this process alone.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    info = os.lstat(path)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+        raise StoreError(
+            f"Move {path} away: the job handler keeps its files there, and it is not a"
+            " folder of the user that the master runs as."
+        )
+    if stat.S_IMODE(info.st_mode) != 0o700:
+        os.chmod(path, 0o700)
+
+
+def _private_file(path):
+    """
+    Make a file for the user of this process alone: it holds the arguments of jobs.
+    """
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    except OSError as exc:
+        raise StoreError(
+            f"Move {path} away: the job handler can't use it ({exc.strerror})."
+        ) from exc
+    try:
+        os.fchmod(handle, 0o600)
+    finally:
+        os.close(handle)
+
+
+class Clock:
+    """
+    Seconds that go on at the same pace in all processes of the master, whatever happens
+    to the time of day. They begin with the time of day when the machine is started.
+    """
+
+    def __init__(self, store):
+        self.store = store
+        self._offset = None
+
+    def __call__(self):
+        if self._offset is None:
+            self._offset = self._read()
+        return time.monotonic() + self._offset
+
+    def _read(self):
+        boot = self._boot()
+        known = self.store.get_meta("clock") or {}
+        if boot and known.get("boot") == boot:
+            return known["offset"]
+        # not before what was seen last: the clock of the machine may be wrong
+        offset = max(time.time(), known.get("seen", 0)) - time.monotonic()
+        self.store.put_meta("clock", {"boot": boot, "offset": offset})
+        return offset
+
+    def keep(self):
+        """
+        Remember what time it is.
+        """
+        known = {"boot": self._boot(), "offset": self._offset, "seen": self()}
+        self.store.put_meta("clock", known)
+
+    @staticmethod
+    def _boot():
+        try:
+            with salt.utils.files.fopen("/proc/sys/kernel/random/boot_id") as handle:
+                return handle.read().strip()
+        except OSError:
+            return ""
+
+
+class Store:
+    """
+    :param dict opts: the master's options
+    :param float busy: for how many seconds to wait for somebody who holds the database
+    """
+
+    #: whether other masters have it as well
+    shared = False
+
+    def __init__(self, opts, busy=BUSY_SECONDS):
+        path = folder(opts)
+        _private(os.path.join(opts["cachedir"], "job_handler"))
+        _private(path)
+        self.path = os.path.join(path, NAME)
+        _private_file(self.path)
+        #: tells whether the database was put aside
+        self.inode = os.stat(self.path).st_ino
+        self.db = sqlite3.connect(self.path, timeout=busy, isolation_level=None)
+        try:
+            self._prepare()
+        except BaseException:
+            self.db.close()
+            raise
+        self.clock = Clock(self)
+
+    def _prepare(self):
+        # only has an effect before there are tables
+        self.db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = NORMAL")
+        # a checkpoint syncs, so the job handler does it in a thread
+        self.db.execute("PRAGMA wal_autocheckpoint = 0")
+        self.db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        version = self._version()
+        self._check_version(version)
+        while version < len(MIGRATIONS):
+            with self.writing():
+                # another process may have done it meanwhile
+                version = self._version()
+                if version < len(MIGRATIONS):
+                    for statement in MIGRATIONS[version].format(**_TYPES).split(";"):
+                        self.db.execute(statement)
+                    version += 1
+                    self.db.execute(f"PRAGMA user_version = {version}")
+
+    def _check_version(self, version):
+        if version > len(MIGRATIONS):
+            raise StoreError(
+                f"{self.path} has version {version} of the queue, and this Salt knows"
+                f" {len(MIGRATIONS)}: start the Salt that wrote it, and let the queue run"
+                " empty, or move it away."
+            )
+
+    def _version(self):
+        return self.db.execute("PRAGMA user_version").fetchone()[0]
+
+    def _insert(self, statement, values):
+        """
+        Insert a row, and return its number.
+        """
+        return self.db.execute(statement, values).lastrowid
+
+    def close(self):
+        """
+        Close the database.
+        """
+        self.db.close()
+
+    @contextlib.contextmanager
+    def writing(self):
+        """
+        Keep all that is written here, or nothing.
+        """
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException:
+            # SQLite may have done so itself
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    def replaced(self):
+        """
+        Return whether the database was moved away, or another one is in its place.
+        """
+        try:
+            return os.stat(self.path).st_ino != self.inode
+        except FileNotFoundError:
+            return True
+
+    def mark_damaged(self):
+        """
+        Let the next job handler begin with those rows that can be read.
+        """
+        _private_file(f"{self.path}.unreadable")
+
+    def damage(self):
+        """
+        Return what is wrong with the database, or None.
+        """
+        if os.path.exists(f"{self.path}.unreadable"):
+            return "a row can't be read"
+        try:
+            answer = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            return None if answer == "ok" else answer
+        except sqlite3.OperationalError:
+            # somebody holds it, for instance
+            raise
+        except sqlite3.DatabaseError as exc:
+            return str(exc)
+
+    def checkpoint(self):
+        """
+        Move what has been committed from the log into the database. Another thread may
+        call this.
+        """
+        db = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            db.close()
+
+    def log_bytes(self):
+        """
+        Return the size of what :meth:`checkpoint` would move.
+        """
+        try:
+            return os.path.getsize(f"{self.path}-wal")
+        except FileNotFoundError:
+            return 0
+
+    # ------------------------------------------------------------------
+    # Small values: settings, pauses, what the criteria module wants to be kept
+    # ------------------------------------------------------------------
+
+    def get_meta(self, name, default=None):
+        """
+        Return a value that was kept.
+        """
+        row = self.db.execute(
+            "SELECT value FROM meta WHERE name = ?", (name,)
+        ).fetchone()
+        return unpack(row[0]) if row else default
+
+    def put_meta(self, name, value):
+        """
+        Keep a value that msgpack can carry.
+        """
+        self.db.execute(
+            "INSERT INTO meta VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, pack(value)),
+        )
+
+    # ------------------------------------------------------------------
+    # What workers of the master do
+    # ------------------------------------------------------------------
+
+    def reserve(self, key, user, privileged, size, most, most_bytes):
+        """
+        Get a place for a job that has no job id yet, all in one transaction.
+
+        :param str key: names the publish request, or None
+        :param bool privileged: whether the share for root is for this user
+        :param int size: how many bytes the job takes
+        :param int most: how many jobs may wait
+        :param int most_bytes: how many bytes they may take
+        :return: ``(seq, None, None)`` for a new job, ``(seq, state, jid)`` if the request
+            is known, or ``(None, sentence, None)`` if there is no place
+        """
+        with self.writing():
+            row = self.db.execute(
+                "SELECT seq, state, jid FROM jobs WHERE key = ?", (key,)
+            ).fetchone()
+            if row:
+                return row
+            sentence = self._full(user, privileged, size, most, most_bytes)
+            if sentence:
+                return None, sentence, None
+            seq = self._insert(
+                "INSERT INTO jobs (key, owner, state, size, at) VALUES (?, ?, ?, ?, ?)",
+                (key, user, "new", size, self.clock()),
+            )
+        return seq, None, None
+
+    def _full(self, user, privileged, size, most, most_bytes):
+        """
+        Return why there is no place for a job, or None.
+        """
+        users = {
+            name: (count, taken)
+            for name, count, taken in self.db.execute(
+                "SELECT owner, count(*), CAST(sum(size) AS BIGINT) FROM jobs WHERE state = 'queued'"
+                " GROUP BY owner"
+            )
+        }
+        count = sum(row[0] for row in users.values())
+        taken = sum(row[1] for row in users.values())
+        mine, my_bytes = users.get(user, (0, 0))
+        if not privileged:
+            if mine >= max(1, most * USER_SHARE):
+                return (
+                    f"User {user} has {mine} jobs in the master's queue, which takes at"
+                    f" most {max(1, int(most * USER_SHARE))} of one user"
+                )
+            if my_bytes + size > most_bytes * USER_SHARE:
+                return (
+                    f"With this one the jobs of user {user} would take"
+                    f" {my_bytes + size} bytes of the master's queue, and one user may"
+                    f" take {int(most_bytes * USER_SHARE)}"
+                )
+            # a share is for root
+            most -= int(most * ROOT_SHARE)
+            most_bytes -= int(most_bytes * ROOT_SHARE)
+        if count >= most:
+            return f"The master has {count} jobs waiting, and takes at most {most}"
+        if taken + size > most_bytes:
+            return (
+                f"With this one the jobs that wait would take {taken + size} bytes, and"
+                f" the master's queue takes at most {most_bytes}"
+            )
+        return None
+
+    def complete(self, seq, jid, load, ids, info):
+        """
+        Hand a job over: from here on the job handler has it.
+
+        :param dict load: what its minions get
+        :param list ids: their ids, sorted
+        :param dict info: what the queue wants to know of it
+        """
+        packed = pack(ids)
+        digest = hashlib.blake2b(packed, digest_size=16).digest()
+        body = pack(load)
+        with self.writing():
+            self.db.execute(
+                "INSERT INTO targets VALUES (?, ?) ON CONFLICT DO NOTHING",
+                (digest, packed),
+            )
+            cursor = self.db.execute(
+                "UPDATE jobs SET jid = ?, state = 'queued', size = ?, at = ?, digest = ?,"
+                " count = ?, info = ?, load = ? WHERE seq = ?",
+                (
+                    jid,
+                    len(body) + len(packed),
+                    self.clock(),
+                    digest,
+                    len(ids),
+                    pack(info),
+                    body,
+                    seq,
+                ),
+            )
+            if not cursor.rowcount:
+                raise StoreError("its place in the queue is gone")
+
+    def abandon(self, seq):
+        """
+        Forget a job that got no job id.
+        """
+        self.db.execute("DELETE FROM jobs WHERE seq = ? AND state = 'new'", (seq,))
+
+    def take_back(self, seq, state, reason=None):
+        """
+        Take a job that nothing was published of from the job handler, which has stopped.
+
+        :param str state: ``direct`` or ``discarded``
+        :return: whether it was still there to be taken
+        """
+        return bool(
+            self.db.execute(
+                # the caller reads that nothing was sent, and may try again
+                "UPDATE jobs SET state = ?, reason = ?,"
+                " key = CASE WHEN ? = 'direct' THEN key END"
+                " WHERE seq = ? AND state IN ('new', 'queued') AND waves = 0",
+                (state, reason, state, seq),
+            ).rowcount
+        )
+
+    # ------------------------------------------------------------------
+    # What the job handler does
+    # ------------------------------------------------------------------
+
+    def waiting(self):
+        """
+        Return the numbers of the jobs that wait.
+        """
+        rows = self.db.execute("SELECT seq FROM jobs WHERE state = 'queued'")
+        return [seq for (seq,) in rows]
+
+    def queued(self, seqs=None):
+        """
+        Return ``(seq, jid, user, size, at, count, waves, info)`` of the jobs that wait.
+
+        :param list seqs: only those with these numbers
+        """
+        query = (
+            "SELECT seq, jid, owner, size, at, count, waves, info FROM jobs"
+            " WHERE state = 'queued'"
+        )
+        if seqs is None:
+            rows = self.db.execute(f"{query} ORDER BY seq").fetchall()
+        else:
+            rows = []
+            for seq in sorted(seqs):
+                rows += self.db.execute(f"{query} AND seq = ?", (seq,)).fetchall()
+        return [(*row[:-1], unpack(row[-1])) for row in rows]
+
+    def info_of(self, seq):
+        """
+        Return the function and the user of a job, or None.
+        """
+        row = self.db.execute(
+            "SELECT info, owner FROM jobs WHERE seq = ? AND info IS NOT NULL", (seq,)
+        ).fetchone()
+        return (unpack(row[0])["fun"], row[1]) if row else None
+
+    def jid_of(self, seq):
+        """
+        Return the job id of a job, or None.
+        """
+        row = self.db.execute("SELECT jid FROM jobs WHERE seq = ?", (seq,)).fetchone()
+        return row[0] if row else None
+
+    def load_of(self, seq):
+        """
+        Return what the minions of a job get, or None if the job has ended. It may be
+        large, so it is not kept.
+        """
+        row = self.db.execute("SELECT load FROM jobs WHERE seq = ?", (seq,)).fetchone()
+        return unpack(row[0]) if row and row[0] is not None else None
+
+    def ids_of(self, seq):
+        """
+        Return the ids of the minions that a job waits for.
+        """
+        row = self.db.execute(
+            "SELECT ids FROM jobs JOIN targets USING (digest) WHERE seq = ?", (seq,)
+        ).fetchone()
+        return unpack(row[0])
+
+    def _set_ids(self, seq, ids, waves):
+        packed = pack(ids)
+        digest = hashlib.blake2b(packed, digest_size=16).digest()
+        self.db.execute(
+            "INSERT INTO targets VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, packed)
+        )
+        self.db.execute(
+            "UPDATE jobs SET digest = ?, count = ?, waves = ?, state = 'queued'"
+            " WHERE seq = ?",
+            (digest, len(ids), waves, seq),
+        )
+
+    def wave(self, job, minions, excluded, cost, whole):
+        """
+        Write down that a wave is about to be published, and who is left out.
+
+        :param job: the job, with the minions that still wait
+        :param bool whole: whether it goes out with the target of the job
+        :return: the number of the wave, or None if ``minions`` is empty
+        :raises TakenError: if a worker has taken the job back
+        """
+        number = None
+        with self.writing():
+            row = self.db.execute(
+                "SELECT 1 FROM jobs WHERE seq = ? AND state = 'queued'", (job.seq,)
+            ).fetchone()
+            if row is None:
+                raise TakenError(f"job {job.jid} was published by a worker")
+            self._leave_out(job.jid, excluded)
+            if minions:
+                number = self._insert(
+                    "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
+                    " VALUES (?, ?, ?, ?, FALSE, ?, ?)",
+                    (job.seq, job.jid, cost, self.clock(), bool(whole), pack(minions)),
+                )
+            if job.minions:
+                self._set_ids(job.seq, job.minions, job.waves)
+            else:
+                self.db.execute(
+                    "UPDATE jobs SET state = 'running', count = 0, waves = ?"
+                    " WHERE seq = ?",
+                    (job.waves, job.seq),
+                )
+        return number
+
+    def _leave_out(self, jid, reasons):
+        if reasons:
+            self.db.execute(
+                "INSERT INTO left_out (jid, at, reasons) VALUES (?, ?, ?)",
+                (jid, self.clock(), pack(reasons)),
+            )
+
+    def sent(self, waves):
+        """
+        Mark waves as published.
+        """
+        with self.writing():
+            self.db.executemany(
+                "UPDATE waves SET sent = TRUE WHERE id = ?", [(wave,) for wave in waves]
+            )
+
+    def failed(self, wave, job, minions):
+        """
+        A wave could not be published: the job waits for these minions again.
+        """
+        with self.writing():
+            self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
+            self._set_ids(job.seq, minions, job.waves)
+
+    def waves(self):
+        """
+        Return ``(id, seq, jid, cost, at, sent, whole, minions, those with a lease)`` of
+        all waves.
+        """
+        ended = {}
+        for jid, minion in self.db.execute("SELECT jid, minion FROM ended"):
+            ended.setdefault(jid, set()).add(minion)
+        ret = []
+        for row in self.db.execute(
+            "SELECT id, seq, jid, cost, at, sent, whole, ids FROM waves ORDER BY id"
+        ):
+            minions = unpack(row[-1])
+            gone = ended.get(row[2], ())
+            held = [minion for minion in minions if minion not in gone]
+            ret.append((*row[:-1], minions, held))
+        return ret
+
+    def ended(self, leases):
+        """
+        Note leases that have ended, as ``(job id, minion)``.
+        """
+        with self.writing():
+            self.db.executemany(
+                "INSERT INTO ended VALUES (?, ?) ON CONFLICT DO NOTHING", leases
+            )
+
+    def settle(self, jids):
+        """
+        Nothing of these jobs is out any more.
+        """
+        rows = [(jid,) for jid in jids]
+        with self.writing():
+            self.db.executemany("DELETE FROM waves WHERE jid = ? AND sent", rows)
+            self.db.executemany("DELETE FROM ended WHERE jid = ?", rows)
+            self.db.executemany(
+                "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
+                " WHERE jid = ? AND state = 'running'"
+                " AND seq NOT IN (SELECT seq FROM waves)",
+                rows,
+            )
+
+    def settle_lost(self):
+        """
+        End the jobs that run and have no wave, after a restart.
+        """
+        self.db.execute(
+            "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
+            " WHERE state = 'running' AND seq NOT IN (SELECT seq FROM waves)"
+        )
+
+    def finish(self, seq, jid, state, reason, left_out):
+        """
+        End a job, or the rest of one, that waits.
+
+        :param dict left_out: the minions that do not get it, each with the reason
+        """
+        with self.writing():
+            self._leave_out(jid, left_out)
+            self.db.execute(
+                "UPDATE jobs SET state = ?, reason = ?, count = 0, digest = NULL, at = ?,"
+                # a wave of it may have to be published again
+                " load = CASE WHEN seq IN (SELECT seq FROM waves WHERE NOT sent)"
+                " THEN load END WHERE seq = ?",
+                (state, reason, self.clock(), seq),
+            )
+
+    def direct(self):
+        """
+        Return ``(seq, jid, minions)`` of the jobs that workers have published, and take
+        note that they have a lease now.
+        """
+        rows = self.db.execute(
+            "SELECT seq, jid, ids FROM jobs JOIN targets USING (digest)"
+            " WHERE state = 'direct'"
+        ).fetchall()
+        with self.writing():
+            for seq, jid, packed in rows:
+                self.db.execute(
+                    "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
+                    " VALUES (?, ?, 1, ?, TRUE, TRUE, ?)",
+                    (seq, jid, self.clock(), packed),
+                )
+                self.db.execute(
+                    "UPDATE jobs SET state = 'running', count = 0 WHERE seq = ?", (seq,)
+                )
+        return [(seq, jid, unpack(packed)) for seq, jid, packed in rows]
+
+    def left_out(self, jid):
+        """
+        Return the minions that did not get a job, each with the reason.
+        """
+        ret = {}
+        for (reasons,) in self.db.execute(
+            "SELECT reasons FROM left_out WHERE jid = ? ORDER BY id", (jid,)
+        ):
+            ret.update(unpack(reasons))
+        return ret
+
+    def history(self, limit):
+        """
+        Return ``(jid, user, state, reason, when)`` of the jobs that were cancelled or
+        discarded, the latest first.
+        """
+        return self.db.execute(
+            "SELECT jid, owner, state, reason, at FROM jobs"
+            " WHERE state IN ('cancelled', 'discarded') ORDER BY at DESC, seq DESC"
+            " LIMIT ?",
+            (limit,),
+        ).fetchall()
+
+    def stale(self, before):
+        """
+        Return the numbers of the jobs that a worker began before this and has not handed
+        over.
+        """
+        rows = self.db.execute(
+            "SELECT seq FROM jobs WHERE state = 'new' AND at < ?", (before,)
+        )
+        return [seq for (seq,) in rows]
+
+    def clean(self, keep):
+        """
+        Forget what nobody needs.
+
+        :param float keep: for how many seconds the reasons of those who were left out
+            are kept, 0 for ever
+        """
+        now = self.clock()
+        with self.writing():
+            if keep:
+                self.db.execute("DELETE FROM left_out WHERE at < ?", (now - keep,))
+            self.db.execute(
+                "DELETE FROM jobs WHERE state IN ('done', 'cancelled', 'discarded')"
+                " AND at < ? AND seq NOT IN (SELECT seq FROM jobs"
+                " WHERE state IN ('cancelled', 'discarded')"
+                " ORDER BY at DESC LIMIT ?)",
+                (now - KEY_SECONDS, HISTORY),
+            )
+            self.db.execute(
+                "UPDATE jobs SET load = NULL WHERE state IN ('cancelled', 'discarded')"
+                " AND load IS NOT NULL"
+                " AND seq NOT IN (SELECT seq FROM waves WHERE NOT sent)"
+            )
+            self.db.execute(
+                "DELETE FROM targets WHERE digest NOT IN"
+                " (SELECT digest FROM jobs WHERE digest IS NOT NULL)"
+            )
+        self._shrink()
+
+    def _shrink(self):
+        """
+        Give space back to the disk.
+        """
+        # execute() would end after the first page
+        self.db.executescript("PRAGMA incremental_vacuum(1000)")
+
+
+# ----------------------------------------------------------------------
+# Where the job handler is turned off now, or its database is damaged
+# ----------------------------------------------------------------------
+
+
+def end_all(opts, reason):
+    """
+    End the jobs that wait in the queue of a job handler that is turned off now. They are
+    not published, not even if it is turned on again.
+
+    :param str reason: the sentence that says why
+    :return: how many jobs waited
+    """
+    if not os.path.exists(os.path.join(folder(opts), NAME)):
+        return 0
+    try:
+        store = Store(opts)
+    except (StoreError, DamageError, OSError, sqlite3.Error) as exc:
+        log.error("What waited in the job handler's queue can't be read: %s", exc)
+        return 0
+    try:
+        rows = store.queued()
+        for row in rows:
+            seq, jid = row[:2]
+            left_out = dict.fromkeys(store.ids_of(seq), reason)
+            log.warning(
+                "Job %s is not published to %d minions: %s", jid, len(left_out), reason
+            )
+            store.finish(seq, jid, "discarded", reason, left_out)
+        with store.writing():
+            for table in ("waves", "ended"):
+                store.db.execute(f"DELETE FROM {table}")
+            store.db.execute(
+                "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
+                " WHERE state IN ('new', 'running', 'direct')"
+            )
+            store.db.execute("DELETE FROM meta WHERE name IN ('pauses', 'kept')")
+        return len(rows)
+    except (DamageError, sqlite3.Error):
+        log.exception("What waited in the job handler's queue could not be ended")
+        return 0
+    finally:
+        store.close()
+
+
+def set_aside(opts, damage):
+    """
+    Put a damaged database aside, and copy what can be read of it into a new one. At most
+    one damaged database is kept: it holds the arguments of jobs.
+    """
+    path = os.path.join(folder(opts), NAME)
+    aside = f"{path}.damaged"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{path}.unreadable")
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aside + suffix)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path + suffix, aside + suffix)
+    store = Store(opts)
+    old = sqlite3.connect(aside)
+    copied = {}
+    try:
+        for table in ("targets", "jobs", "waves", "ended", "left_out", "meta"):
+            copied[table] = _copy(old, store.db, table)
+        with store.writing():
+            # it is not known any more what these are, or whom they are for
+            store.db.execute(
+                "DELETE FROM jobs WHERE state = 'queued' AND (load IS NULL OR digest"
+                " NOT IN (SELECT digest FROM targets))"
+            )
+    finally:
+        old.close()
+        store.close()
+    log.critical(
+        "The job handler's queue is damaged (%s). %d of its jobs could be read, others are"
+        " lost; the damaged database is %s",
+        damage,
+        copied["jobs"],
+        aside,
+    )
+
+
+def _copy(old, new, table):
+    """
+    Copy the rows of a table that can be read, and that make sense.
+    """
+    count = 0
+    for order in ("ASC", "DESC"):
+        key = {"targets": "digest", "meta": "name", "ended": "jid"}.get(table, "rowid")
+        try:
+            cursor = old.execute(f"SELECT * FROM {table} ORDER BY {key} {order}")
+            names = [column[0] for column in cursor.description]
+            for row in cursor:
+                values = dict(zip(names, row))
+                try:
+                    for name in ("ids", "info", "load", "reasons", "value"):
+                        if values.get(name) is not None:
+                            unpack(values[name])
+                    marks = ", ".join("?" * len(row))
+                    count += new.execute(
+                        f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT DO NOTHING",
+                        row,
+                    ).rowcount
+                except (DamageError, sqlite3.Error):
+                    log.debug("A row of the table %s is damaged", table)
+        except (sqlite3.DatabaseError, OverflowError):
+            log.debug("A page of the table %s is damaged", table)
+    return count

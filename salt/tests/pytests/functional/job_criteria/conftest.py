@@ -1,3 +1,0 @@
-from tests.pytests.functional.job_handler.conftest import (  # pylint: disable=unused-import
-    setup,
-)

@@ -1,0 +1,432 @@
+"""
+What administrators see, and say.
+"""
+
+import asyncio
+import os
+import socket
+import stat
+
+import pytest
+
+import salt.exceptions
+import salt.job_handler.control
+import salt.job_handler.handover
+import salt.job_handler.store
+import salt.runners.job_handler as runner
+import salt.runners.jobs
+from tests.pytests.functional.job_handler.conftest import MINIONS
+from tests.support.mock import patch
+
+
+@pytest.fixture
+def configure_loader_modules(master_opts):
+    return {runner: {"__opts__": master_opts}}
+
+
+async def ask(setup, name, /, *args, **kwargs):
+    """
+    Call a function of the runner in a thread, as the job handler has to answer.
+    """
+    return await asyncio.get_running_loop().run_in_executor(
+        None, lambda: getattr(runner, name)(*args, **kwargs)
+    )
+
+
+async def queue(setup):
+    """
+    Start a job handler with one job that is out, and two that wait.
+    """
+    await setup.start()
+    await setup.publish("1", MINIONS[:10])
+    await setup.publish("2", ["m20", "m21"])
+    await setup.publish("3", ["m22"], fun="pkg.install", user="bob")
+
+
+def test_what_waits(setup):
+    async def run():
+        await queue(setup)
+        await setup.tick(3)
+        jobs = await ask(setup, "list_")
+        assert await ask(setup, "list_", limit=1) == jobs[:1]
+        return jobs
+
+    first, second = asyncio.run(run())
+    assert (first["jid"], first["waiting"], first["position"]) == ("2", 2, 1)
+    assert (second["jid"], second["user"], second["fun"]) == ("3", "bob", "pkg.install")
+    assert first["waited"] == 3
+    assert "10 of 10 slots occupied" in first["reason"]
+
+
+def test_when_a_job_starts(setup):
+    """
+    Five slots are free, and each job took a second.
+    """
+
+    async def run():
+        await setup.start()
+        for number in range(30):
+            await setup.publish(str(number), MINIONS[:5])
+        for _ in range(20):
+            await setup.tick(1)
+            jid = next(iter(setup.handler.leases.jobs))
+            setup.returns(jid, *list(setup.handler.leases.jobs[jid])[:5])
+        return await ask(setup, "list_")
+
+    jobs = asyncio.run(run())
+    assert [round(job["starts_in"]) for job in jobs[:3]] == [0, 1, 1]
+
+
+def test_status(setup):
+    async def run():
+        await queue(setup)
+        await ask(setup, "pause", seconds=600)
+        return await ask(setup, "status"), await ask(setup, "figures")
+
+    words, figures = asyncio.run(run())
+    assert words["to do"][0].startswith("The queue is paused until 1970-01-01")
+    assert words["queue"].startswith("2 jobs of 10,000")
+    assert words["capacity"] == "10 of 10 slots occupied"
+    assert (figures["queued"], figures["capacity"]["used"]) == (2, 10)
+    assert figures["paused_until"] == 1600
+
+
+def test_one_job(setup):
+    async def run():
+        await queue(setup)
+        return [await ask(setup, "show", jid) for jid in ("1", "2", "9")]
+
+    out, waits, unknown = asyncio.run(run())
+    assert (out["state"], out["running_on"]) == ("dispatched", MINIONS[:10])
+    assert (waits["state"], waits["waiting"][0]["tgt"]) == ("queued", "*")
+    assert unknown["state"] == "not here"
+
+
+def test_leases(setup):
+    async def run():
+        await queue(setup)
+        return await ask(setup, "leases", "m03")
+
+    (row,) = asyncio.run(run())
+    assert (row["minion"], row["jid"], row["slots"]) == ("m03", "1", 1)
+    assert row["asked"] is False
+
+
+def test_cancel_and_history(setup):
+    async def run():
+        await queue(setup)
+        counts = [await ask(setup, "cancel", jid) for jid in ("2", "2", "9")]
+        return counts, await ask(setup, "history"), await ask(setup, "show", "2")
+
+    counts, history, shown = asyncio.run(run())
+    assert counts == [2, 0, 0]
+    assert [(row["jid"], row["state"]) for row in history] == [("2", "cancelled")]
+    assert shown["state"] == "cancelled"
+    assert list(shown["left_out"]) == ["m20", "m21"]
+    assert setup.bus.data("2", "discarded")[0]["reason"] == "cancelled"
+
+
+def test_later_parts_of_a_batch_that_was_cancelled(setup):
+    async def run():
+        await queue(setup)
+        await ask(setup, "cancel", "2")
+        await setup.publish("2", ["m24"])
+        return len(setup.handler.queue)
+
+    assert asyncio.run(run()) == 1
+    assert setup.bus.data("2", "discarded")[-1]["targets"] == ["m24"]
+
+
+def test_limit_of_a_rule_holds_over_a_restart(setup):
+    setup.config(rules=[{"function": "pkg.*", "action": "limit", "limit": 3}])
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:3], fun="pkg.install")
+        await setup.land()
+        await setup.stop()
+        await setup.start()
+        await setup.publish("2", MINIONS[:3], fun="pkg.install")
+
+    asyncio.run(run())
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1"]
+
+
+def test_settings_hold_when_the_job_handler_alone_is_restarted(setup):
+    async def run():
+        await queue(setup)
+        other = {"criteria": "capacity", "max_master_jobs": 20, "max_queue_size": 7}
+        with patch(
+            "salt.config.master_config",
+            return_value={**setup.opts, "rate_limiting": other},
+        ):
+            await ask(setup, "reload")
+        found = []
+        for master in ("master", "another master"):
+            await setup.stop()
+            handler = await setup.start(master)
+            found.append((handler.criteria.limit(), handler.section["max_queue_size"]))
+        return found
+
+    assert asyncio.run(run()) == [(20, 7), (10, 10000)]
+
+
+def test_pause_survives_a_restart(setup):
+    async def run():
+        await queue(setup)
+        await ask(setup, "pause", seconds=600)
+        await ask(setup, "hold", "3")
+        await ask(setup, "prioritize", "2", -5)
+        await setup.stop()
+        handler = await setup.start()
+        setup.returns("1", *MINIONS[:10])
+        await setup.tick(599)
+        assert len(setup.bus.jobs()) == 1
+        jobs = await ask(setup, "list_")
+        await setup.tick(2)
+        left = [job.jid for job in handler.queue]
+        assert await ask(setup, "release", "3") == 1
+        await setup.tick(1)
+        return jobs, left, len(handler.queue)
+
+    jobs, left, end = asyncio.run(run())
+    assert [(job["jid"], job["priority"]) for job in jobs] == [("3", 0), ("2", -5)]
+    assert jobs[0]["reason"].startswith("the queue is paused until")
+    assert (left, end) == (["3"], 0)
+
+
+def test_pause_of_a_user_and_of_a_function(setup):
+    async def run():
+        await queue(setup)
+        await ask(setup, "pause", user="bob")
+        await ask(setup, "pause", function="test.*")
+        await setup.publish("4", ["m23"], fun="test.sleep")
+        setup.returns("1", *MINIONS[:10])
+        await setup.tick(1)
+        paused = [job["jid"] for job in await ask(setup, "list_")]
+        advice = (await ask(setup, "status"))["to do"]
+        await ask(setup, "resume", user="bob")
+        await setup.tick(1)
+        await ask(setup, "resume")
+        await setup.tick(1)
+        return paused, advice, [jid for jid, _ in setup.bus.jobs()]
+
+    paused, advice, sent = asyncio.run(run())
+    assert paused == ["3", "4"]
+    assert len(advice) == 2
+    assert sent == ["1", "2", "3", "4"]
+
+
+def test_release_keeps_the_priority(setup):
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        said = {"id": "1", "priority": 7}
+        await setup.publish("2", ["m20"], request=said)
+        await ask(setup, "hold", "2")
+        await ask(setup, "release", "2")
+        return [(job.priority, job.held) for job in setup.handler.queue]
+
+    assert asyncio.run(run()) == [(7, False)]
+
+
+def test_priority(setup):
+    async def run():
+        await queue(setup)
+        assert await ask(setup, "prioritize", "3") == 1
+        setup.returns("1", *MINIONS[:10])
+        await setup.tick(1)
+
+    asyncio.run(run())
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1", "3", "2"]
+
+
+@pytest.mark.parametrize(
+    "function, args, kwargs",
+    [
+        ("pause", (), {"seconds": "long"}),
+        ("pause", (), {"seconds": -1}),
+        ("pause", (), {"seconds": float("nan")}),
+        ("prioritize", ("1", 1.5), {}),
+        ("prioritize", ("1", 10**7), {}),
+        ("list_", (), {"limit": 0}),
+        ("list_", (), {"limit": "all"}),
+    ],
+)
+def test_wrong_use(setup, function, args, kwargs):
+    with pytest.raises(salt.exceptions.SaltInvocationError, match="^Give "):
+        getattr(runner, function)(*args, **kwargs)
+
+
+def test_off(setup):
+    with patch.dict("salt.runners.job_handler.__opts__", rate_limiting={}):
+        with pytest.raises(salt.exceptions.CommandExecutionError, match="is off: set"):
+            runner.status()
+    with pytest.raises(salt.exceptions.CommandExecutionError, match="see its log"):
+        runner.status()
+
+
+def test_settings_are_read_again(setup):
+    """
+    Without a restart, by the workers as well; wrong ones change nothing.
+    """
+
+    async def run():
+        await queue(setup)
+        wrong = {**setup.opts, "rate_limiting": {"criteria": "capacity", "waves": 5}}
+        with patch("salt.config.master_config", return_value=wrong):
+            with pytest.raises(salt.exceptions.CommandExecutionError, match="waves"):
+                await ask(setup, "reload")
+        right = {
+            **setup.opts,
+            "rate_limiting": {
+                "criteria": "capacity",
+                "max_master_jobs": 20,
+                "exempt": ["pkg.*"],
+            },
+        }
+        with patch("salt.config.master_config", return_value=right):
+            assert await ask(setup, "reload") is True
+        await setup.tick(1)
+        return {jid for jid, _ in setup.bus.jobs()}, await setup.enter("pkg.install")
+
+    assert asyncio.run(run()) == ({"1", "2", "3"}, None)
+    # workers know them while the database does not answer
+    handover = salt.job_handler.handover
+    gone = salt.job_handler.store.StoreError("gone")
+    with patch.object(handover, "_store", side_effect=gone):
+        section = handover._section(setup.opts)  # pylint: disable=protected-access
+    assert section["exempt"] == ["pkg.*"]
+
+
+def test_runner_jobs(setup):
+    """
+    ``jobs.active``, ``list_job`` and ``lookup_jid`` know what waits, and who was left out.
+    """
+
+    async def run():
+        await queue(setup)
+        await setup.publish("4", ["m00"])
+        loop = asyncio.get_running_loop()
+        control = salt.job_handler.control
+        queued = await loop.run_in_executor(None, control.queued, setup.opts)
+        await ask(setup, "cancel", "2")
+        job = await loop.run_in_executor(None, control.job, setup.opts, "2")
+        return queued, job
+
+    queued, job = asyncio.run(run())
+    assert {"2": 2, "3": 1} == {
+        jid: row["Minions"] for jid, row in queued.items() if jid != "4"
+    }
+    assert job["LeftOut"]["m20"] == (
+        "Minion did not get the job. [It was taken out of the master's queue]"
+    )
+
+
+# ----------------------------------------------------------------------
+# The socket
+# ----------------------------------------------------------------------
+
+
+def test_socket_is_private(setup):
+    asyncio.run(setup.start())
+    mode = os.stat(salt.job_handler.control.path(setup.opts)).st_mode
+    assert stat.S_IMODE(mode) == 0o600
+
+
+@pytest.mark.parametrize("sent", [b"\x00", b"\xff" * 8, b"\x00\x00\x00\x01\xc1", b""])
+def test_rubbish_on_the_socket(setup, sent):
+    async def run():
+        await setup.start()
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(salt.job_handler.control.path(setup.opts))
+            sock.send(sent)
+        for cmd in ("no such", "__class__", None):
+            with pytest.raises(salt.job_handler.control.JobHandlerUnavailable):
+                await salt.job_handler.control.ask(setup.opts, {"cmd": cmd}, 30)
+        return await salt.job_handler.control.ask(setup.opts, {"cmd": "ping"}, 30)
+
+    assert asyncio.run(run()) == {}
+
+
+def test_heartbeat(master_opts, tmp_path, monkeypatch):
+    """
+    It goes by a clock that does not jump, and a link in its place gives way.
+    """
+    master_opts["sock_dir"] = str(tmp_path)
+    assert not salt.job_handler.control.alive(master_opts)
+    target = tmp_path / "target"
+    target.write_text("untouched")
+    (tmp_path / "job_handler.alive").symlink_to(target)
+    salt.job_handler.control.beat(master_opts)
+    assert salt.job_handler.control.alive(master_opts)
+    assert target.read_text() == "untouched"
+    monkeypatch.setattr("time.time", lambda: 0)
+    assert salt.job_handler.control.alive(master_opts)
+    now = __import__("time").monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now + 3)
+    assert not salt.job_handler.control.alive(master_opts)
+    # the machine was started again
+    monkeypatch.setattr("time.monotonic", lambda: now - 1000)
+    assert not salt.job_handler.control.alive(master_opts)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"cmd": "order", "jid": ["1"], "priority": 1},
+        {"cmd": "order", "jid": "1" * 101, "priority": 1},
+        {"cmd": "order", "jid": "1", "held": "yes"},
+        {"cmd": "cancel", "jid": b"1"},
+        {"cmd": "show", "jid": ""},
+    ],
+)
+def test_requests_that_make_no_sense(setup, request_):
+    """
+    Nothing of them is kept.
+    """
+
+    async def run():
+        handler = await setup.start()
+        with pytest.raises(salt.exceptions.SaltInvocationError):
+            await handler.commands.handle(request_)
+        return handler.queue.orders, handler.store.get_meta("pauses")
+
+    assert asyncio.run(run()) == ({}, None)
+
+
+def test_rules_that_pause_have_a_limit(setup):
+    async def run():
+        handler = await setup.start()
+        most = salt.job_handler.control.MAX_PAUSES
+        for number in range(most):
+            rule = {"function": f"test.f{number}"}
+            await handler.commands.handle(
+                {"cmd": "pause", "paused": True, "rule": rule}
+            )
+        with pytest.raises(salt.exceptions.SaltInvocationError, match="Resume"):
+            await handler.commands.handle(
+                {"cmd": "pause", "paused": True, "rule": {"user": "bob"}}
+            )
+        return len(handler.queue.rules.pauses) == most
+
+    assert asyncio.run(run())
+
+
+@pytest.mark.parametrize("key", ["function", "user", "target", "reason"])
+def test_texts_of_rules_have_a_limit(setup, key):
+    """
+    Python keeps each glob that it has compiled, up to some ten thousands.
+    """
+
+    async def run():
+        handler = await setup.start()
+        rule = {"function": "test.*", key: "x" * 100001}
+        request = {"cmd": "pause", "paused": True, "rule": rule}
+        with pytest.raises(
+            salt.exceptions.SaltInvocationError, match=f"^{key} .* at most 100"
+        ):
+            await handler.commands.handle(request)
+        return handler.queue.rules.pauses
+
+    assert asyncio.run(run()) == []

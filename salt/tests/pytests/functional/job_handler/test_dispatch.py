@@ -1,0 +1,350 @@
+"""
+Jobs go out in waves, some minions are left out, and callers get to know.
+"""
+
+import asyncio
+import sqlite3
+
+import pytest
+
+import salt.job_handler.dispatch
+from tests.pytests.functional.job_handler.conftest import MINIONS, request, sqlite_only
+from tests.support.mock import patch
+
+
+async def _end(setup):
+    """
+    Let all minions return, again and again, until nothing is out.
+    """
+    leases = setup.handler.leases
+    for _ in range(100):
+        if not (leases.occupied or len(setup.handler.queue)):
+            break
+        for jid, held in list(leases.jobs.items()):
+            setup.returns(jid, *list(held))
+        await setup.tick(0.5)
+    await setup.land()
+
+
+def test_waves(setup):
+    async def run():
+        await setup.start()
+        answer = await setup.publish("1", MINIONS)
+        state = answer["load"]["job_handler"]
+        assert (state["state"], state["waiting"], state["sent"]) == ("queued", 15, 10)
+        assert setup.states() == {"1": "queued"}
+        await _end(setup)
+        return setup.states()
+
+    assert asyncio.run(run()) == {"1": "done"}
+    waves = [minions for _, minions in setup.bus.jobs()]
+    assert len(waves) <= 3
+    assert sum(waves, []) == MINIONS
+    sent = setup.bus.data("1", "dispatched")
+    assert sent[-1]["waiting"] == 0
+    # LocalClient would take these for something else
+    assert not any({"minions", "error"} & set(data) for data in sent)
+
+
+def test_minion_at_its_limit_is_left_out(setup):
+    async def run():
+        await setup.start()
+        for jid in ("1", "2"):
+            await setup.publish(jid, ["m00"])
+        answer = await setup.publish("3", MINIONS[:5])
+        return answer, setup.handler.store.left_out("3")
+
+    answer, left_out = asyncio.run(run())
+    expected = {"m00": "the minion has 2 of 2 slots occupied"}
+    assert answer["load"]["job_handler"]["excluded"] == left_out == expected
+    assert setup.bus.published[-1]["tgt"] == "* and not L@m00"
+    assert setup.bus.published[-1]["tgt_type"] == "compound"
+    assert setup.bus.data("3", "excluded")[0]["excluded"] == expected
+
+
+def test_all_minions_are_left_out(setup):
+    """
+    No empty target is published.
+    """
+
+    async def run():
+        await setup.start()
+        for jid in ("1", "2", "3"):
+            answer = await setup.publish(jid, ["m00"])
+        return answer
+
+    state = asyncio.run(run())["load"]["job_handler"]
+    assert (state["state"], state["waiting"]) == ("dispatched", 0)
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1", "2"]
+
+
+def test_many_are_left_out(setup):
+    """
+    The bus trims large events, so each names some minions only.
+    """
+    fleet = [f"m{number}" for number in range(6000)]
+    setup.config(max_minion_jobs=1)
+
+    async def run():
+        await setup.start()
+        for jid in ("1", "2"):
+            await setup.publish(jid, fleet)
+
+    asyncio.run(run())
+    parts = [data["excluded"] for data in setup.bus.data("2", "excluded")]
+    assert [len(part) for part in parts] == [5000, 1000]
+    assert {name for part in parts for name in part} == set(fleet)
+
+
+def test_minions_with_resources(setup, resources):
+    """
+    On which resources a job runs depends on how the target is written, so the job goes
+    out as it is, in one piece and to minions at their limit as well.
+    """
+    setup.config(max_master_jobs=10, max_minion_jobs=1)
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", MINIONS[:15])
+        assert handler.leases.occupied == 15
+        setup.returns("1", *set(MINIONS[:15]) - {"m03"})
+        await setup.publish("2", ["m03"])
+
+    asyncio.run(run())
+    assert [load["tgt"] for load in setup.bus.published] == ["*", "*"]
+    assert setup.bus.data("2", "excluded") == []
+
+
+@pytest.mark.parametrize(
+    "load, minions, excluded, partial, expected",
+    [
+        ({"tgt": "*", "tgt_type": "glob"}, ["a", "b"], {}, False, ("*", "glob")),
+        (
+            {"tgt": "*", "tgt_type": "glob"},
+            ["aaa", "bbb"],
+            {"c": ""},
+            False,
+            ("* and not L@c", "compound"),
+        ),
+        ({"tgt": "*", "tgt_type": "glob"}, ["a"], {"b": ""}, True, (["a"], "list")),
+        ({"tgt": "*", "tgt_type": "glob"}, ["a"], {"b c": ""}, False, (["a"], "list")),
+        (
+            {"tgt": "os:x", "tgt_type": "grain", "delimiter": ":"},
+            ["a"],
+            {"b": ""},
+            False,
+            (["a"], "list"),
+        ),
+        ({"tgt": ["a", "b"], "tgt_type": "list"}, ["a"], {}, True, (["a"], "list")),
+    ],
+)
+def test_targets(load, minions, excluded, partial, expected):
+    before = dict(load)
+    found = salt.job_handler.dispatch.narrow(load, minions, excluded, partial)
+    assert (found["tgt"], found["tgt_type"]) == expected
+    assert load == before
+
+
+def test_caller_that_stops_waiting(setup):
+    """
+    Its job is not published any more, wherever it stands in the queue.
+    """
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        await setup.publish("2", ["m20"])
+        sync = request(sync=True, timeout=5)
+        await setup.publish("3", ["m21"], request=sync)
+        await setup.tick(6)
+        await _end(setup)
+        return setup.handler.store.left_out("3"), setup.states()
+
+    left_out, states = asyncio.run(run())
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1", "2"]
+    assert states == {"1": "done", "2": "done", "3": "discarded"}
+    (data,) = setup.bus.data("3", "discarded")
+    assert (data["reason"], data["targets"]) == ("timeout", ["m21"])
+    assert "longer than its caller did" in left_out["m21"]
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 0.001])
+def test_caller_without_patience(setup, timeout):
+    """
+    Its job goes out if there is room.
+    """
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", ["m00"], request=request(sync=True, timeout=timeout))
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("1", "*")]
+
+
+def test_too_old(setup):
+    setup.config(max_master_jobs=1, max_queue_age=100)
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", ["m00"])
+        await setup.publish("2", ["m01"])
+        await setup.tick(101)
+
+    asyncio.run(run())
+    assert setup.bus.data("2", "discarded")[0]["reason"] == "age"
+
+
+@sqlite_only
+def test_caller_that_ends(setup):
+    """
+    What waits of its job is not published.
+    """
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        caller = salt.job_handler.client.me()
+        ask = request(sync=True, extend=True, timeout=5, caller=caller)
+        await setup.publish("2", ["m20"], request=ask)
+        await setup.tick(1)
+        assert setup.states()["2"] == "queued"
+        with patch("salt.job_handler.client.runs", return_value=False):
+            await setup.tick(1)
+        return setup.states()["2"]
+
+    assert asyncio.run(run()) == "discarded"
+    assert setup.bus.data("2", "discarded")[0]["reason"] == "gone"
+
+
+def test_callers_get_to_know_that_their_job_waits(setup):
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        ask = request(sync=True, extend=True, timeout=5)
+        await setup.publish("2", ["m20"], request=ask)
+        for _ in range(20):
+            await setup.tick(1)
+            setup.handler.leases.renew("1", "m00", setup.clock.now)
+
+    asyncio.run(run())
+    events = setup.bus.data("2", "queued")
+    assert 4 <= len(events) <= 7
+    assert "slots occupied" in events[-1]["reason"]
+
+
+def test_publisher_that_fails(setup):
+    """
+    The job waits a moment, and goes out once.
+    """
+
+    async def run():
+        handler = await setup.start()
+        setup.bus.broken = True
+        answer = await setup.publish("1", MINIONS[:5])
+        assert answer["load"]["job_handler"]["waiting"] == 5
+        assert handler.leases.occupied == 0
+        setup.bus.broken = False
+        await setup.tick(2)
+        assert handler.leases.occupied == 5
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("1", "*")]
+
+
+@pytest.mark.parametrize("method", ["wave", "finish"])
+def test_disk_that_is_full_for_a_moment(setup, method):
+    """
+    What can't be written down is not published, and not lost either.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        full = sqlite3.OperationalError("database or disk is full")
+        with patch.object(handler.store, method, side_effect=full):
+            await setup.publish("2", ["m20"], request=request(sync=True))
+            setup.returns("1", *MINIONS[:10])
+            await setup.tick(6)
+        await setup.tick(2)
+        await _end(setup)
+        return setup.states()["2"]
+
+    assert asyncio.run(run()) == "discarded"
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1"]
+
+
+def test_old_job_that_can_not_be_discarded(setup):
+    """
+    It is tried again a moment later, and others have their turn meanwhile.
+    """
+    setup.config(max_master_jobs=1, max_queue_age=10)
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", ["m00"])
+        await setup.publish("2", ["m01"])
+        full = sqlite3.OperationalError("database or disk is full")
+        with patch.object(handler.store, "finish", side_effect=full) as finish:
+            for _ in range(3):
+                await setup.tick(11)
+        assert finish.call_count <= 6
+        await setup.tick(2)
+        return setup.states()["2"]
+
+    assert asyncio.run(run()) == "discarded"
+
+
+def test_kill_job_takes_the_job_out_of_the_queue(setup):
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        await setup.publish("2", ["m20", "m21", "m22"])
+        for arg in (["2"], [{"jid": "2", "__kwarg__": True}], [], "text"):
+            handover = await setup.enter("saltutil.kill_job", minions=["m21"], arg=arg)
+            if handover is not None:
+                assert handover.complete({})["job_handler"] == {"cancelled": 1}
+        compound = await setup.enter(
+            ["test.ping", "saltutil.kill_job"], minions=["m22"], arg=[[], ["2"]]
+        )
+        assert compound.cancelled == 1
+        await _end(setup)
+        return setup.handler.store.left_out("2")
+
+    assert sorted(asyncio.run(run())) == ["m21", "m22"]
+    assert setup.bus.jobs()[-1] == ("2", ["m20"])
+
+
+@pytest.mark.parametrize("target, cancelled", [("*", 1), ("web*", 0)])
+def test_kill_job_on_a_master_of_masters(setup, target, cancelled):
+    """
+    It knows whom a job is for only if that is all.
+    """
+    setup.opts["order_masters"] = True
+
+    async def run():
+        await setup.start()
+        for number in range(11):
+            await setup.publish(str(number), MINIONS[:1])
+        handover = await setup.enter(
+            "saltutil.kill_job", arg=["10"], load={"tgt": target}
+        )
+        return handover and handover.cancelled or 0
+
+    assert asyncio.run(run()) == cancelled
+
+
+def test_forced_job(setup):
+    """
+    What a minion publishes is not held back, as a worker of the master waits for it, and
+    occupies slots like any other.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        await setup.publish("2", MINIONS[:3], forced=True)
+        return handler.leases.occupied
+
+    assert asyncio.run(run()) == 13
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1", "2"]

@@ -1,3 +1,0 @@
-from tests.pytests.unit.job_handler.conftest import (  # pylint: disable=unused-import
-    bench,
-)

@@ -1,0 +1,98 @@
+"""
+When a job that waits will start.
+"""
+
+import pytest
+
+import salt.job_criteria.capacity
+import salt.job_handler.config
+import salt.job_handler.leases
+import salt.job_handler.policy
+import salt.job_handler.queue
+
+MINIONS = [f"m{number}" for number in range(10)]
+
+
+class Setup:
+    """
+    A queue with a limit of ten slots.
+    """
+
+    def __init__(self):
+        section = {**salt.job_handler.config.DEFAULTS, "max_master_jobs": 10}
+        self.leases = salt.job_handler.leases.Leases()
+        criteria = salt.job_criteria.capacity.Capacity(section, self.leases)
+        rules = salt.job_handler.policy.Rules()
+        self.queue = salt.job_handler.queue.Queue(
+            criteria, self.leases, rules, section, lambda job: MINIONS
+        )
+        self.seq = 0
+
+    def put(self, now, fun="state.apply", **kwargs):
+        self.seq += 1
+        job = salt.job_handler.queue.Job(
+            self.seq, str(self.seq), fun, len(MINIONS), queued=now, **kwargs
+        )
+        self.queue.put(job)
+        list(self.queue.advance(now))
+
+    def returns(self, jid, seconds, now):
+        for minion in MINIONS:
+            self.leases.returned(jid, minion, now)
+            self.queue.estimate.returned(jid, seconds)
+
+    def starts(self, now):
+        starts = self.queue.estimate.starts(10, now)
+        return {seq: round(seconds) for seq, seconds in starts.items()}
+
+
+@pytest.fixture
+def setup():
+    return Setup()
+
+
+def test_jobs_start_one_after_the_other(setup):
+    """
+    A job takes as long as its function took before.
+    """
+    setup.put(0)
+    setup.returns("1", 10, 10)
+    for number in range(3):
+        setup.put(100 + number)
+    assert setup.starts(104) == {3: 6, 4: 16}
+
+
+def test_functions_have_times_of_their_own(setup):
+    setup.put(0)
+    setup.returns("1", 10, 10)
+    setup.put(10, "cmd.run")
+    setup.returns("2", 2, 12)
+    for fun in ("state.apply", "cmd.run", "cmd.run", "cmd.run"):
+        setup.put(100, fun)
+    assert setup.starts(100) == {4: 10, 5: 12, 6: 14}
+
+
+def test_lease_that_is_older_than_all_before(setup):
+    """
+    It may take as long again.
+    """
+    setup.put(0)
+    setup.returns("1", 10, 10)
+    setup.put(100)
+    setup.put(100)
+    assert setup.starts(120) == {3: 20}
+
+
+def test_nothing_is_known(setup):
+    setup.put(0)
+    setup.put(0)
+    assert setup.starts(5) == {}
+
+
+def test_job_that_is_held_does_not_start(setup):
+    setup.put(0)
+    setup.returns("1", 10, 10)
+    setup.put(100)
+    setup.put(100, held=True)
+    setup.put(100)
+    assert setup.starts(100) == {4: 10}

@@ -1,0 +1,91 @@
+"""Chromium for the live tests of the console."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from playwright.sync_api import expect, sync_playwright
+
+from tests.live.console_bed import CHROMIUM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser as Chromium
+    from playwright.sync_api import ConsoleMessage, Page, Request
+
+__all__ = ["Browser", "browser", "expect"]
+
+# no GPU and no namespace of its own: tests may run as root in a container
+OPTIONS = ["--no-sandbox", "--disable-gpu"]
+EAUTH = "sharedsecret"
+
+
+class Served(Protocol):
+    """Where the page is, and the password of its users."""
+
+    @property
+    def url(self) -> str:
+        """Return the address."""
+
+    @property
+    def password(self) -> str:
+        """Return the password."""
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A Chromium."""
+
+    chromium: Chromium
+
+    @contextmanager
+    def page(
+        self, console: Served, user: str, password: str = "", *, inside: bool = True, width: int = 1300
+    ) -> Iterator[Page]:
+        """Yield a page on which a user has signed in; fail for a violation of its policy or an error in its script."""
+        context = self.chromium.new_context(viewport={"width": width, "height": 900})
+        faults: list[str] = []
+
+        def heard(message: ConsoleMessage) -> None:
+            if "Content Security Policy" in message.text or "TrustedScript" in message.text:
+                faults.append(message.text)
+
+        def asked(request: Request) -> None:
+            if not request.url.startswith((console.url.rpartition("/")[0], "data:", "blob:")):
+                faults.append(f"a request to {request.url}")
+
+        try:
+            page = context.new_page()
+            page.on("console", heard)
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.on("request", asked)
+            page.goto(console.url)
+            sign_in(page, user, password or console.password)
+            if inside:
+                expect(page.get_by_role("navigation")).to_be_visible(timeout=30_000)
+            yield page
+            assert not faults, faults
+        finally:
+            context.close()
+
+
+def sign_in(page: Page, user: str, password: str) -> None:
+    """Fill the form and send it."""
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_label("Kind of account").fill(EAUTH)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Yield a Chromium."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        try:
+            yield Browser(chromium)
+        finally:
+            chromium.close()

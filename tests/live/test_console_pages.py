@@ -1,0 +1,246 @@
+"""The page in a real Chromium: fleet, package states, rights, hostile data, lost sessions, accessibility."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import tarfile
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from patches import vendored
+from patches.layout import Layout
+from tests.live.console_bed import USERS, ConsoleBed, console_bed, page_folder, without_browser
+from tests.live.console_browser import Browser, browser, expect, sign_in
+from tests.live.query_rows import grains_are_cached
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.long,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(bool(without_browser()), reason=without_browser()),
+]
+MINIONS = 20
+PAGES = ["queue", "fleet", "states", "states/web", "minion/minion-00001"]
+HOSTILE = ["<img src=x onerror=alert(1)>", "</td><script>alert(1)</script>", "\u202egnp.exe", "\x1b[31mred", "=1+1"]
+
+
+@pytest.fixture(scope="module")
+def console(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleBed]:
+    """Yield a patched master with a package state and grains of all minions."""
+    with console_bed(root / "salt", tmp_path_factory.mktemp("pages"), page_folder(), MINIONS) as made:
+        made.bed.salt(["*", "saltutil.refresh_pillar"])
+        grains_are_cached(made.bed, MINIONS)
+        made.run("package_states.set", "web")
+        made.run("package_states.set", "web", "nginx", "installed", "<1.22")
+        made.run("package_states.set", "web", "vim", "latest")
+        made.run("package_states.assign", "web", "group", "Webservers")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Yield a browser."""
+    with browser() as made:
+        yield made
+
+
+@pytest.fixture
+def page(chromium: Browser, console: ConsoleBed) -> Iterator[Page]:
+    """Yield the page of the bed's own user."""
+    with chromium.page(console, "saltbed") as page:
+        yield page
+
+
+def test_fleet_filter_sort_and_csv(page: Page, console: ConsoleBed) -> None:
+    """A filter chooses on the master, its error stands below it, and the CSV has what the table has."""
+    page.goto(f"{console.url}#/fleet")
+    names = page.get_by_role("table", name="Fleet").get_by_role("link")
+    expect(names.first).to_have_text("minion-00000", timeout=30_000)
+    page.get_by_role("combobox", name="Filter").fill("nope ==")
+    page.keyboard.press("Enter")
+    expect(page.locator("#filter-error")).to_contain_text("Correct the filter at character 8", timeout=30_000)
+    page.get_by_role("combobox", name="Filter").fill('name =* "minion-0000[12]"')
+    page.keyboard.press("Enter")
+    expect(names).to_have_text(["minion-00001", "minion-00002"], timeout=30_000)
+    for _ in range(2):
+        page.get_by_role("button", name="Node").click()
+    expect(names).to_have_text(["minion-00002", "minion-00001"])
+    with page.expect_download() as got:
+        page.get_by_role("button", name="Save as CSV").click()
+    rows = list(csv.DictReader(io.StringIO(Path(got.value.path()).read_text())))
+    assert [row["name"] for row in rows] == ["minion-00002", "minion-00001"]
+
+
+def test_fleet_counts(page: Page, console: ConsoleBed) -> None:
+    """The bars show what the master counts."""
+    page.goto(f"{console.url}#/fleet")
+    page.get_by_label("By").select_option("os", timeout=30_000)
+    expect(page.get_by_role("meter").first).to_be_visible(timeout=30_000)
+    total = sum(int(one.get_attribute("value") or 0) for one in page.get_by_role("meter").all())
+    assert total == MINIONS
+
+
+def test_minion(page: Page, console: ConsoleBed) -> None:
+    """The page of a minion has its grains, and which source of a package state wins."""
+    page.goto(f"{console.url}#/minion/minion-00001")
+    expect(page.get_by_role("table", name="Grains")).to_contain_text("grain.os", timeout=30_000)
+    expect(page.get_by_role("table", name="Packages")).to_contain_text("group Webservers: web", timeout=30_000)
+
+
+def test_two_editors(chromium: Browser, page: Page, console: ConsoleBed) -> None:
+    """The second one is told who saved, sees the difference, and loses nothing."""
+    page.goto(f"{console.url}#/states/web")
+    page.get_by_label("State of vim").select_option("Absent", timeout=30_000)
+    with chromium.page(console, "editor") as other:
+        other.goto(f"{console.url}#/states/web")
+        other.get_by_label("Version of nginx").select_option("Latest", timeout=30_000)
+        other.get_by_role("button", name="Review 1 change").click()
+        other.get_by_role("dialog").get_by_role("button", name="Save").click(timeout=30_000)
+        expect(other.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+    page.get_by_role("button", name="Review 1 change").click()
+    expect(page.get_by_role("dialog")).to_contain_text("editor saved revision", timeout=30_000)
+    page.get_by_role("button", name="Take the new revision").click()
+    expect(page.get_by_label("State of vim")).to_have_value("removed", timeout=30_000)
+    page.get_by_role("button", name="Review 1 change").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save").click(timeout=30_000)
+    expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+    assert console.run("package_states.show", "web")["packages"] == {"nginx": "latest", "vim": "removed"}
+
+
+def test_roll_back(page: Page, console: ConsoleBed) -> None:
+    """An old revision comes back as a new one, after the page has shown what would change."""
+    page.goto(f"{console.url}#/states/web")
+    page.get_by_role("button", name="Roll back to 2", exact=True).click(timeout=30_000)
+    page.get_by_role("dialog").get_by_role("button", name="Roll back").click(timeout=30_000)
+    expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+    assert console.run("package_states.show", "web")["packages"] == {"nginx": "installed <1.22", "vim": "latest"}
+
+
+def test_session_that_ends_in_an_edit(page: Page, console: ConsoleBed) -> None:
+    """Nothing typed is lost when the session ends: the form to sign in lies over the page."""
+    page.goto(f"{console.url}#/states/web")
+    page.get_by_label("State of vim").select_option("Absent", timeout=30_000)
+    token = page.evaluate("JSON.parse(sessionStorage.getItem('salt-console')).token")
+    page.request.post(
+        f"{console.url.rpartition('/')[0]}/logout", headers={"X-Auth-Token": token, "Accept": "application/json"}
+    )
+    page.get_by_role("button", name="Review 1 change").click()
+    expect(page.get_by_role("dialog", name="Sign in again")).to_be_visible(timeout=30_000)
+    sign_in(page, "saltbed", console.password)
+    expect(page.get_by_role("dialog", name="Sign in again")).to_have_count(0, timeout=30_000)
+    expect(page.get_by_label("State of vim")).to_have_value("removed")
+
+
+RIGHTS: list[tuple[str, str, dict[str, Any], bool]] = [
+    ("reader", "job_handler.list", {}, True),
+    ("reader", "job_handler.pause", {}, False),
+    ("reader", "package_states.show", {}, False),
+    ("viewer", "package_states.show", {}, True),
+    ("viewer", "package_states.set", {"name": "x"}, False),
+    ("operator", "job_handler.figures", {}, True),
+    ("operator", "query.fields", {"what": "node"}, False),
+    ("queuer", "job_handler.hold", {"jid": "1"}, False),
+    ("tester", "job_handler.list", {}, False),
+    ("pillars", "package_states.show", {}, False),
+    ("nobody", "query.fields", {"what": "node"}, False),
+    ("editor", "job_handler.list", {}, False),
+]
+
+
+@pytest.mark.parametrize(("user", "function", "keywords", "allowed"), RIGHTS)
+def test_right_by_hand(
+    console: ConsoleBed, user: str, function: str, keywords: dict[str, Any], *, allowed: bool
+) -> None:
+    """What a user may not do is refused by salt-api."""
+    assert (console.status(user, function, **keywords) == 200) is allowed
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_right_in_the_page(chromium: Browser, console: ConsoleBed, user: str) -> None:
+    """The page offers a pause only to who may pause."""
+    with chromium.page(console, user) as page:
+        if user in {"reader", "operator", "queuer"}:
+            expect(page.get_by_text("waiting,")).to_be_visible(timeout=30_000)
+        else:
+            expect(page.get_by_role("alert")).to_contain_text("You may not see job handler", timeout=30_000)
+        expect(page.get_by_role("button", name="Pause…")).to_have_count(int(user == "operator"))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text(page: Page, console: ConsoleBed, text: str) -> None:
+    """What a minion chooses is text: a job's function here, as a grain it has the same way into the page."""
+    page.route("**/", lambda route: _replace(route, text))
+    page.goto(f"{console.url}#/fleet")
+    cell = page.get_by_role("table", name="Fleet").get_by_role("link").first
+    expect(cell).to_be_visible(timeout=30_000)
+    shown = cell.inner_text()
+    assert not any(one in shown for one in ("\x1b", "\u202e"))
+    assert page.locator("main img, main script").count() == 0
+    if not set(text) & {"\x1b", "\u202e"}:
+        assert shown == text
+
+
+def _replace(route: Any, text: str) -> None:
+    response = route.fetch()
+    found = response.json()
+    answer = found["return"][0]
+    if isinstance(answer, dict) and "data" in answer:
+        for row in answer["data"]:
+            row[0][1] = text
+    route.fulfill(response=response, json=found)
+
+
+@pytest.fixture(scope="module")
+def axe(root: Path) -> str:
+    """Return the source of axe-core."""
+    (package,) = tomllib.loads((root / "salt/extensions/console/vendor.toml").read_text())["test"]
+    with tarfile.open(vendored.fetch(Layout(root), package)) as archive:
+        member = archive.extractfile("package/axe.min.js")
+        assert member
+        return member.read().decode()
+
+
+@pytest.mark.parametrize("width", [1300, 380])
+@pytest.mark.parametrize("name", PAGES)
+def test_accessible(chromium: Browser, console: ConsoleBed, axe: str, name: str, width: int) -> None:
+    """axe-core finds nothing, on a wide and on a narrow window."""
+    with chromium.page(console, "saltbed", width=width) as page:
+        page.goto(f"{console.url}#/{name}")
+        page.wait_for_load_state("networkidle") if name != "queue" else page.get_by_role(
+            "button", name="Pause…"
+        ).wait_for()
+        page.evaluate(axe)
+        found = page.evaluate(
+            "axe.run().then((one) => one.violations.map((v) => [v.id, v.nodes.map((n) => n.html).slice(0, 3)]))"
+        )
+        assert found == []
+
+
+def test_screenshots(page: Page, console: ConsoleBed, root: Path, tmp_path: Path) -> None:
+    """Take the two pictures of the docs; they go there if they are missing."""
+    page.goto(f"{console.url}#/states/web")
+    expect(page.get_by_label("Condition of nginx")).to_be_visible(timeout=30_000)
+    page.screenshot(path=tmp_path / "console-states.png")
+    page.goto(f"{console.url}#/queue")
+    expect(page.get_by_role("button", name="Pause…")).to_be_visible(timeout=30_000)
+    console.run("job_handler.pause", "seconds=600")
+    jid = console.sleep("*", 1)
+    expect(page.get_by_role("table", name="Waiting jobs")).to_contain_text(jid, timeout=30_000)
+    page.screenshot(path=tmp_path / "console-queue.png")
+    console.run("job_handler.cancel", jid)
+    console.run("job_handler.resume")
+    for made in tmp_path.glob("*.png"):
+        assert made.stat().st_size
+        place = root / "docs" / made.name
+        if not place.exists():
+            shutil.copyfile(made, place)
