@@ -17,8 +17,13 @@ from patches.apply import settle
 from patches.branch import Commits, commit
 from patches.check import Finding
 from patches.errors import UsageError
+from patches.lock import locked
+from patches.repository import PROOF, PROOFS
 from patches.series import read_series
 from patches.tree import Tree
+
+# longest time (s) that the tests of another trial take
+PATIENCE_S = 3600.0
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,11 +64,19 @@ class Proof:
         )
 
 
-def prove(repository: Repository, topics: Iterable[str] = ()) -> tuple[Proof, ...]:
-    """Run the tests of the topics, or of all, without each topic and with it; the caller holds the lock.
+@dataclass(frozen=True)
+class Trial:
+    """A base, and the commit of each topic to try on it: whole with its new files, after what it requires."""
+
+    base: str
+    commits: Mapping[str, str]
+
+
+def trial(repository: Repository, topics: Iterable[str] = ()) -> Trial:
+    """Make the commits of the topics, or of all; the caller holds the lock.
 
     Each topic stands on the base with what it requires and nothing else, as it would be sent: a topic that needs
-    another one and does not say so fails here.
+    another one and does not say so fails its tests.
 
     :raises UsageError: when a topic is unknown, or when there is no tree.
     """
@@ -73,32 +86,33 @@ def prove(repository: Repository, topics: Iterable[str] = ()) -> tuple[Proof, ..
         raise UsageError("There is no tree yet: run 'nox -s apply' first.")
     closures = [series.closure(topic) for topic in topics or series.topics]
     made = {patches[-1].topic: commit(repository, patches, Commits(state.base_commit)) for patches in closures}
-    return on(repository, state.base_commit, made)
+    return Trial(state.base_commit, made)
 
 
-def on(repository: Repository, base: str, commits: Mapping[str, str]) -> tuple[Proof, ...]:
-    """Run the tests of topics on a base.
+def prove(repository: Repository, tried: Trial) -> tuple[Proof, ...]:
+    """Run the tests of topics, without each topic and with it.
 
-    :param commits: each topic's commit, whole with its new files, after what it requires.
+    This takes minutes and leaves the tree alone, so other commands go on meanwhile; only a second trial waits.
     """
     with (
-        tempfile.TemporaryDirectory(dir=repository.layout.build, prefix=".scratch.") as folder,
+        locked(repository.layout, PROOFS, patience=PATIENCE_S),
+        tempfile.TemporaryDirectory(dir=repository.layout.build, prefix=PROOF) as folder,
         contextlib.ExitStack() as stack,
         ThreadPoolExecutor(max_workers=os.cpu_count()) as pool,
     ):
         grounds: queue.SimpleQueue[Ground] = queue.SimpleQueue()
         for number in range(os.cpu_count() or 1):
-            git = stack.enter_context(repository.scratch(base))
+            git = stack.enter_context(repository.scratch(tried.base, prefix=PROOF))
             grounds.put(Ground(repository.layout, git, Path(folder) / str(number)))
 
         def run(topic: str) -> list[Proof]:
             ground = grounds.get()
             try:
-                return ground.prove(topic, commits[topic])
+                return ground.prove(topic, tried.commits[topic])
             finally:
                 grounds.put(ground)
 
-        return tuple(proof for proofs in pool.map(run, commits) for proof in proofs)
+        return tuple(proof for proofs in pool.map(run, tried.commits) for proof in proofs)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patches.errors import ConflictError
+from patches.errors import BusyError, ConflictError
 from patches.git import EMAIL, NAME, Git, decode, encode, list_paths
+from patches.lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,6 +59,10 @@ CONFIG = """\
 ATTRIBUTES = "* -text -ident -filter -working-tree-encoding !merge\n"
 # written by setuptools whenever the tree is installed, so no part of what we compare
 GENERATED = ("salt.egg-info/", "build/")
+# folders below `build/`; those of tests are used without the tree's lock, with one of their own
+SCRATCH = ".scratch."
+PROOF = ".proof."
+PROOFS = "proofs.lock"
 FORMAT: tuple[str, ...] = (
     "--keep-subject",
     "--pretty=mboxrd",
@@ -98,11 +103,17 @@ class Repository:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 path.write_text(text, encoding="utf-8")
         self.git.run("symbolic-ref", "HEAD", BRANCH)
-        for stale in (*folder.glob("*.lock"), *folder.glob("refs/heads/*.lock"), *folder.glob("worktrees/*/*.lock")):
-            stale.unlink(missing_ok=True)
+        stale = [*folder.glob("*.lock"), *folder.glob("refs/heads/*.lock")]
+        leftovers = [*self.layout.build.glob(f"{SCRATCH}*")]
+        # the tests of `check --tests` run without the tree's lock
+        with contextlib.suppress(BusyError), locked(self.layout, PROOFS, patience=0.0):
+            stale += folder.glob("worktrees/*/*.lock")
+            leftovers += self.layout.build.glob(f"{PROOF}*")
+        for path in stale:
+            path.unlink(missing_ok=True)
         for name in ("rebase-apply", "rebase-merge"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        for leftover in self.layout.build.glob(".scratch.*"):
+        for leftover in leftovers:
             shutil.rmtree(leftover, ignore_errors=True)
         if (folder / "worktrees").exists():
             self.git.run("worktree", "prune", "--expire=now")
@@ -114,7 +125,7 @@ class Repository:
 
     def import_base(self, base: Base, folder: Path) -> str:
         """Commit a source distribution just unpacked; the same one gives the same commit id anywhere."""
-        with tempfile.TemporaryDirectory(dir=self.layout.build, prefix=".scratch.") as name:
+        with tempfile.TemporaryDirectory(dir=self.layout.build, prefix=SCRATCH) as name:
             git = Git(self.layout.git_dir, folder, Path(name) / "index")
             paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
             files = (path for path in paths if not path.startswith(GENERATED))
@@ -126,12 +137,12 @@ class Repository:
         return commit
 
     @contextlib.contextmanager
-    def scratch(self, commit: str, *, checkout: bool = True) -> Iterator[Git]:
+    def scratch(self, commit: str, *, checkout: bool = True, prefix: str = SCRATCH) -> Iterator[Git]:
         """Give a work tree of its own at a commit, gone afterwards; ``salt/`` is not touched.
 
         :param checkout: without it the folder starts empty, which is all that `git am` needs.
         """
-        with tempfile.TemporaryDirectory(dir=self.layout.build, prefix=".scratch.", ignore_cleanup_errors=True) as name:
+        with tempfile.TemporaryDirectory(dir=self.layout.build, prefix=prefix, ignore_cleanup_errors=True) as name:
             git = self.add_worktree(Path(name) / "tree", commit, checkout=checkout)
             try:
                 yield git

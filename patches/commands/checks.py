@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from patches import check, fits, prove, sdist, stock, style, suite
 from patches.commands.result import CommandResult
 from patches.errors import UsageError
+from patches.lock import locked
 
 if TYPE_CHECKING:
     import argparse
@@ -21,12 +22,14 @@ def run_check(repository: Repository, options: argparse.Namespace) -> CommandRes
         return _check_base(repository, options)
     if options.markdown or options.output:
         raise UsageError("--markdown and --output are for other releases: say which with --base RELEASE.")
-    findings = check.check(repository)
-    found = list(findings.found)
-    proofs: tuple[prove.Proof, ...] = ()
-    if options.tests and not found:
-        proofs = prove.prove(repository, options.topic)
-        found += [finding for proof in proofs for finding in proof.findings]
+    trial = None
+    with locked(repository.layout):
+        findings = check.check(repository)
+        found = list(findings.found)
+        if options.tests and not found:
+            trial = prove.trial(repository, options.topic)
+    proofs = prove.prove(repository, trial) if trial else ()
+    found += [finding for proof in proofs for finding in proof.findings]
     lines = [f"{one.rule}: {one.subject} {one.message}" for one in found]
     lines += [f"not checked: {text}" for text in findings.skipped]
     lines += [proof.line for proof in proofs]
@@ -39,12 +42,14 @@ def run_check(repository: Repository, options: argparse.Namespace) -> CommandRes
 def _check_base(repository: Repository, options: argparse.Namespace) -> CommandResult:
     """Try the topics on other releases; those that are kept for a release have to apply, and to pass their tests."""
     output = options.output or repository.layout.build / "fits"
-    found = fits.fits(repository, options.base, options.topic, output.resolve())
-    proofs: dict[str, tuple[prove.Proof, ...]] = {}
-    for release in dict.fromkeys(options.base) if options.tests else ():
-        commits = {one.topic: one.commit for one in found if one.release == release and one.commit}
-        base = stock.ensure_base(repository, sdist.learn(repository.layout, release))
-        proofs[release] = prove.on(repository, base, commits)
+    trials = {}
+    with locked(repository.layout):
+        found = fits.fits(repository, options.base, options.topic, output.resolve())
+        for release in dict.fromkeys(options.base) if options.tests else ():
+            commits = {one.topic: one.commit for one in found if one.release == release and one.commit}
+            base = stock.ensure_base(repository, sdist.learn(repository.layout, release))
+            trials[release] = prove.Trial(base, commits)
+    proofs = {release: prove.prove(repository, trial) for release, trial in trials.items()}
     kept = {(one.release, one.topic) for one in found if one.kept}
     wrong = [f"{one.release} {one.topic}" for one in found if one.kept and not one.commit]
     lines = [f"{one.release} {one.topic}: {one.verdict} ({one.there:.0%} of the lines are there)" for one in found]

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 LOCKED: dict[str, Command] = {
     "apply": tree.run_apply,
     "save": tree.run_save,
-    "check": checks.run_check,
     "submit": releases.run_submit,
     "export": releases.run_export,
     "bump": releases.run_bump,
     "drop": tree.run_drop,
     "keep": releases.run_keep,
-    "features": releases.run_features,
     "wheels": releases.run_wheels,
 }
 # these leave the tree alone: they need not wait for a check that takes minutes
 OWN_LOCKS = {"wheels": "wheels.lock"}
-# these change nothing, and a test run may take minutes
+# these change nothing, and a test run may take minutes: what of theirs needs the lock takes it
 UNLOCKED: dict[str, Command] = {
+    "check": checks.run_check,
+    "features": releases.run_features,
     "status": tree.run_status,
     "style": checks.run_style,
     "suite": checks.run_suite,

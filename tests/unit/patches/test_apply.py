@@ -445,6 +445,19 @@ def test_wheels_do_not_wait_for_the_tree(project: Project) -> None:
     assert "another patches command" not in ended.err.lower()
 
 
+def test_tests_of_topics_leave_the_tree_to_others(project: Project) -> None:
+    """A command does not wait for tests that take minutes, and lets their work trees be until they have ended."""
+    assert project.run("apply").code == 0
+    work = project.layout.build / ".proof.1"
+    work.mkdir()
+    with (project.layout.build / "proofs.lock").open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert project.run("check").code == 0
+        assert work.exists()
+    assert project.run("check").code == 0
+    assert not work.exists()
+
+
 def test_old_git_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that lacks what we need is named with the version that is needed."""
     (tmp_path / "git").write_text("#!/bin/sh\necho git version 2.20.1\n")
