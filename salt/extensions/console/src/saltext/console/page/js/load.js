@@ -1,9 +1,9 @@
 // A load run that goes on: what its harness writes into live.json beside the page, once a second.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
-import uPlot from "uplot";
 import { count, html, text } from "./parts.js";
+import { Plot } from "./plot.js";
 
 const REST_MS = 1000;
 const POINTS = 900;
@@ -54,31 +54,10 @@ export function Load() {
   return html`<h1>Load run: ${text(at.name)}, ${text(at.phase)}</h1>
     ${over.value && html`<p class="note" role="status">This run is over: the terminal names its report. Below is the last sample.</p>`}
     <p>${at.connected.toLocaleString("en")} connected, ${at.ready.toLocaleString("en")} of ${count(at.minions, "minion")} ready; ${count(at.publications, "job")}, ${count(at.returns, "return")}, ${acknowledged} of the sends acknowledged.${at.clients ? ` ${text(at.clients)}.` : ""}</p>
-    <${Plot} />
+    <${Plot} series=${series} names=${["returns a second", "acknowledged a second"]} label="Returns and acknowledged returns a second, over time" />
     <h2>Processes</h2>
     <table aria-label="Processes by role"><thead><tr><th>Role</th><th>Cores</th><th>CPU so far</th><th>Memory</th></tr></thead>
       <tbody>${Object.entries(at.processes)
         .sort(([, [one]], [, [other]]) => other - one)
         .map(([role, [cpu, memory]]) => html`<tr key=${role}><th scope="row">${text(role)}</th><td>${(rates.value[role] ?? 0).toFixed(2)}</td><td>${cpu.toFixed(1)} s</td><td>${memory.toFixed(0)} MB</td></tr>`)}</tbody></table>`;
-}
-
-function Plot() {
-  const place = useRef(null);
-  const plot = useRef(null);
-  useEffect(() => {
-    const style = getComputedStyle(document.body);
-    const axis = { stroke: style.color, grid: { stroke: "#8886" } };
-    const line = (label, stroke, dash) => ({ label, stroke, dash, width: 2 });
-    const size = () => ({ width: Math.max(200, place.current.clientWidth), height: 190 });
-    plot.current = new uPlot({ ...size(), series: [{}, line("returns a second", "#3b82d0"), line("acknowledged a second", "#c2410c", [6, 4])], axes: [axis, axis] }, series.peek(), place.current);
-    const watch = new ResizeObserver(() => place.current && plot.current.setSize(size()));
-    watch.observe(place.current);
-    return () => {
-      watch.disconnect();
-      plot.current.destroy();
-    };
-  }, []);
-  const data = series.value;
-  useEffect(() => plot.current?.setData(data), [data]);
-  return html`<div class="plot" ref=${place} role="img" aria-label="Returns and acknowledged returns a second, over time"></div>`;
 }

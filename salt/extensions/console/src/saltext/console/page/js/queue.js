@@ -1,15 +1,16 @@
 // The queue of the job handler: what waits and why, and what one can do about it.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
-import uPlot from "uplot";
 import { expired, listen, stale } from "./api.js";
 import { call, may } from "./calls.js";
 import { age, ask, count, html, text, Trouble } from "./parts.js";
+import { Plot } from "./plot.js";
 
 const REST_MS = 5000;
 const IDLE_MS = 30000;
 const POINTS = 720;
+const SCALES = { scales: { x: { range: (_, least, most) => [least, Math.max(most, least + 60)] }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } } };
 const TAGS = /"tag": ?"salt\/(job\/\d+\/(queued|dispatched|excluded|discarded|new|ret)|job_handler)/;
 
 const jobs = signal([]);
@@ -64,10 +65,11 @@ export function Queue() {
     };
   }, []);
   const now = figures.value;
+  const { used, limit } = now?.capacity ?? {};
   return html`<h1>Queue</h1>
     <${Trouble} failure=${failure.value} what="job handler" how="It is a part of the patched Salt: set rate_limiting in the master's configuration." />
     ${now && html`<${Summary} now=${now} />`}
-    ${now && html`<${Plot} />`}
+    ${now && html`<${Plot} series=${series} names=${["used", "limit"]} label=${`Used slots over time: now ${used} of ${limit}`} options=${SCALES} />`}
     ${(now || jobs.value.length > 0) && html`<${Waiting} />`}
     ${ended.value.length > 0 && html`<${Ended} />`}`;
 }
@@ -115,28 +117,6 @@ function resume() {
     action: "Resume",
     act: () => act("queue.resume", {}),
   });
-}
-
-function Plot() {
-  const place = useRef(null);
-  const plot = useRef(null);
-  useEffect(() => {
-    const style = getComputedStyle(document.body);
-    const axis = { stroke: style.color, grid: { stroke: "#8886" } };
-    const line = (label, stroke, dash) => ({ label, stroke, dash, width: 2, points: { show: true } });
-    const size = () => ({ width: Math.max(200, place.current.clientWidth), height: 190 });
-    plot.current = new uPlot({ ...size(), series: [{}, line("used", "#3b82d0"), line("limit", "#c2410c", [6, 4])], axes: [axis, axis], scales: { x: { range: (_, least, most) => [least, Math.max(most, least + 60)] }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } } }, series.peek(), place.current);
-    const watch = new ResizeObserver(() => place.current && plot.current.setSize(size()));
-    watch.observe(place.current);
-    return () => {
-      watch.disconnect();
-      plot.current.destroy();
-    };
-  }, []);
-  const data = series.value;
-  useEffect(() => plot.current?.setData(data), [data]);
-  const { used, limit } = figures.value?.capacity ?? {};
-  return html`<div class="plot" ref=${place} role="img" aria-label=${`Used slots over time: now ${used} of ${limit}`}></div>`;
 }
 
 function Waiting() {
