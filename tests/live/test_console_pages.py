@@ -126,6 +126,28 @@ def test_roll_back(page: Page, console: ConsoleBed) -> None:
     assert console.run("package_states.show", "web")["packages"] == {"nginx": "installed <1.22", "vim": "latest"}
 
 
+def test_assign_and_take_back(page: Page, console: ConsoleBed) -> None:
+    """Before an assignment, and before it is taken back, the page says on how many minions files change."""
+    page.goto(f"{console.url}#/states/web")
+    page.get_by_role("button", name="Assign…", exact=True).click(timeout=30_000)
+    page.get_by_role("dialog").get_by_label("Kind").select_option("minion")
+    page.get_by_role("dialog").get_by_label("Target").fill("nobody")
+    page.get_by_role("dialog").get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("nobody", timeout=30_000)
+    page.get_by_role("dialog").get_by_label("Target").fill("minion-00001")
+    page.get_by_role("dialog").get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("dialog")).to_contain_text("The files of 1 minion change", timeout=30_000)
+    assert "minion minion-00001" not in str(console.run("package_states.show", "web")["assigned"])
+    page.get_by_role("dialog").get_by_role("button", name="Assign", exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+    assert "minion minion-00001" in str(console.run("package_states.show", "web")["assigned"])
+    page.get_by_role("button", name="Unassign minion minion-00001").click(timeout=30_000)
+    expect(page.get_by_role("dialog")).to_contain_text("The files of 1 minion change", timeout=30_000)
+    page.get_by_role("dialog").get_by_role("button", name="Unassign", exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+    assert "minion minion-00001" not in str(console.run("package_states.show", "web")["assigned"])
+
+
 def test_session_that_ends_in_an_edit(page: Page, console: ConsoleBed) -> None:
     """Nothing typed is lost when the session ends: the form to sign in lies over the page."""
     page.goto(f"{console.url}#/states/web")

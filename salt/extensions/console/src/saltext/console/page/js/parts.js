@@ -75,7 +75,9 @@ function Question({ question }) {
       <h2 id="question">${question.title}</h2>
       <div>${question.body}</div>
       ${(question.fields ?? []).map((one) => html`<label class="line">${one.label}
-        <input name=${one.name} defaultValue=${one.value ?? ""} type=${one.type ?? "text"} required=${one.required} min=${one.min} max=${one.max} /></label>`)}
+        ${one.options
+          ? html`<select name=${one.name}>${Object.entries(one.options).map(([key, words]) => html`<option value=${key}>${words}</option>`)}</select>`
+          : html`<input name=${one.name} defaultValue=${one.value ?? ""} type=${one.type ?? "text"} required=${one.required} min=${one.min} max=${one.max} />`}</label>`)}
       ${error && html`<p class="note bad" role="alert">${text(error)}</p>`}
       <div class="line">
         ${question.action && html`<button class="do" disabled=${busy}>${question.action}</button>`}

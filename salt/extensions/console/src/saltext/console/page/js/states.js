@@ -174,30 +174,33 @@ function Changes({ changes }) {
 const KINDS = { group: "group", grains: "grain match", minion: "minion", organization: "organization" };
 
 function Assignments({ name, shown, again }) {
+  /** Ask the master which files would change, then show that before it is done. */
+  const confirm = async (action, fun, wanted) => {
+    const found = await call(fun, { ...wanted, dry_run: true });
+    ask({
+      title: `${action} ${name}: ${KINDS[wanted.kind]} ${wanted.target}`,
+      body: html`<p>The files of ${count((found.minions ?? []).length, "minion")} change. ${fun === "states.assign" ? "Packages change there at the next run." : "The next run there releases the locks of this state."}</p>`,
+      action,
+      act: async () => {
+        await call(fun, wanted);
+        again();
+      },
+    });
+  };
   const assign = () => ask({
     title: `Assign ${name}`,
-    body: html`<p>The files of all minions of the target change. Kinds: ${Object.keys(KINDS).join(", ")}.</p>`,
-    action: "Assign",
+    body: html`<p>Nothing is saved yet: the next question says how many minions the target has.</p>`,
+    action: "Continue…",
     fields: [
-      { name: "kind", label: "Kind", value: "group", required: true },
-      { name: "target", label: "Target (for grains: os:Debian)", required: true },
+      { name: "kind", label: "Kind", options: KINDS },
+      { name: "target", label: "Target (for a grain match such as os:Debian)", required: true },
       { name: "priority", label: "Priority", type: "number", value: 0 },
       { name: "comment", label: "Why" },
     ],
-    act: async ({ kind, target, priority, comment }) => {
-      await call("states.assign", { name, kind, target, priority: Number(priority), comment });
-      again();
-    },
+    act: ({ priority, ...given }) => confirm("Assign", "states.assign", { name, ...given, priority: Number(priority) }),
   });
-  const unassign = (kind, target) => ask({
-    title: `Unassign ${name}`,
-    body: html`<p>The state does not apply to the ${KINDS[kind]} ${text(target)} any more: the files of its minions change, and the next run releases their locks.</p>`,
-    action: "Unassign",
-    act: async () => {
-      await call("states.unassign", { name, kind, target });
-      again();
-    },
-  });
+  const unassign = (kind, target) =>
+    confirm("Unassign", "states.unassign", { name, kind, target }).catch((failure) => ask({ title: "This cannot be unassigned", body: html`<p class="note bad">${text(failure.message)}</p>` }));
   return html`<h2>Assigned to</h2><ul>${shown.assigned.map((one) => {
     const [, kind, target] = /^(\S+) (.*) \(priority [^)]*\)$/.exec(one) ?? [];
     return html`<li>${text(one)} ${kind && may("states.unassign") && html`<button aria-label=${`Unassign ${one}`} onClick=${() => unassign(kind, target)}>Unassign…</button>`}</li>`;
