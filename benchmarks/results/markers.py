@@ -1,7 +1,7 @@
 """Figures in other pages: `<!-- figure: load/default/longest_wait_s/ours -->26 s<!-- /figure -->`.
 
 The first words name the evidence, then follow the figure and the side of it: `stock`, `ours`, or `change` for what
-the ratio means in words. A run that is not trustworthy fills none, and a busy machine is named.
+the difference of the two means in words. A run that is not trustworthy fills none, and a busy machine is named.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def fill(text: str, sections: Sequence[Section]) -> str:
 
 
 def _value(row: Row | None, side: str) -> str:
-    value = None if row is None else row.ratio if side == "change" else getattr(row, side)
-    if row is None or value is None:
+    if row is None:
         return ""
-    return page.change(value) if side == "change" else page.number(value, row.figure.unit)
+    if side == "change":
+        return page.shown_change(row)
+    value: float | None = getattr(row, side)
+    return "" if value is None else page.number(value, row.figure.unit)

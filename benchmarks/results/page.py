@@ -23,7 +23,8 @@ a table again, run the command above it, then `nox -s results -- --collect`. `no
 NOTES = """\
 *Stock* is Salt as released, *Saltbed* is the same Salt with all patches. Both run on the same machine, one after the
 other, so a ratio says more than a time. A number is the median of its samples unless its row says otherwise, and *n*
-is the number of samples.
+is the number of samples. The *change* is that from the first number shown to the second one. The *ratio* is the median
+of the ratios of single turns, in which both were measured one after the other, so it may differ from the two medians.
 Behind a date, *busy* means that the machine had other work when the run began, *not trustworthy* that the check of a
 load run found a reason, which the evidence has as `doubts`, *edited* that `salt/` had edits that are in no patch, and
 *older code* that the code has changed since.
@@ -107,6 +108,14 @@ def change(ratio: float) -> str:
     return f"{number(abs(ratio - 1), '%')} {'less' if ratio < 1 else 'more'}"
 
 
+def shown_change(row: Row) -> str:
+    """Return the change from the number of stock to that of Saltbed, as both are shown; empty if one is missing.
+
+    The row's ratio is that of single turns, which two medians do not give.
+    """
+    return change(row.ours / row.stock) if row.stock and row.ours is not None else ""
+
+
 def _times(value: float) -> str:
     return f"{value:.2g}" if value < HUNDRED else f"{value:,.0f}"
 
@@ -172,7 +181,7 @@ def _questions(title: str, questions: Sequence[Question], rows: Measured, letter
         whole, _ = rows.get((one.name, one.total), (None, None))
         stock = _part(row.stock, None if whole is None else whole.stock, row)
         ours = _part(row.ours, None if whole is None else whole.ours, row)
-        told = "" if row.ratio is None or whole is not None else change(row.ratio)
+        told = "" if whole is not None else shown_change(row)
         if whole is not None and None not in (row.stock, row.ours):
             told = f"{number((row.ours or 0) - (row.stock or 0), '')} more"
         lines.append(_line((one.text, stock, ours, told, str(row.n), _when(source, letters))))

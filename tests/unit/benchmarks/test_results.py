@@ -184,6 +184,17 @@ def test_verdicts_are_of_the_numbers(measured: Measured) -> None:
     assert line in measured.page.read_text()
 
 
+def test_the_change_is_that_of_the_numbers_shown(measured: Measured) -> None:
+    """The ratio of single turns is in its column; in words stands what the two numbers of the line say."""
+    file = measured.evidence / "pillar.json"
+    text = json.loads(file.read_text(encoding="utf-8"))
+    (fetch,) = [one for one in text["figures"] if one["key"] == "fetch"]
+    fetch.update(stock=10.0, ours=8.0, ratio=0.9)
+    file.write_text(json.dumps(text), encoding="utf-8")
+    assert "20 % less" in cells(measured, "In one minute", "A pillar from PostgreSQL, 1,000 minions")
+    assert "0.9" in cells(measured, "pillar", fetch["what"])
+
+
 def test_another_size_is_in_row_and_command(measured: Measured) -> None:
     """A smaller run does not stand there as the usual one."""
     (measured.evidence / "pillar.json").unlink()
