@@ -168,17 +168,17 @@ class Bed:
         master.write(self.master, {**options, **wanted.master_options})
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
         self._watch.add(self._master_process, LOSSES["master"], log=log)
-        api_processes = [
+        self._api_processes = [
             api.start_beside(one, self.master, self.tree, self.environment, self._processes) for one in self.apis
         ]
-        for one, process in zip(self.apis, api_processes, strict=True):
+        for one, process in zip(self.apis, self._api_processes, strict=True):
             self._watch.add(process, LOSSES["api"], log=one.log)
         if wanted.postgres != "none":
             # while the master starts
             database.install(self.postgres.dsn)
             database.fill(self.postgres.dsn, wanted.minion_ids(), wanted.seed, SCALE)
         master.wait_ready(self.master, self._master_process)
-        for one, process in zip(self.apis, api_processes, strict=True):
+        for one, process in zip(self.apis, self._api_processes, strict=True):
             api.wait_ready(one, process)
         LOG.info("The master answers on port %d", request_port)
 
@@ -285,6 +285,14 @@ class Bed:
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
         master.wait_ready(self.master, self._master_process)
         self._watch.add(self._master_process, LOSSES["master"], log=self.master.log)
+
+    def restart_api(self) -> None:
+        """Stop the first process of salt-api, start it again with the same configuration, and wait until it answers."""
+        self._api_processes[0].stop()
+        process = api.start(self.api, self.tree, self.master.config_dir, self.environment, self._processes)
+        self._api_processes[0] = process
+        api.wait_ready(self.api, process)
+        self._watch.add(process, LOSSES["api"], log=self.api.log)
 
     def watch(self, process: Process, loss: str = "", *, may_end: bool = False) -> None:
         """Let `check` look after a further process; see `harness.processes.watch` for `loss` and `may_end`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import tarfile
 import tomllib
@@ -222,6 +223,64 @@ def _replace(route: Any, text: str) -> None:
     route.fulfill(response=response, json=found)
 
 
+PIECES = [
+    *HOSTILE,
+    "<svg/onload=alert(1)>",
+    "<iframe srcdoc='<script>alert(1)</script>'>",
+    "javascript:alert(1)",
+    "' onmouseover='alert(1)",
+    '"><a href="javascript:alert(1)">x</a>',
+    "&lt;script&gt;",
+    "{{7*7}}${7*7}",
+    "\u0000\u0007\u009b31m",
+    "\ufeff\u2066admin\u2069",
+    "\U0001f600" * 9,
+    "e\u0301" * 400,
+    "a" * 5000,
+    "@import url(//x)",
+    "]]><!--",
+    "\u2028\u2029\r\n",
+]
+TEXTS = 500
+OWN = "[...new Set([...document.querySelectorAll('main *')].map((one) => one.localName))].sort()"
+
+
+def test_five_hundred_hostile_texts(page: Page, console: ConsoleBed) -> None:
+    """Whatever a minion calls itself and whatever its grains are: no element comes of it, and nothing is asked for."""
+    texts = [
+        PIECES[number % len(PIECES)] + PIECES[number // len(PIECES) % len(PIECES)] + "x" * (number // len(PIECES) ** 2)
+        for number in range(TEXTS - 2)
+    ]
+    texts += ["<b>" * 350_000, "\u202e" * 350_000]
+    assert len(set(texts)) == TEXTS
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    page.goto(f"{console.url}#/fleet")
+    grid = page.get_by_role("table", name="Fleet")
+    expect(grid).to_contain_text("minion-00001", timeout=30_000)
+    before = set(page.evaluate(OWN))
+    page.route("**/", lambda route: _multiply(route, texts))
+    page.reload()
+    expect(grid).to_contain_text("alert(1)", timeout=60_000)
+    for top in range(0, TEXTS * 36, 1500):
+        grid.evaluate("(one, top) => { one.scrollTop = top; }", top)
+        page.wait_for_timeout(50)
+        assert set(page.evaluate(OWN)) <= before | {"p"}, top
+        assert not any(one in grid.inner_text() for one in ("\x1b", "\u202e", "\u009b", "\u0007"))
+
+
+def _multiply(route: Any, texts: list[str]) -> None:
+    """Answer with a row for each text, which stands in each of its cells that has a text."""
+    response = route.fetch()
+    found = response.json()
+    answer = found["return"][0]
+    if isinstance(answer, dict) and answer.get("data"):
+        first = answer["data"][0]
+        answer["data"] = [
+            [[status, text if isinstance(value, str) else value] for status, value in first] for text in texts
+        ]
+    route.fulfill(response=response, json=found)
+
+
 @pytest.fixture(scope="module")
 def axe(root: Path) -> str:
     """Return the source of axe-core."""
@@ -266,3 +325,103 @@ def test_screenshots(page: Page, console: ConsoleBed, root: Path, tmp_path: Path
         place = root / "docs" / made.name
         if not place.exists():
             shutil.copyfile(made, place)
+
+
+# what Tab has to reach
+CONTROLS = "a[href], button, input, select, textarea, [tabindex='0']"
+UNREACHED = """(controls) => [...document.querySelectorAll(controls)].filter(
+  (one) => one.checkVisibility() && !one.disabled && !one.reached).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_control_by_keyboard(page: Page, console: ConsoleBed, name: str) -> None:
+    """Tab reaches all that one can click or change."""
+    page.goto(f"{console.url}#/{name}")
+    page.wait_for_load_state("networkidle") if name != "queue" else page.get_by_role("button", name="Pause…").wait_for()
+    for _ in range(page.locator(CONTROLS).count() + 5):
+        page.keyboard.press("Tab")
+        page.evaluate("document.activeElement.reached = true")
+    assert page.evaluate(UNREACHED, CONTROLS) == []
+
+
+def go_to(page: Page, name: str) -> None:
+    """Press Tab until what has this name has the focus."""
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        focus = "((one) => one.getAttribute('aria-label') ?? one.labels?.[0]?.textContent ?? one.textContent)"
+        if str(page.evaluate(f"{focus}(document.activeElement)")).strip().startswith(name):
+            return
+    raise AssertionError(f"Tab does not reach {name}")
+
+
+def test_work_by_keyboard(page: Page, console: ConsoleBed) -> None:
+    """A pause, its end and an edit of a state need no mouse; Escape leaves a question without an answer."""
+    expect(page.get_by_role("button", name="Pause…")).to_be_visible(timeout=30_000)
+    for end, paused in (("Escape", False), ("Enter", True)):
+        go_to(page, "Pause…")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        go_to(page, "Pause")
+        page.keyboard.press(end)
+        expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+        assert console.run("job_handler.figures")["paused"] is paused
+    expect(page.get_by_role("button", name="Resume…")).to_be_visible(timeout=30_000)
+    go_to(page, "Resume…")
+    page.keyboard.press("Enter")
+    go_to(page, "Resume")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+    assert not console.run("job_handler.figures")["paused"]
+    page.goto(f"{console.url}#/states/web")
+    expect(page.get_by_label("State of vim")).to_be_visible(timeout=30_000)
+    go_to(page, "State of vim")
+    page.keyboard.type("Absent")
+    go_to(page, "Review 1 change")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("The files of", timeout=30_000)
+    go_to(page, "Save")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+    assert console.run("package_states.show", "web")["packages"]["vim"] == "removed"
+
+
+def test_salt_api_goes_away_in_an_edit(page: Page, console: ConsoleBed) -> None:
+    """The page says that what it shows may be old, and what was typed survives a cut and a restart of salt-api."""
+    page.goto(f"{console.url}#/states/web")
+    page.get_by_label("State of nginx").select_option("Absent", timeout=30_000)
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Review 1 change").click()
+    expect(page.get_by_role("dialog")).to_contain_text("salt-api does not answer", timeout=30_000)
+    expect(page.get_by_role("status").first).to_contain_text("what you see may be old")
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Review 1 change").click()
+    expect(page.get_by_role("dialog")).to_contain_text("The files of", timeout=30_000)
+    expect(page.get_by_text("what you see may be old")).to_have_count(0)
+    page.get_by_role("dialog").get_by_role("button", name="Do nothing").click()
+    console.bed.restart_api()
+    page.get_by_role("button", name="Review 1 change").click()
+    answer = page.get_by_role("dialog").filter(has_text=re.compile("The files of|Sign in again"))
+    expect(answer).to_be_visible(timeout=30_000)
+    if "Sign in again" in answer.inner_text():
+        sign_in(page, "saltbed", console.password)
+        expect(page.get_by_role("dialog", name="Sign in again")).to_have_count(0, timeout=30_000)
+    expect(page.get_by_label("State of nginx")).to_have_value("removed")
+
+
+def test_stream_of_events_is_cut(page: Page, console: ConsoleBed) -> None:
+    """The queue says so, connects again by itself, and shows what came meanwhile."""
+    expect(page.get_by_text("No job waits.")).to_be_visible(timeout=30_000)
+    console.bed.restart_api()
+    again = page.get_by_text("what you see may be old").or_(page.get_by_role("dialog", name="Sign in again"))
+    expect(again.first).to_be_visible(timeout=60_000)
+    console.run("job_handler.pause", "seconds=600")
+    jid = console.sleep("*", 1)
+    try:
+        if page.get_by_role("dialog", name="Sign in again").count():
+            sign_in(page, "saltbed", console.password)
+        expect(page.get_by_role("table", name="Waiting jobs")).to_contain_text(jid, timeout=60_000)
+        expect(page.get_by_text("what you see may be old")).to_have_count(0)
+    finally:
+        console.run("job_handler.cancel", jid)
+        console.run("job_handler.resume")

@@ -1,5 +1,5 @@
 """
-Minions that subscribe over TCP with a key that the master does not have any more.
+Minions that subscribe over TCP and can not be identified, as their key is an old one.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import salt.crypt
 import salt.master
 import salt.transport.frame
 import salt.transport.tcp
-from tests.support.mock import AsyncMock, MagicMock, patch
+from tests.support.mock import MagicMock, patch
 
 pytestmark = [
     pytest.mark.skip_on_windows(reason="Unix sockets"),
@@ -36,6 +36,7 @@ def channel(master_opts, key):
         salt.master.SMaster.secrets, {"aes": {"secret": secret}}
     ):
         ret = salt.channel.server.PubServerChannel(opts, MagicMock())
+        ret.unidentified_pause = 0
         ret.aes_funcs.verify_minion.side_effect = lambda id_, tok: tok == "right"
         yield ret
 
@@ -45,10 +46,15 @@ def path(tmp_path):
     return str(tmp_path / "publisher")
 
 
-async def subscribe(channel, path, key, tok, until):
+def message(opts, key, **load):
+    load = salt.crypt.Crypticle(opts, key).dumps({"id": "web1", "tok": "right", **load})
+    return {"enc": "aes", "load": load, "version": 3}
+
+
+async def ids_after(channel, path, sent):
     """
-    Connect, say who it is, and return what ``until`` says of publisher and
-    subscriber in the end.
+    Connect, say what is to be sent, and return the ids by which the publisher knows
+    its subscribers once it has looked at that: None if it has closed the connection.
     """
     publisher = salt.transport.tcp.PubServer(
         channel.opts,
@@ -57,56 +63,84 @@ async def subscribe(channel, path, key, tok, until):
         remove_presence_callback=channel.remove_presence_callback,
     )
     publisher.add_socket(salt.transport.tcp.tornado.netutil.bind_unix_socket(path))
-    lost = AsyncMock()
-    subscriber = salt.transport.tcp.PublishClient(
-        channel.opts, asyncio.get_running_loop(), path=path
+    stream = salt.transport.tcp.tornado.iostream.IOStream(
+        salt.transport.tcp.socket.socket(salt.transport.tcp.socket.AF_UNIX)
     )
-    load = salt.crypt.Crypticle(channel.opts, key).dumps({"id": "web1", "tok": tok})
     try:
-        await subscriber.connect(disconnect_callback=lost)
-        await subscriber.send(
-            salt.transport.frame.frame_msg(
-                {"enc": "aes", "load": load, "version": 3}, header=None
-            )
-        )
+        await stream.connect(path)
+        # Without a reader it does not notice that it is closed
+        stream.set_close_callback(lambda: None)
+        await stream.write(salt.transport.frame.frame_msg(sent, header=None))
         for _ in range(1000):
-            await subscriber.recv(timeout=0)
-            if until(publisher, lost):
-                return
-        raise AssertionError("It does not happen")
+            await asyncio.sleep(0.01)
+            ids = [client.id_ for client in publisher.clients]
+            if stream.closed() and not ids:
+                return None
+            if any(ids):
+                return ids
+        return ids
     finally:
-        subscriber.close()
+        stream.close()
         publisher.stop()
         publisher.close()
 
 
-def is_known(publisher, lost):
-    """
-    Whether what is for it would reach it
-    """
-    assert not lost.called
-    return [client.id_ for client in publisher.clients] == ["web1"]
-
-
-def is_told(publisher, lost):
-    """
-    Whether it lost its connection: it signs in before it connects again
-    """
-    assert not [client.id_ for client in publisher.clients if client.id_]
-    return lost.called and not publisher.clients
-
-
 async def test_with_the_key_of_the_master(channel, path, key):
-    await subscribe(channel, path, key, "right", is_known)
+    sent = message(channel.opts, key)
+    assert await ids_after(channel, path, sent) == ["web1"]
     assert list(channel.present) == ["web1"]
 
 
 async def test_with_an_old_key(channel, path):
-    old = salt.crypt.Crypticle.generate_key_string()
-    await subscribe(channel, path, old, "right", is_told)
+    sent = message(channel.opts, salt.crypt.Crypticle.generate_key_string())
+    assert await ids_after(channel, path, sent) is None
     assert not channel.present
 
 
 async def test_with_the_token_of_another_minion(channel, path, key):
-    await subscribe(channel, path, key, "wrong", is_told)
+    sent = message(channel.opts, key, tok="wrong")
+    assert await ids_after(channel, path, sent) is None
     assert not channel.present
+
+
+async def test_when_the_keys_can_not_be_read(channel, path, key):
+    """
+    A minion is not left alone with a connection that says nothing
+    """
+    channel.aes_funcs.verify_minion.side_effect = OSError("No keys today")
+    assert await ids_after(channel, path, message(channel.opts, key)) is None
+
+
+@pytest.mark.parametrize("verified", [True, False])
+async def test_with_a_verification_that_waits(channel, path, key, verified):
+    """
+    As with the option master_async_mworker
+    """
+
+    async def verify_minion(id_, tok):
+        await asyncio.sleep(0)
+        return verified
+
+    channel.aes_funcs.verify_minion = verify_minion
+    ids = await ids_after(channel, path, message(channel.opts, key))
+    assert ids == (["web1"] if verified else None)
+
+
+async def test_not_at_once(channel, key):
+    """
+    Minions that try again must not keep a master busy
+    """
+    channel.unidentified_pause = 1
+    subscriber = MagicMock()
+    waited = []
+
+    async def sleep(seconds):
+        assert not subscriber.close.called
+        waited.append(seconds)
+
+    with patch("asyncio.sleep", sleep):
+        await channel.presence_callback(
+            subscriber, message(channel.opts, key, tok="wrong")
+        )
+    subscriber.close.assert_called_once_with()
+    assert 1 <= waited[0] <= 2
