@@ -42,6 +42,8 @@ UNFINISHED: Final = 40
 FAILURES: Final = ("salt.master: Error in function", "salt.pillar: ", "salt.utils.minions: Failed ")
 # of all the time or packets, what belongs to the warm-up
 WARM: Final = 0.15
+# looks at an idle master, 0.25 s apart, until what a minion asked for counts as done
+QUIET: Final = 3
 
 
 @dataclass(frozen=True)
@@ -236,10 +238,13 @@ class Fuzzer:
 
     def _settle(self) -> None:
         """Wait until what a minion has asked for is done: a worker goes on after its reply has timed out."""
-        for _ in range(40):
+        quiet = 0
+        for _ in range(160):
             time.sleep(0.25)
             tags = [tag for tag in self.events.since() if not tag.startswith(OWN_EVENTS)]
-            if not self.files.changed() and not tags:
+            # on a busy machine a worker may wait for long between two of its steps
+            quiet = 0 if self.files.changed() or tags or self.processes.at_work() else quiet + 1
+            if quiet == QUIET:
                 return
 
     def _restore_keys(self, packet: Packet) -> None:

@@ -108,6 +108,14 @@ class Processes:
             if not one.is_running() or one.status() == psutil.STATUS_ZOMBIE
         ]
 
+    def at_work(self) -> bool:
+        """Return whether one of them computes, waits for a processor or for a disk."""
+        for one in self._all:
+            with suppress(psutil.Error):
+                if one.status() in {psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP}:
+                    return True
+        return False
+
     def note_memory(self) -> None:
         """Note how much they hold, after they have warmed up."""
         self._memory = {one.pid: one.memory_info().rss for one in self._all}
