@@ -87,10 +87,7 @@ class MinionCaller(Caller):
         self.name = self.only = only
 
     def check_run(self, functions, minions):
-        """
-        :raises QueryRightsError: always. The runner blocks the process of the master that
-            would have to take the answers.
-        """
+        # the runner blocks the process of the master that would have to take the answers
         raise QueryRightsError(
             "Leave out the fields that ask minions: a minion that calls this runner"
             " gets none of them."
@@ -112,19 +109,14 @@ class NamedCaller(Caller):
         self.lists = lists
 
     def job_user(self):
-        """
-        Return the user that his jobs carry. The key is the master's: where an ordinary
-        user runs it, it is good for other names only as Salt notes them for sudo.
-        """
+        # The key is the master's: where an ordinary user runs it, it is good for other names
+        # only as Salt notes them for sudo.
         own = {self.opts.get("user"), "root"}
         if salt.utils.user.get_user() in _TRUSTED or self.name in own:
             return self.name
         return self.name if self.name.startswith(_FOR) else _FOR + self.name
 
     def check_pillars(self):
-        """
-        :raises QueryRightsError: if he may not see pillars
-        """
         check = salt.utils.minions.CkMinions(self.opts).runner_check
         if not self.lists or not all(
             check(one, PILLARS, {}) is True for one in self.lists
@@ -135,11 +127,6 @@ class NamedCaller(Caller):
             )
 
     def check_run(self, functions, minions):
-        """
-        :param list functions: what minions are to run
-        :param list minions: their ids
-        :raises QueryRightsError: if he may not run one of them on one of these
-        """
         check = salt.utils.minions.CkMinions(self.opts)
         blacklist = salt.acl.PublisherACL(
             self.opts.get("publisher_acl_blacklist") or {}

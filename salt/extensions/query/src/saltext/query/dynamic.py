@@ -47,8 +47,6 @@ class DynamicField(saltext.query.field.Field):
     A field whose kind is that of its values.
     """
 
-    __slots__ = ("_seen",)
-
     loose = True
 
     def __init__(self, name, title, doc, get, needs):

@@ -9,9 +9,11 @@ import re
 
 import saltext.query.kinds
 from saltext.query.errors import QueryError, QueryStoreError
+from saltext.query.kinds import MISSING_UNAVAIL, NORMAL, UNKNOWN, Missing
 
 log = logging.getLogger(__name__)
 
+_UNKNOWN = Missing(UNKNOWN)
 _NAME = re.compile(r"[a-z0-9/._]+")
 _TITLE = re.compile(r"\S+")
 _DOC = re.compile(r"[A-Z].*[^.,?!\s]")
@@ -25,8 +27,8 @@ class Field:
     :param str title: what to print above its column, without whitespace
     :param str kind: one of :data:`saltext.query.kinds.KINDS`
     :param str doc: one line that starts with a capital and ends without punctuation
-    :param callable get: takes an item and returns its value, or one of the
-        ``MISSING_`` constants of :mod:`saltext.query.kinds`
+    :param callable get: takes an item and returns its value, None if there is none for
+        it, or one of the ``MISSING_`` constants of :mod:`saltext.query.kinds`
     :param needs: the data it reads, each ``source`` or ``source:key``
     :param bool host: whether its values are names of hosts, which compare by whole
         leading components
@@ -41,21 +43,6 @@ class Field:
     """
 
     loose = False
-
-    __slots__ = (
-        "_check",
-        "alias_of",
-        "cost",
-        "doc",
-        "get",
-        "host",
-        "kind",
-        "manager",
-        "name",
-        "needs",
-        "span",
-        "title",
-    )
 
     def __init__(
         self,
@@ -90,8 +77,9 @@ class Field:
 
     def cell(self, item):
         """
-        Return the cell of an item. Data that nobody thought of costs a cell, not the
-        whole answer.
+        Return the cell of an item. Much of what is asked for comes from minions, who may
+        send anything: what is not of the field's kind is not passed on, and data that nobody
+        thought of costs a cell, not the whole answer.
         """
         try:
             value = self.get(item)
@@ -99,11 +87,14 @@ class Field:
             raise
         except Exception:  # pylint: disable=broad-except
             log.debug("Could not get the field %s", self.name, exc_info=True)
-            value = saltext.query.kinds.MISSING_UNAVAIL
-        ret = saltext.query.kinds.make_cell(self._check, value)
-        if ret[0] and saltext.query.kinds.is_large(value):
+            value = None
+        if value.__class__ is Missing:
+            return value.cell
+        if value is not None and self._check(value):
+            return (NORMAL, value)
+        if saltext.query.kinds.is_large(value):
             item.context.too_large.add((id(item), self.name))
-        return ret
+        return MISSING_UNAVAIL.cell
 
     def definition(self):
         """
@@ -122,16 +113,8 @@ class UnknownField(Field):
     Stands in for a field that is asked for and does not exist: it keeps its column.
     """
 
-    __slots__ = ()
-
     def __init__(self, name):
-        super().__init__(name, None, "unknown", None, None)
-
-    def cell(self, item):
-        """
-        Return the cell of any item.
-        """
-        return saltext.query.kinds.UNKNOWN_CELL
+        super().__init__(name, None, "unknown", None, lambda _item: _UNKNOWN)
 
 
 class Known:

@@ -81,7 +81,11 @@ def count(response, functions=(), sort=None):
     size = len(columns) - len(functions)
     groups = {}
     for row in response["data"]:
-        groups.setdefault(json.dumps(row[:size], sort_keys=True), []).append(row)
+        key = tuple(row[:size])
+        if not all(isinstance(one, str) for _, one in key):
+            # 1, 1.0 and True are the same to Python, and lists can't be looked up
+            key = json.dumps(key, sort_keys=True)
+        groups.setdefault(key, []).append(row)
     fields = [*columns[:size], _COUNT, *map(_column, functions, columns[size:])]
     rows = []
     for group in groups.values():

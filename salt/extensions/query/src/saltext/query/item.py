@@ -21,7 +21,7 @@ class Item:
     def __init__(self, context, name):
         self.context = context
         self.name = name
-        self._documents = None
+        self._documents = {}
 
     def minion(self):
         """
@@ -39,12 +39,11 @@ class Item:
         """
         Return what the query needs of a document, or None if there is none.
         """
-        if self._documents is None:
-            self._documents = {}
-        place = (bank, key)
-        if place not in self._documents:
-            self._documents[place] = self.context.read(bank, key)
-        return self._documents[place]
+        try:
+            return self._documents[bank, key]
+        except KeyError:
+            ret = self._documents[bank, key] = self.context.read(bank, key)
+            return ret
 
     def grains(self, minion):
         """

@@ -46,8 +46,6 @@ MISSING_UNAVAIL = Missing(UNAVAIL)
 MISSING_OFFLINE = Missing(OFFLINE)
 MISSING_PENDING = Missing(PENDING)
 
-UNKNOWN_CELL = (UNKNOWN, None)
-_UNAVAIL_CELL = (UNAVAIL, None)
 
 #: Integers beyond this can be sent by none of msgpack and few readers of JSON.
 _INT_LIMIT = 2**63
@@ -149,20 +147,3 @@ def kind_of(value):
         if KINDS[kind](value):
             return kind
     return "other"
-
-
-def make_cell(check, value):
-    """
-    Return the cell for what a field's function returned.
-
-    Much of what is asked for comes from minions, who may send anything. What is not of
-    the field's kind is not passed on.
-
-    :param callable check: one of :data:`KINDS`
-    :param value: a value or a :class:`Missing`
-    """
-    if isinstance(value, Missing):
-        return value.cell
-    if check(value):
-        return (NORMAL, value)
-    return _UNAVAIL_CELL

@@ -156,16 +156,14 @@ class _Parser:
             self.advance()
             rule = ["missing", left]
             return ["!", rule] if negated else rule
+        negated = self.is_word("not")
+        if negated:
+            self.advance()
         if self.is_word("in"):
             self.advance()
-            return self.contained(kind, left)
-        if self.is_word("not"):
-            self.advance()
-            if not self.is_word("in"):
-                self.fail("'in' is wanted before")
-            self.advance()
-            return ["!", self.contained(kind, left)]
-        if kind == "string":
+            rule = self.contained(kind, left)
+            return ["!", rule] if negated else rule
+        if negated or kind == "string":
             self.fail("'in' is wanted before")
         if self.kind != "op":
             return ["?", left]

@@ -50,10 +50,8 @@ class Instances:
         Return what a minion has put into the mine by each of these functions, or None.
         """
         document = self.context.read("mine", minion) or {}
-        return [
-            saltext.query.dynamic.unwrapped(document.get(function))
-            for function in functions
-        ]
+        unwrapped = saltext.query.dynamic.unwrapped
+        return [unwrapped(document.get(function)) for function in functions]
 
     def machines(self, minion):
         """

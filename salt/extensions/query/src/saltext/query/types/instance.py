@@ -10,7 +10,7 @@ import saltext.query.human
 import saltext.query.kinds
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType, address, grain
-from saltext.query.kinds import MISSING_NODATA, MISSING_OFFLINE, MISSING_UNAVAIL
+from saltext.query.kinds import MISSING_NODATA, MISSING_OFFLINE
 
 try:
     from salt.utils.resource_registry import RESOURCE_GRAINS_BANK as _RESOURCE_GRAINS
@@ -49,12 +49,6 @@ class Instance(Item):
         Return the id of the minion that manages it.
         """
         return self.node
-
-    def is_virtual(self):
-        """
-        Return whether it is a virtual machine.
-        """
-        return self.type == VIRT
 
     def guest(self):
         """
@@ -107,13 +101,15 @@ def _info(convert):
 
     :param convert: a key, or a function that takes what is said
     """
-    if isinstance(convert, str):
-        convert = _key(convert)
 
     def get(instance):
-        if not instance.is_virtual():
-            return MISSING_UNAVAIL
-        return MISSING_NODATA if instance.info is None else convert(instance.info)
+        if instance.type != VIRT:
+            return None
+        if instance.info is None:
+            return MISSING_NODATA
+        if isinstance(convert, str):
+            return grain(instance.info, convert)
+        return convert(instance.info)
 
     return get
 
@@ -133,10 +129,6 @@ def _is_online(instance):
     return presence.is_connected(instance.grains(instance.node))
 
 
-def _key(name):
-    return lambda info: grain(info, name)
-
-
 def _made(name, kind, make):
     """
     Return a function that makes a value of one that is of a kind.
@@ -149,43 +141,27 @@ def _made(name, kind, make):
     return convert
 
 
-def _parts(info, name):
+def _parts(name, make):
     """
-    Return the disks or interfaces in natural order of their names.
-    """
-    found = info.get(name)
-    if not isinstance(found, dict):
-        return None
-    names = sorted(map(str, found), key=saltext.query.compare.text_key)
-    return [(one, found.get(one)) for one in names]
+    Return a function for the disks or interfaces of a virtual machine.
 
-
-def _count(name):
-    def convert(info):
-        found = _parts(info, name)
-        return MISSING_NODATA if found is None else len(found)
-
-    return convert
-
-
-def _part(name, number, get):
-    """
-    Return a function for what is known of one of the disks or interfaces.
-
-    :param callable get: takes its name and what is known of it
+    :param callable make: takes pairs of a name and of what is known, in natural order
     """
 
     def convert(info):
-        found = _parts(info, name)
-        if found is None:
+        found = info.get(name)
+        if not isinstance(found, dict):
             return MISSING_NODATA
-        return get(*found[number]) if number < len(found) else MISSING_UNAVAIL
+        names = sorted(map(str, found), key=saltext.query.compare.text_key)
+        return make([(one, found.get(one)) for one in names])
 
     return _info(convert)
 
 
-def _own_name(name, _nic):
-    return name
+def _part(name, number, get):
+    return _parts(
+        name, lambda found: get(*found[number]) if number < len(found) else None
+    )
 
 
 def _kib(value):
@@ -209,16 +185,10 @@ def _disk_size(_name, disk):
     return MISSING_NODATA if found is None else int(found)
 
 
-def _guest(instance):
-    found = instance.guest()
-    return MISSING_UNAVAIL if found is None else found
-
-
 def _written(instance):
-    if not instance.is_virtual():
-        return MISSING_UNAVAIL
-    found = instance.context.documents.updated("mine", instance.node)
-    return MISSING_UNAVAIL if found is None else found
+    if instance.type != VIRT:
+        return None
+    return instance.context.documents.updated("mine", instance.node)
 
 
 _FIELDS = """
@@ -262,16 +232,16 @@ _KNOWN = read(
         "max_ram": _info(_made("maxMem", "number", _kib)),
         "cputime": _running_info(_made("cputime", "float", lambda one: one * 1e-9)),
         "autostart": _info(_made("autostart", "number", bool)),
-        "minion": _guest,
-        "disk.count": _info(_count("disks")),
-        "nic.count": _info(_count("nics")),
+        "minion": Instance.guest,
+        "disk.count": _parts("disks", len),
+        "nic.count": _parts("nics", len),
         "data_ts": _written,
         **{
             f"disk{number}.size": _part("disks", number, _disk_size)
             for number in range(DISKS)
         },
         **{
-            f"nic{number}.mac": _part("nics", number, _own_name)
+            f"nic{number}.mac": _part("nics", number, lambda name, _nic: name)
             for number in range(NICS)
         },
         **{f"nic{number}.ip": _address(number) for number in range(NICS)},

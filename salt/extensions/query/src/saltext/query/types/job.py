@@ -3,6 +3,8 @@ Jobs: what has been published, what waits to be, and what has come back.
 """
 
 import datetime
+import functools
+import operator
 
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType, grain, named
@@ -14,21 +16,14 @@ _UTC = datetime.timezone.utc
 
 class Job(Item):
     """
+    What it takes to know of a job is read once for all of its fields.
+
     :ivar str name: the job id
     """
 
-    __slots__ = ("_load", "_results")
-
     def __init__(self, context, name):
         super().__init__(context, name)
-        self._load = self._results = ()
-
-    @property
-    def source(self):
-        """
-        Where jobs are kept.
-        """
-        return self.context.source("job_cache")
+        self.source = context.source("job_cache")
 
     @property
     def queue(self):
@@ -37,21 +32,43 @@ class Job(Item):
         """
         return self.context.source("queue")
 
+    @functools.cached_property
     def load(self):
         """
-        Return what the query needs of what was published, or None.
+        What the query needs of what was published; empty if there is nothing.
         """
-        if self._load == ():
-            self._load = self.source.load(self.name, self.context.wanted["load"])
-        return self._load
+        return self.source.load(self.name, self.context.wanted["load"]) or {}
 
+    @functools.cached_property
+    def minions(self):
+        """
+        The minions that the job was for, or None.
+        """
+        return self.source.minions(self.name)
+
+    @functools.cached_property
+    def returned(self):
+        """
+        The minions that have returned.
+        """
+        return self.source.returned(self.name)
+
+    @functools.cached_property
     def results(self):
         """
-        Return the results of the minions that have returned, None for what can't be read.
+        The results of the minions that have returned, None for what can't be read.
         """
-        if self._results == ():
-            self._results = self.source.results(self.name)
-        return self._results
+        return self.source.results(self.name)
+
+    @property
+    def missing(self):
+        """
+        The minions that have not returned; None if it is not known whom the job was for.
+        """
+        if self.minions is None:
+            return None
+        returned = set(self.returned)
+        return [minion for minion in self.minions if minion not in returned]
 
     def line(self):
         """
@@ -74,32 +91,22 @@ def _items(context, names):
         yield Job(context, name)
 
 
-def _given(value):
-    return MISSING_UNAVAIL if value is None else value
-
-
-def _load(key):
-    def get(job):
-        load = job.load()
-        return MISSING_UNAVAIL if load is None else grain(load, key)
-
-    return get
-
-
 def _fun(job):
-    found = grain(job.load() or {}, "fun")
+    found = grain(job.load, "fun")
     return ",".join(map(str, found)) if isinstance(found, list) else found
 
 
 def _metadata(job):
-    load = job.load() or {}
-    if isinstance(load.get("metadata"), dict):
-        return load["metadata"]
-    args = load.get("arg")
-    for one in (load.get("kwargs"), *(args if isinstance(args, list) else ())):
+    args = job.load.get("arg")
+    places = (
+        job.load,
+        job.load.get("kwargs"),
+        *(args if isinstance(args, list) else ()),
+    )
+    for one in places:
         if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
             return one["metadata"]
-    return MISSING_UNAVAIL
+    return None
 
 
 def _end(job):
@@ -110,67 +117,40 @@ def _end(job):
             return parsed.replace(tzinfo=_UTC).timestamp()
         except ValueError:
             continue
-    return MISSING_UNAVAIL
-
-
-def _minions(job):
-    return _given(job.source.minions(job.name))
-
-
-def _expected(job):
-    found = job.source.minions(job.name)
-    return MISSING_UNAVAIL if found is None else len(found)
+    return None
 
 
 def _returned(job):
     """
     Return those of the minions that the job was for that have returned.
     """
-    returned = job.source.returned(job.name)
-    expected = job.source.minions(job.name)
-    if expected is None:
-        return returned
-    return sorted(set(returned).intersection(expected))
+    if job.minions is None:
+        return job.returned
+    return sorted(set(job.returned).intersection(job.minions))
 
 
 def _others(job):
-    returned = job.source.returned(job.name)
-    return sorted(set(returned).difference(job.source.minions(job.name) or returned))
-
-
-def _missing(job):
-    found = job.source.minions(job.name)
-    if found is None:
-        return MISSING_UNAVAIL
-    returned = set(job.source.returned(job.name))
-    return [minion for minion in found if minion not in returned]
+    return sorted(set(job.returned).difference(job.minions or job.returned))
 
 
 def _failed(job):
-    return sum(
-        1 for one in job.results().values() if one is not None and has_failed(one)
-    )
+    return sum(one is not None and has_failed(one) for one in job.results.values())
 
 
 def _retcodes(job):
     return {
         minion: result.get("retcode")
-        for minion, result in job.results().items()
+        for minion, result in job.results.items()
         if result is not None
     }
 
 
-def _unread(job):
-    return any(result is None for result in job.results().values())
-
-
 def _success(job):
-    missing = _missing(job)
-    if missing is MISSING_UNAVAIL:
-        return missing
+    if job.minions is None:
+        return None
     if _failed(job):
         return False
-    return MISSING_NODATA if missing or _unread(job) else True
+    return MISSING_NODATA if job.missing or None in job.results.values() else True
 
 
 def _status(job):
@@ -181,15 +161,11 @@ def _status(job):
     line = job.line()
     if isinstance(line, dict):
         return "publishing" if line["sent"] else "queued"
-    missing = _missing(job)
-    if missing is MISSING_UNAVAIL:
-        return missing
-    if missing:
+    if job.missing:
         state = job.queue.show(job.name)
         return "running" if state and state["running_on"] else "published"
-    if _failed(job):
-        return "failed"
-    return MISSING_NODATA if _unread(job) else "success"
+    ret = _success(job)
+    return {True: "success", False: "failed"}.get(ret, ret)
 
 
 def _line(key):
@@ -258,20 +234,20 @@ _KNOWN = read(
         "status": _status,
         "fun": _fun,
         "metadata": _metadata,
-        "start_ts": lambda job: _given(started(job.name)),
+        "start_ts": lambda job: started(job.name),
         "end_ts": _end,
-        "exp_cnt": _expected,
-        "exp_list": _minions,
+        "exp_cnt": lambda job: None if job.minions is None else len(job.minions),
+        "exp_list": operator.attrgetter("minions"),
         "ret_cnt": lambda job: len(_returned(job)),
         "ret_list": _returned,
         "extra_list": _others,
-        "missing_list": _missing,
+        "missing_list": operator.attrgetter("missing"),
         "fail_cnt": _failed,
         "retcodes": _retcodes,
         "success": _success,
-        "batch": lambda job: _given(job.source.is_batch(job.name)),
+        "batch": lambda job: job.source.is_batch(job.name),
         "running_list": _running,
-        "load:": _load,
+        "load:": lambda key: lambda job: grain(job.load, key),
         "line:": _line,
         "capacity:": _capacity,
     },

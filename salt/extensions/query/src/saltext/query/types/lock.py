@@ -9,7 +9,7 @@ import saltext.query.loader
 from saltext.query.errors import QueryError, of_site
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType
-from saltext.query.kinds import MISSING_PENDING, MISSING_UNAVAIL
+from saltext.query.kinds import MISSING_PENDING
 
 
 class Lock(Item):
@@ -33,10 +33,7 @@ class Lock(Item):
         """
         Return what is known, or that nothing is.
         """
-        if self.info is None:
-            return MISSING_PENDING
-        value = self.info.get(key)
-        return MISSING_UNAVAIL if value is None else value
+        return MISSING_PENDING if self.info is None else self.info.get(key)
 
 
 def _items(context, names):
@@ -87,10 +84,6 @@ def _may_have(context, type_, names):
     if names is not None:
         return any(name.startswith(type_ + "/") for name in names)
     return context.filter.holds(Lock(context, type_, None)) is not False
-
-
-def _name(lock):
-    return MISSING_PENDING if lock.info is None else lock.name
 
 
 def _age(lock):
@@ -144,7 +137,7 @@ reason      Reason   text      - Why it is locked, for people
 _KNOWN = read(
     _FIELDS,
     {
-        "name": _name,
+        "name": lambda lock: MISSING_PENDING if lock.info is None else lock.name,
         "type": lambda lock: lock.type,
         "alive": _alive,
         "stale": _stale,

@@ -5,8 +5,8 @@ Nodes: the minions that have a key.
 import saltext.query.compare
 import saltext.query.dynamic
 from saltext.query.field import alias, read
-from saltext.query.item import Item, ItemType, address, grain
-from saltext.query.kinds import MISSING_UNAVAIL
+from saltext.query.item import Item, ItemType, address
+from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
 
 #: Interfaces that have fields of their own.
 NICS = 8
@@ -41,11 +41,15 @@ def _items(context, _names):
 
 
 def _grain(key):
-    return lambda node: grain(node.grains(node.name), key)
+    def get(node):
+        # most of what is asked for: with grain() it takes a fifth more
+        document = node.document("grains", node.name)
+        if document is None:
+            return MISSING_NODATA
+        value = document.get(key)
+        return None if value == "" else value
 
-
-def _live(key):
-    return lambda node: node.live(key)
+    return get
 
 
 def _memory(node):
@@ -54,22 +58,11 @@ def _memory(node):
     return int(value) if isinstance(value, float) and value - value == 0 else value
 
 
-def _written(bank):
-    def get(node):
-        ret = node.context.documents.updated(bank, node.name)
-        return MISSING_UNAVAIL if ret is None else ret
-
-    return get
-
-
 def _last_job(place):
     what, _, key = place.partition(".")
-
-    def get(node):
-        value = node.context.source("last_jobs").of_minion(node.name, what).get(key)
-        return MISSING_UNAVAIL if value is None else value
-
-    return get
+    return lambda node: (
+        node.context.source("last_jobs").of_minion(node.name, what).get(key)
+    )
 
 
 def _address(number):
@@ -150,8 +143,10 @@ _KNOWN = {
             "mtotal": _memory,
             "vinst_cnt": lambda node: node.context.source("resources").count(node.name),
             "grains:": _grain,
-            "live:": _live,
-            "mtime:": _written,
+            "live:": lambda key: lambda node: node.live(key),
+            "mtime:": lambda bank: lambda node: node.context.documents.updated(
+                bank, node.name
+            ),
             "last_jobs:": _last_job,
             **{f"nic{number}.ip": _address(number) for number in range(NICS)},
         },

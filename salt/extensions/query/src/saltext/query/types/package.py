@@ -7,7 +7,6 @@ import operator
 import saltext.query.compare
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType
-from saltext.query.kinds import MISSING_UNAVAIL
 
 #: What the mine may have of packages.
 FUNCTIONS = ("package_state.inventory", "pkg.list_pkgs")
@@ -100,10 +99,6 @@ def _listed(packages):
             yield name, [one for one in versions if isinstance(one, str)], held
 
 
-def _held(package):
-    return MISSING_UNAVAIL if package.held is None else package.held
-
-
 _FIELDS = """
 name    Package text      - Name
 node    Node    text      - Minion that has it
@@ -114,7 +109,6 @@ told_ts Told    timestamp mtime Time at which the minion last wrote to the mine
 _KNOWN = read(
     _FIELDS,
     {
-        "held": _held,
         "told_ts": lambda one: one.context.documents.updated("mine", one.node),
         "-:": operator.attrgetter,
     },
