@@ -8,9 +8,7 @@ from salt.interfaces import Interface
 
 
 class AtInterface(Interface):
-    """
-    Jobs of at(1): run a command once at a later time.
-    """
+    """Jobs of at(1): run a command once at a later time."""
 
     __modulename__ = "at"
 

@@ -17,9 +17,7 @@ class Group(typing.TypedDict):
 
 
 class GroupInterface(Interface):
-    """
-    Groups of users.
-    """
+    """Groups of users."""
 
     __modulename__ = "group"
 

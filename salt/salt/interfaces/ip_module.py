@@ -10,9 +10,7 @@ from salt.interfaces import Feature, Interface
 
 
 class IpInterface(Interface):
-    """
-    Configuration of network interfaces, as text or data of the platform.
-    """
+    """Configuration of network interfaces, as text or data of the platform."""
 
     __modulename__ = "ip"
 

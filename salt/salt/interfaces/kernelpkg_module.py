@@ -8,9 +8,7 @@ from salt.interfaces import Interface
 
 
 class KernelpkgInterface(Interface):
-    """
-    Packages of the kernel.
-    """
+    """Packages of the kernel."""
 
     __modulename__ = "kernelpkg"
 

@@ -8,9 +8,7 @@ from salt.interfaces import Interface
 
 
 class LowpkgInterface(Interface):
-    """
-    The package database below the package manager: dpkg and rpm.
-    """
+    """The package database below the package manager: dpkg and rpm."""
 
     __modulename__ = "lowpkg"
 

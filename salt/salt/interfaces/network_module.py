@@ -15,9 +15,7 @@ class Connection(typing.TypedDict):
 
 
 class NetworkInterface(Interface):
-    """
-    Addresses, routes and connections of the minion.
-    """
+    """Addresses, routes and connections of the minion."""
 
     __modulename__ = "network"
     __deprecated__ = {

@@ -13,9 +13,7 @@ Version = "str | list[str]"
 
 
 class Change(typing.TypedDict):
-    """
-    The versions before and after; an empty string for none
-    """
+    """The versions before and after; an empty string for none"""
 
     old: Version
     new: Version
@@ -26,9 +24,7 @@ Changes = dict[str, Change]
 
 
 class Held(typing.TypedDict):
-    """
-    What holding one package did, as a state returns it
-    """
+    """What holding one package did, as a state returns it"""
 
     name: str
     changes: dict
@@ -37,18 +33,14 @@ class Held(typing.TypedDict):
 
 
 class FileList(typing.TypedDict):
-    """
-    Paths, and a message for each package that is not installed
-    """
+    """Paths, and a message for each package that is not installed"""
 
     files: list
     errors: list
 
 
 class FileDict(typing.TypedDict):
-    """
-    Paths by package, and a message for each package that is not installed
-    """
+    """Paths by package, and a message for each package that is not installed"""
 
     packages: dict
     errors: list

@@ -8,9 +8,7 @@ from salt.interfaces import Interface
 
 
 class PkgbuildInterface(Interface):
-    """
-    Build packages and repositories of them.
-    """
+    """Build packages and repositories of them."""
 
     __modulename__ = "pkgbuild"
 

@@ -8,9 +8,7 @@ from salt.interfaces import Feature, Interface
 
 
 class ServiceInterface(Interface):
-    """
-    Services, and whether they start at boot.
-    """
+    """Services, and whether they start at boot."""
 
     __modulename__ = "service"
 

@@ -15,9 +15,7 @@ class Password(typing.TypedDict):
 
 
 class ShadowInterface(Interface):
-    """
-    Passwords and their ageing.
-    """
+    """Passwords and their ageing."""
 
     __modulename__ = "shadow"
 

@@ -8,9 +8,7 @@ from salt.interfaces import Interface
 
 
 class StatusInterface(Interface):
-    """
-    State and load of the minion.
-    """
+    """State and load of the minion."""
 
     __modulename__ = "status"
 

@@ -8,9 +8,7 @@ from salt.interfaces import Interface
 
 
 class SysctlInterface(Interface):
-    """
-    Parameters of the kernel.
-    """
+    """Parameters of the kernel."""
 
     __modulename__ = "sysctl"
 

@@ -8,9 +8,7 @@ from salt.interfaces import Feature, Interface
 
 
 class SystemInterface(Interface):
-    """
-    Halt, restart and names of the minion.
-    """
+    """Halt, restart and names of the minion."""
 
     __modulename__ = "system"
     __deprecated__ = {

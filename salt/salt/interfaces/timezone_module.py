@@ -8,9 +8,7 @@ from salt.interfaces import Interface
 
 
 class TimezoneInterface(Interface):
-    """
-    Time zone and hardware clock.
-    """
+    """Time zone and hardware clock."""
 
     __modulename__ = "timezone"
 

@@ -20,9 +20,7 @@ class User(typing.TypedDict):
 
 
 class UserInterface(Interface):
-    """
-    User accounts.
-    """
+    """User accounts."""
 
     __modulename__ = "user"
     __deprecated__ = {"getUserSid": "get_user_sid"}
