@@ -1,4 +1,4 @@
-"""Call execution modules in one process: `python module_calls.py CONFIG CALLS RESULTS`, all three are JSON or YAML files."""
+"""Call execution modules in one process: `python module_calls.py CONFIG CALLS RESULTS`, with the calls in JSON."""
 
 from __future__ import annotations
 

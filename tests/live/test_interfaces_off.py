@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -129,9 +130,9 @@ def calls(folder: Path) -> list[dict[str, Any]]:
         for name in MISSED.split():
             add(f"{module}.{name}", [], look_up=True)
             add(f"{module}.{name}", [])
-    for key, args in CHANGING.items():
-        for more in ({}, {"frob": 1}):
-            add(key, args, changing=True, **more)
+    for (key, args), more in itertools.product(CHANGING.items(), ({}, {"frob": 1})):
+        add(key, args, changing=True, **more)
+    for key in CHANGING:
         add(key, ["a", "b", "c", "d"], changing=True)
     for key in ("at.atq", "at", "", ".", "pkg.", "nosuch.list", "win_pkg.version", *MENDED):
         add(key, [], look_up=True)
