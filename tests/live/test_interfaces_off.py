@@ -130,10 +130,9 @@ def calls(folder: Path) -> list[dict[str, Any]]:
         for name in MISSED.split():
             add(f"{module}.{name}", [], look_up=True)
             add(f"{module}.{name}", [])
-    for (key, args), more in itertools.product(CHANGING.items(), ({}, {"frob": 1})):
-        add(key, args, changing=True, **more)
-    for key in CHANGING:
-        add(key, ["a", "b", "c", "d"], changing=True)
+    variants: list[tuple[list[Any], dict[str, Any]]] = [([], {}), ([], {"frob": 1}), (["a", "b", "c", "d"], {})]
+    for (key, args), (more, kwargs) in itertools.product(CHANGING.items(), variants):
+        add(key, [*args, *more], changing=True, **kwargs)
     for key in ("at.atq", "at", "", ".", "pkg.", "nosuch.list", "win_pkg.version", *MENDED):
         add(key, [], look_up=True)
     return [row for row in rows if not is_mended(row)]
