@@ -7,6 +7,7 @@ import inspect
 import pathlib
 import re
 
+import salt.interfaces
 import salt.modules
 
 FOLDER = pathlib.Path(salt.modules.__file__).parent
@@ -64,3 +65,43 @@ def load(name):
         if inspect.isfunction(value) and not attribute.startswith("_"):
             functions[aliases.get(attribute, attribute)] = value
     return getattr(module, "__virtualname__", name), functions
+
+
+def differences(declaration, functions):
+    """
+    Yield how the functions of a module differ from its interface: the name of the
+    function, and a sentence without its subject
+    """
+    interface = declaration.interface
+    methods = salt.interfaces.functions(interface)
+    of_feature = {
+        name: feature
+        for feature, names in salt.interfaces.features(interface).items()
+        for name in names
+    }
+    for name, method in methods.items():
+        feature = of_feature.get(name)
+        marks = getattr(method, "__smi__", {})
+        if name in functions:
+            problem = salt.interfaces.difference(method, functions[name])
+            if problem:
+                yield name, f"{name} {problem}"
+        elif name in declaration.lacks or "not_applicable" in marks:
+            continue
+        elif feature is None:
+            yield name, f"lacks {name}"
+        elif functions.keys() & set(salt.interfaces.features(interface)[feature]):
+            yield name, f"lacks {name} of {feature}"
+    for name in functions:
+        if (
+            name not in methods
+            and name not in declaration.own
+            and name not in interface.__deprecated__
+        ):
+            yield name, f"has {name}, which is neither in the interface nor its own"
+    for name in declaration.own - functions.keys():
+        yield name, f"has no {name}, which it names as its own"
+    for name in declaration.lacks:
+        names = salt.interfaces.features(interface).get(name, [name])
+        for one in functions.keys() & set(names):
+            yield one, f"has {one}, which it says that it lacks"

@@ -1,0 +1,133 @@
+"""
+What a module declares and what it has, for an interface of Salt's or of a site
+
+It calls no function, so it changes nothing:
+
+.. code-block:: bash
+
+    pytest -c /dev/null --confcutdir tests/pytests/contract \\
+        tests/pytests/contract/declaration_contract.py --module my_pkg.py
+"""
+
+import ast
+import inspect
+import pathlib
+
+import pytest
+
+import salt.config
+import salt.interfaces
+import salt.loader
+import salt.loader.lazy
+from tests.pytests.unit.interfaces.providers import differences
+
+
+def load(file, opts):
+    """
+    Return what the module of a file declares, and its functions by name
+
+    :raises AssertionError: if it does not load, or declares nothing
+    """
+    loader = salt.loader.lazy.LazyLoader(
+        [str(file.parent)],
+        {**opts, "smi": False},
+        tag="module",
+        pack={"__salt__": {}, "__grains__": opts.get("grains", {})},
+        loaded_base_name=f"salt.loaded.{file.parent.name}",
+        whitelist=[file.stem],
+        virtual_enable=False,
+    )
+    keys = [one for one in loader if one.partition(".")[0] == file.stem]
+    assert keys, f"{file} does not load: see the log, with -l debug"
+    declaration = loader.interfaces.get(file.stem)
+    assert declaration is not None, (
+        f"{file}:{_line(file)}: it declares no interface: set __virtualname__ to the"
+        " call of one, such as PkgInterface(__name__)()"
+    )
+    functions = {one.partition(".")[2]: inspect.unwrap(loader[one]) for one in keys}
+    return declaration, functions
+
+
+def problems(file, declaration, functions):
+    """
+    Return the differences between a module and its interface, each with the line of the
+    module, and with the signature and the line of the interface
+    """
+    interface = declaration.interface
+    methods = salt.interfaces.functions(interface)
+    found = [*differences(declaration, functions), *_unread(file, methods, functions)]
+    lines = []
+    for name, text in found:
+        here = _place(functions[name]) if name in functions else f"{file}:{_line(file)}"
+        line = f"{here}: {text}"
+        if name in methods:
+            signature = inspect.signature(methods[name])
+            line += f"; {interface.__name__} has {name}{signature}"
+            line += f" at {_place(methods[name])}"
+        lines.append(line)
+    for name, value in inspect.getmembers(interface, inspect.isclass):
+        if not name.startswith("_") and not issubclass(value, salt.interfaces.Feature):
+            lines.append(
+                f"{inspect.getsourcefile(value)}: {interface.__name__}.{name} is"
+                " ignored: let it inherit from salt.interfaces.Feature"
+            )
+    return lines
+
+
+def _unread(file, methods, functions):
+    """
+    Yield optional arguments that a function takes with its ``**kwargs`` and never uses
+    """
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    nodes = {one.name: one for one in body if isinstance(one, ast.FunctionDef)}
+    for name in methods.keys() & functions.keys():
+        node = nodes.get(functions[name].__name__)
+        given = inspect.signature(functions[name]).parameters
+        if node is None or node.args.kwarg is None:
+            continue
+        parts = list(ast.walk(node))
+        words = {one.value for one in parts if isinstance(one, ast.Constant)}
+        if any(
+            isinstance(one, ast.Name) and one.id == node.args.kwarg.arg
+            for call in parts
+            if isinstance(call, ast.Call)
+            for one in [*call.args, *(key.value for key in call.keywords)]
+        ):
+            # it hands them on
+            continue
+        for one in list(inspect.signature(methods[name]).parameters.values())[1:]:
+            if (
+                one.kind is one.POSITIONAL_OR_KEYWORD
+                and one.default is not one.empty
+                and one.name not in given
+                and one.name not in words
+            ):
+                yield name, f"{name} takes '{one.name}' and never uses it"
+
+
+def _place(func):
+    code = inspect.unwrap(func).__code__
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def _line(file):
+    """
+    Return the line of a module that declares its virtual name
+    """
+    lines = file.read_text(encoding="utf-8").splitlines()
+    starts = [n for n, one in enumerate(lines, 1) if one.startswith("__virtualname__")]
+    return starts[0] if starts else 1
+
+
+def test_declaration(request):
+    """
+    The module has what it declares
+    """
+    name = request.config.getoption("--module", None)
+    if not name:
+        pytest.skip("name the file of a module with --module")
+    file = pathlib.Path(name).resolve()
+    opts = salt.config.minion_config(request.config.getoption("--minion-config", ""))
+    opts["grains"] = salt.loader.grains(opts)
+    found = problems(file, *load(file, opts))
+    assert not found, "\n" + "\n".join(found)

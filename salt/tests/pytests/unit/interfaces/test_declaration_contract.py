@@ -1,0 +1,115 @@
+"""
+What an author of a module learns from the contract of its declaration
+"""
+
+import inspect
+import pathlib
+
+import pytest
+
+import tests.pytests.contract
+from salt.interfaces.pkg_module import PkgInterface
+from tests.pytests.contract.declaration_contract import load, problems
+
+WOOD = pathlib.Path(tests.pytests.contract.__file__).with_name("wood_pkg.py")
+SOURCE = WOOD.read_text(encoding="utf-8")
+LIGHTS = '''
+from salt.interfaces import Feature, Interface
+
+
+class LightsInterface(Interface):
+    __modulename__ = "lights"
+
+    def state(self, name) -> dict:
+        """Say which lights are on"""
+
+    class Dimming(Feature):
+        def dim(self, name, percent=50) -> bool:
+            """Dim a light"""
+
+        def brightness(self, name) -> int:
+            """Say how bright a light is"""
+
+
+__virtualname__ = LightsInterface(__name__)()
+
+
+def state(name):
+    return {"on": []}
+'''
+
+
+@pytest.fixture
+def found(tmp_path, minion_opts):
+    """
+    Return a function that returns what is wrong with the source of a module
+    """
+
+    def found(source):
+        file = tmp_path / "wood_pkg.py"
+        file.write_text(source, encoding="utf-8")
+        return problems(file, *load(file, minion_opts))
+
+    return found
+
+
+@pytest.mark.parametrize("source", [SOURCE, LIGHTS])
+def test_right_modules(found, source):
+    assert found(source) == []
+
+
+@pytest.mark.parametrize(
+    "name, right, wrong, message",
+    (
+        ("version", "def version(", "def _version(", "lacks version"),
+        ("remove", "pkgs=None, **kwargs", "packages=None", "takes no argument 'pkgs'"),
+        ("remove", "pkgs=None, **kwargs", "**kwargs", "takes 'pkgs' and never uses"),
+        ("install", "refresh=False", "refresh=True", "has another default"),
+        ("upgrade_available", "(name, ", "(refresh, name, ", "another position"),
+        ("saw", 'own=["saw"]', "own=[]", "has saw, which is neither in the interface"),
+        ("hammer", 'own=["saw"]', 'own=["saw", "hammer"]', "has no hammer"),
+        ("group_list", "def saw(", "def group_list(", "which it says that it lacks"),
+    ),
+)
+def test_mistakes(found, tmp_path, name, right, wrong, message):
+    """
+    Each is named with the line of the module, and with the signature of the interface
+    """
+    begin = SOURCE.index(f"def {name}(") if f"def {name}(" in SOURCE else 0
+    place = SOURCE.find(right, begin)
+    place = SOURCE.index(right) if place < 0 else place
+    lines = [
+        line
+        for line in found(SOURCE[:place] + wrong + SOURCE[place + len(right) :])
+        if message in line
+    ]
+    assert lines
+    for line in lines:
+        assert line.startswith(f"{tmp_path / 'wood_pkg.py'}:")
+        method = vars(PkgInterface).get(name)
+        if method:
+            assert f"PkgInterface has {name}{inspect.signature(method)} at " in line
+            assert "/salt/interfaces/pkg_module.py:" in line
+
+
+def test_a_feature_in_part(found):
+    (line,) = found(LIGHTS + "\n\ndef dim(name, percent=50):\n    return True\n")
+    assert "lacks brightness of Dimming; LightsInterface has brightness(self" in line
+
+
+def test_a_class_that_is_no_feature(found):
+    (line,) = found(LIGHTS.replace("Dimming(Feature)", "Dimming"))
+    assert "LightsInterface.Dimming is ignored" in line
+
+
+@pytest.mark.parametrize("name", ['"pkg"', "'wood'"])
+def test_a_forgotten_call(found, name):
+    head, _, tail = SOURCE.partition("__virtualname__ = PkgInterface(")
+    tail = tail.partition(")()\n")[2]
+    with pytest.raises(AssertionError, match=r"wood_pkg\.py:\d+: it declares no"):
+        found(f"{head}__virtualname__ = {name}\n{tail}")
+
+
+def test_a_module_that_does_not_load(found):
+    with pytest.raises(AssertionError, match="does not load"):
+        found("import no_such_module\n" + SOURCE)
