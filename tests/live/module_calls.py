@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,34 @@ def answer(functions: Any, call: Mapping[str, Any]) -> Any:
     return kind(result) if call["changing"] else plain(result)
 
 
+def unexplained(functions: Any, calls: list[dict[str, Any]]) -> tuple[int, list[str]]:
+    """Return how many right calls were compared with the interfaces, and what differs; nothing on stock Salt."""
+    try:
+        schema = importlib.import_module("salt.runners.interfaces").schema
+        problem = importlib.import_module("tests.pytests.contract.returns").problem
+    except ImportError:
+        return 0, []
+    count = 0
+    found: list[str] = []
+    schemas: dict[str, Any] = {}
+    for call in calls:
+        module, _, name = call["function"].partition(".")
+        if not call["right"] or call["changing"]:
+            continue
+        schemas[module] = schemas[module] if module in schemas else schema(module)
+        if name not in schemas[module] or call["function"] not in functions:
+            continue
+        wrong = ""
+        # an error is no return
+        with suppress(Exception):
+            result = functions[call["function"]](*call["args"], **call["kwargs"])
+            count += 1
+            wrong = problem(result, schemas[module][name]["returns"])
+        if wrong:
+            found.append(f"{call['function']}{call['args']}: {wrong[:200]}")
+    return count, found
+
+
 def main() -> None:
     """Write the answers beside the place of Salt."""
     config, calls, results = sys.argv[1:]
@@ -57,7 +87,9 @@ def main() -> None:
     options["grains"] = salt.loader.grains(options)
     functions = salt.loader.minion_mods(options)
     answers = [answer(functions, call) for call in json.loads(Path(calls).read_text())]
-    Path(results).write_text(json.dumps({"salt": salt.__file__, "answers": answers}))
+    compared, wrong = unexplained(functions, json.loads(Path(calls).read_text()))
+    found = {"salt": salt.__file__, "answers": answers, "compared": compared, "unexplained": wrong}
+    Path(results).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def is_mended(call: dict[str, Any]) -> bool:
     """Return whether a topic changes the answer of a call."""
     name = call["function"]
     if name not in MENDED or call["look_up"]:
-        return name == "pkg.list_holds"
+        return bool(name == "pkg.list_holds")
     return any(one not in ("bash", "libc6", "dpkg") for one in call["args"])
 
 
@@ -112,9 +112,10 @@ def calls(folder: Path) -> list[dict[str, Any]]:
     rand = random.Random(44)  # noqa: S311 - a seed for a test
     rows: list[dict[str, Any]] = []
 
-    def add(name: str, args: list[Any], *, look_up: bool = False, changing: bool = False, **kwargs: Any) -> None:
+    def add(name: str, args: list[Any], **more: Any) -> None:
         args = [one.format(folder) if isinstance(one, str) else one for one in args]
-        rows.append({"function": name, "args": args, "kwargs": kwargs, "look_up": look_up, "changing": changing})
+        marks = {mark: more.pop(mark, False) for mark in ("look_up", "changing", "right")}
+        rows.append({"function": name, "args": args, "kwargs": more, **marks})
 
     for pool, always, module, names in FUNCTIONS:
         for name in names.split():
@@ -125,7 +126,7 @@ def calls(folder: Path) -> list[dict[str, Any]]:
             if key in SLOW:
                 continue
             for args in (*([one] for one in right + odd), right[:2], [right[0], odd[0]], odd[:2], [right[0]] * 7):
-                add(key, args, **always)
+                add(key, args, right=len(args) == 1 and args[0] in right, **always)
             add(key, right[:1], frob=1, **always)
         for name in MISSED.split():
             add(f"{module}.{name}", [], look_up=True)
@@ -138,7 +139,7 @@ def calls(folder: Path) -> list[dict[str, Any]]:
     return [row for row in rows if not is_mended(row)]
 
 
-def run(tree: Path, folder: Path, rows: list[dict[str, Any]]) -> list[Any]:
+def run(tree: Path, folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the answers of a tree to all calls, from a new root."""
     shutil.rmtree(folder / "root", ignore_errors=True)
     options = {"file_client": "local", "id": "off", "root_dir": str(folder / "root")}
@@ -152,10 +153,9 @@ def run(tree: Path, folder: Path, rows: list[dict[str, Any]]) -> list[Any]:
         [*argv, str(results)], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=800, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(results.read_text())
+    found: dict[str, Any] = json.loads(results.read_text())
     assert Path(found["salt"]).is_relative_to(tree)
-    answers: list[Any] = found["answers"]
-    return answers
+    return found
 
 
 def test_off_is_stock(root: Path, stock: Path, tmp_path: Path) -> None:
@@ -167,9 +167,12 @@ def test_off_is_stock(root: Path, stock: Path, tmp_path: Path) -> None:
     rows = calls(files)
     assert len(rows) >= CALLS
     found = {tree: run(tree, tmp_path, rows) for tree in (stock, root / "salt")}
-    ours, theirs = found[root / "salt"], found[stock]
+    ours, theirs = found[root / "salt"]["answers"], found[stock]["answers"]
     different = [(row, one, other) for row, one, other in zip(rows, ours, theirs, strict=True) if one != other]
     assert not different
     # the calls are not all refused
     returned = sum(not (isinstance(one, dict) and "raises" in one) for one in ours)
     assert returned >= 400
+    # what the right ones return is what the interface says
+    assert found[root / "salt"]["compared"] >= 100
+    assert found[root / "salt"]["unexplained"] == []

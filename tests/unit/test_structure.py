@@ -1,14 +1,12 @@
-"""The rules of the layout, so that they are not only words: one direction of imports, and nothing too large to read."""
+"""The rules of the layout, so that they are not only words: imports go one way, and functions fit a screen."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import re
-import statistics
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,35 +77,13 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
 DOORS = {"__init__", "__main__"}
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How large something of a package may be."""
-
-    # lines of a module
-    longest: int = 300
-    # lines of the module in the middle
-    median: int = 130
-    # modules in the top folder; None is no limit
-    top: int | None = None
-    # public methods that the body of a class defines
-    methods: int = 15
-    # fields that the body of a dataclass or a named tuple defines
-    fields: int = 12
-
-
-LIMITS = {
-    "benchmarks": Limits(),
-    "evil_minions": Limits(top=8),
-    "harness": Limits(),
-    "patches": Limits(),
-}
-# each field is a column, a key or a file of what runs leave behind, and is named as there
-ROWS_OF_FILES = {
-    "harness.results.evidence.Evidence",
-    "harness.results.treeresult.TreeResult",
-    "harness.samples.rows.FleetSample",
-    "harness.scenarios.clients.Clients",
-    "harness.scenarios.scenario.Scenario",
+# lines of a function: what fits a screen
+LONGEST = 70
+# these are lists of options or figures, no steps
+LISTS = {
+    "evil_minions/fleet/run.py: add_parser",
+    "harness/commands/parser.py: parser",
+    "harness/results/figures.py: of_tree",
 }
 
 
@@ -234,43 +210,18 @@ def test_rooms_are_layers(root: Path, package: str) -> None:
     assert used == rooms, "the table permits what no room needs"
 
 
-@pytest.mark.parametrize("package", LIMITS)
-def test_modules_stay_short(root: Path, package: str) -> None:
-    """No module is longer than a reader takes in at once, most are shorter, and few lie in the top folder."""
-    limits = LIMITS[package]
-    sizes = {str(path): len(path.read_text().splitlines()) for path in _modules(root, package)}
-    assert {path: size for path, size in sizes.items() if size > limits.longest} == {}
-    assert statistics.median(sizes.values()) < limits.median
-    if limits.top is not None:
-        assert len(list((root / package).glob("*.py"))) <= limits.top
-
-
-def _classes(root: Path, package: str) -> Iterator[tuple[str, ast.ClassDef]]:
-    for path in _modules(root, package):
-        module = ".".join(path.relative_to(root).with_suffix("").parts)
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                yield f"{module}.{node.name}", node
-
-
-def _is_property(method: ast.stmt) -> bool:
-    decorators = method.decorator_list if isinstance(method, ast.FunctionDef) else []
-    return any(ast.unparse(one).endswith("property") for one in decorators)
-
-
-@pytest.mark.parametrize("package", LIMITS)
-def test_classes_stay_small(root: Path, package: str) -> None:
-    """No class has more public methods, and no value more fields, than a reader keeps in mind."""
-    limits, wide = LIMITS[package], {}
-    for name, node in _classes(root, package):
-        methods = [one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-        public = [one for one in methods if not one.name.startswith("_") and not _is_property(one)]
-        kinds = [*map(ast.unparse, node.decorator_list), *map(ast.unparse, node.bases)]
-        is_value = any(kind.startswith("dataclass") or kind == "NamedTuple" for kind in kinds)
-        fields = sum(isinstance(one, ast.AnnAssign) for one in node.body) if is_value else 0
-        if len(public) > limits.methods or (fields > limits.fields and name not in ROWS_OF_FILES):
-            wide[name] = (len(public), fields)
-    assert wide == {}
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_functions_fit_a_screen(root: Path, package: str) -> None:
+    """A limit on modules or classes would split what belongs together; one on functions does not."""
+    long = {
+        name: size
+        for path in _modules(root, package)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (size := (node.end_lineno or 0) - node.lineno + 1) > LONGEST
+        and (name := f"{path.relative_to(root)}: {node.name}") not in LISTS
+    }
+    assert long == {}
 
 
 def test_every_suppression_has_its_reason(root: Path) -> None:

@@ -1,7 +1,7 @@
 """
 The check of returns: what real managers returned passes, what is damaged does not
 
-``recorded.json`` holds results of apt, dnf and zypper: what ``--record`` of the
+``recorded.json`` holds results of apt, dnf, zypper and systemd: what ``--record`` of the
 contract writes, without most entries of long lists.
 """
 
