@@ -82,6 +82,7 @@ class Registry:
         :param str name: a name or id, or a grain match
         :raises NotThere: if there is none, or more than one
         """
+        # pylint: disable=no-member
         if kind not in (ORGANIZATION, GROUP, GRAINS, MINION):
             raise NotThere(
                 f"There is no {kind!r} to assign to; use one of {', '.join(LEVELS[:-1])}."
