@@ -73,7 +73,7 @@ FEATURES = (
         test="tests/live/test_console_releases.py::test_release[{release}]",
     ),
     Feature(
-        "Uyuni's pillar files into PostgreSQL and back",
+        "Uyuni's pillar files into PostgreSQL",
         "docs/uyuni.md",
         extension="uyuni-pillar",
         needs="psycopg2-binary ",

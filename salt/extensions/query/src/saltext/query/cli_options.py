@@ -58,7 +58,7 @@ class QueryOptionParser(
         " values: ? no data, - not available for this item, * offline. Exit status: 0; 1 if a"
         " field or a named item does not exist; 2 with --exit-status if nothing is found; 64 if"
         " something is wrong with what is asked for; 69 if the cache, the job store or the"
-        " master fails; 77 if it is not run as the master's user."
+        " master fails; 77 if neither root nor the master's user runs it."
     )
 
     _config_filename_ = "master"
