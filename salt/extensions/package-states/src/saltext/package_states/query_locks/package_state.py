@@ -45,7 +45,7 @@ def locks(context):
     try:
         with store.reading(context.opts) as connection:
             fleet = Fleet(context.opts, connection)
-            minions = fleet.minions(context.accepted())
+            minions = fleet.minions(query.accepted(context))
             found = [
                 (name, *fleet.possible(minions[name], sources))
                 for name, sources in fleet.sources(minions).items()
