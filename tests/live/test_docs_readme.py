@@ -54,39 +54,74 @@ def test_installation(root: Path, tmp_path: Path) -> None:
     assert "Salt: 3008.5" in versions.stdout
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    """Return the content of each file below a folder that is no compiled one, by its path."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+class Copy:
+    """A copy of the files of a packaged Salt, for the commands of the page that patch it."""
+
+    def __init__(self, root: Path, folder: Path, version: str) -> None:
+        """Copy the files of a release into a folder."""
+        self.root, self.version = root, version
+        self.site, self.exported = folder / "site", folder / "export"
+        (packages,) = (salt_release.release(root, version) / "lib").glob("python3*/site-packages")
+        self.original = packages / "salt"
+        self.restore()
+
+    def restore(self) -> None:
+        """Do what the package does: write its own files, and leave others alone."""
+        shutil.copytree(self.original, self.site / "salt", dirs_exist_ok=True)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the content of each file that is no compiled one, by its path."""
+        paths = [path for path in self.site.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+        return {str(path.relative_to(self.site)): path.read_bytes() for path in paths}
+
+    def run(self, name: str) -> int:
+        """Type the block with this marker, without the commands for the clone and the services."""
+        page = blocks(self.root / "docs" / "install.md")
+        text = next(block.text for block in page if block.markers.get("tested") == name)
+        text = re.sub(r'cd "\$\(.*\)"', f"cd {self.site}", text).replace("/root/saltbed-export", str(self.exported))
+        text = text.replace("systemctl restart salt-master", "true")
+        lines = [line for line in text.splitlines() if not line.startswith(("nox ", "mkdir ", "systemctl "))]
+        # without a terminal patch asks nothing, and takes its default
+        command = ["bash", "-e", "-c", "\n".join(lines)]
+        return subprocess.run(command, check=False, start_new_session=True).returncode
+
+    def patch(self) -> None:
+        """Export the patches for the release, and type the commands that patch it."""
+        export = [sys.executable, "-m", "patches", "export", "--code", "--output", str(self.exported)]
+        subprocess.run([*export, "--base", self.version], cwd=self.root, check=True)
+        assert self.run("install-patches") == 0
+        assert (self.site / "salt" / "utils" / "postgres" / "connection.py").exists()
 
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_patches_for_an_installed_salt_and_back(root: Path, tmp_path: Path, version: str) -> None:
     """A release takes its patches (tested: install-patches), and is the same without them (tested: remove-patches)."""
-    page = blocks(root / "docs" / "install.md")
-    install, remove = (
-        next(block.text for block in page if block.markers.get("tested") == name)
-        for name in ("install-patches", "remove-patches")
-    )
-    export = [sys.executable, "-m", "patches", "export", "--code", "--output", str(tmp_path / "export")]
-    subprocess.run([*export, "--base", version], cwd=root, check=True)
-    (packages,) = (salt_release.release(root, version) / "lib").glob("python3*/site-packages")
-    site = tmp_path / "site"
-    shutil.copytree(packages / "salt", site / "salt")
-    before = files(site)
+    copy = Copy(root, tmp_path, version)
+    before = copy.files()
+    copy.patch()
+    assert copy.run("remove-patches") == 0
+    assert copy.files() == before
+    assert not copy.exported.exists()
 
-    def run(text: str) -> None:
-        """Type the commands for the copy, without those for the clone and the services."""
-        text = re.sub(r'cd "\$\(.*\)"', f"cd {site}", text).replace("/root/saltbed-export", str(tmp_path / "export"))
-        text = text.replace("systemctl restart salt-master", "true")
-        lines = [line for line in text.splitlines() if not line.startswith(("nox ", "mkdir "))]
-        subprocess.run(["bash", "-e", "-c", "\n".join(lines)], check=True)
 
-    run(install)
-    assert (site / "salt" / "utils" / "postgres" / "connection.py").exists()
-    run(remove)
-    assert files(site) == before
-    assert not (tmp_path / "export").exists()
+@pytest.mark.parametrize("version", RELEASES)
+def test_patches_whose_files_the_package_has_replaced(root: Path, tmp_path: Path, version: str) -> None:
+    """Nothing of the patches is left, and they can be applied again (tested: replaced-files)."""
+    copy = Copy(root, tmp_path, version)
+    before = copy.files()
+    copy.patch()
+    patched = copy.files()
+    copy.restore()
+    assert set(copy.files()) == set(patched) > set(before)
+    # as somebody does who has not read that this can't be done any more
+    assert copy.run("remove-patches") != 0
+    assert any(name.endswith(".rej") for name in copy.files())
+    assert copy.exported.exists()
+    assert copy.run("replaced-files") == 0
+    assert copy.files() == before
+    assert not copy.exported.exists()
+    copy.patch()
+    assert copy.files() == patched
 
 
 def test_one_feature_on_a_packaged_salt(root: Path, tmp_path: Path) -> None:
