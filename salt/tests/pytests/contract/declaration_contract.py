@@ -38,7 +38,7 @@ def load(file, opts):
         virtual_enable=False,
     )
     keys = [one for one in loader if one.partition(".")[0] == file.stem]
-    assert keys, f"{file} does not load: see the log, with -l debug"
+    assert keys, f"{file} does not load: see the traceback below 'Captured log call'"
     declaration = loader.interfaces.get(file.stem)
     assert declaration is not None, (
         f"{file}:{_line(file)}: it declares no interface: set __virtualname__ to the"
@@ -102,7 +102,7 @@ def _unread(file, methods, functions):
                 and one.name not in given
                 and one.name not in words
             ):
-                yield name, f"{name} takes '{one.name}' and never uses it"
+                yield name, f"{name} never uses '{one.name}' of its **kwargs"
 
 
 def _place(func):
@@ -127,6 +127,7 @@ def test_declaration(request):
     if not name:
         pytest.skip("name the file of a module with --module")
     file = pathlib.Path(name).resolve()
+    assert file.is_file(), f"there is no file {file}"
     opts = salt.config.minion_config(request.config.getoption("--minion-config", ""))
     opts["grains"] = salt.loader.grains(opts)
     found = problems(file, *load(file, opts))
