@@ -406,6 +406,10 @@ def test_damaged_documents_of_a_driver_are_counted(master, monkeypatch):
 
     monkeypatch.setattr("salt.cache.Cache.fetch", fetch)
     # as it is stored: a mapping that ends too early
-    monkeypatch.setattr("salt.utils.mmap_cache.MmapCache.get", lambda *_args: b"\x82")
+    try:
+        monkeypatch.setattr("salt.utils.mmap_cache.MmapCache.get", lambda *_: b"\x82")
+    except ImportError:
+        # a Salt without this driver, whose name a site's own one may have
+        pass
     found = saltext.query.items(master.opts, "node", ["os"])
     assert (found["data"], found["damaged"]) == ([[(2, None)]], 1)

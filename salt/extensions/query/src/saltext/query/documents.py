@@ -254,8 +254,11 @@ class Documents:
         return ret
 
     def _fetch(self, bank, key, inside, wanted):
+        mapped = None
         if self.driver == "mmap_cache" and inside is None and wanted is not None:
-            raw = self._mapped(bank).get(key)
+            mapped = self._mapped(bank)
+        if mapped is not None:
+            raw = mapped.get(key)
             if raw in (None, True, b"\x80"):
                 return None
             found = project(raw, wanted | {"id"} | _ENVELOPE)
@@ -274,11 +277,14 @@ class Documents:
     def _mapped(self, bank):
         """
         Return what reads a bank of the driver ``mmap_cache``, which unpacks all of each
-        document.
+        document. None if this Salt does not have it.
         """
         if bank not in self._banks:
             opts = self.opts
-            mapped = importlib.import_module("salt.utils.mmap_cache")
+            try:
+                mapped = importlib.import_module("salt.utils.mmap_cache")
+            except ImportError:
+                return None
             self._banks[bank] = mapped.MmapCache(
                 os.path.join(self._root, bank, ".mmap_cache.idx"),
                 size=opts.get("mmap_cache_size", 1_000_000),
