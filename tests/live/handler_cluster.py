@@ -142,6 +142,7 @@ def cluster(
                 "cluster_peers": [one for one in hosts if one != host],
                 "cluster_pki_dir": str(shared / "pki"),
                 "cachedir": str(shared / "cache"),
+                "sqlite_queue_dir": str(shared / "queues"),
                 "cluster_pool_port": pool,
                 "ipc_mode": IPC_MODE,
                 **({"rate_limiting": section} if section else {}),
