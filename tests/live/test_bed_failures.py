@@ -89,7 +89,9 @@ def test_port_taken_behind_the_beds_back(plain: BedSettings) -> None:
 def test_master_that_is_late(plain: BedSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A master that does not answer in time is reported with what it was doing, even if its log is empty."""
     # nobody looks for it there, however early it is
-    elsewhere = dataclasses.replace(plain, master_options={"interface": "127.0.0.2"})
+    with socket.create_server((HOST, 0)) as server:
+        port = server.getsockname()[1]
+    elsewhere = dataclasses.replace(plain, master_options={"ret_port": port})
     # Python gets as far as being able to tell its stack; on a busy machine it grows
     monkeypatch.setattr(master.wait_ready, "__defaults__", (0.3,))
     expected = (

@@ -63,7 +63,12 @@ def test_right_modules(found, source):
     (
         ("version", "def version(", "def _version(", "lacks version"),
         ("remove", "pkgs=None, **kwargs", "packages=None", "takes no argument 'pkgs'"),
-        ("remove", "pkgs=None, **kwargs", "**kwargs", "never uses 'pkgs' of its **kwargs"),
+        (
+            "remove",
+            "pkgs=None, **kwargs",
+            "**kwargs",
+            "never uses 'pkgs' of its **kwargs",
+        ),
         ("install", "refresh=False", "refresh=True", "has another default"),
         ("upgrade_available", "(name, ", "(refresh, name, ", "another position"),
         ("saw", 'own=["saw"]', "own=[]", "has saw, which is neither in the interface"),
