@@ -68,6 +68,7 @@ def run(folder: Path, root: Path, text: str, *options: str) -> tuple[int, str]:
         (f"(FOLDER / 'build' / 'left').write_text('{KEY}')", "build/left"),
         ("(FOLDER / 'build' / 'master').write_text('sharedsecret: ' + 'ab' * 16)", "build/master"),
         (f"(FOLDER / 'tmp' / 'left').write_text('{KEY}')", ""),
+        (f"(FOLDER / 'build' / 'site-packages').mkdir(); (FOLDER / 'build/site-packages/key').write_text('{KEY}')", ""),
         ("secrets.token_hex(16); (FOLDER / 'tmp' / 'left').write_text('nothing')", ""),
         ("os.umask(0o077); (FOLDER / 'tmp' / 'left').write_text(secrets.token_hex(16))", ""),
         ("(FOLDER / 'tmp' / 'a').mkdir(0o700); (FOLDER / 'tmp' / 'a' / 'left').write_text(secrets.token_hex(16))", ""),
