@@ -46,9 +46,7 @@ CREATE TABLE IF NOT EXISTS suseSaltPillarHistory
 );
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_time_idx ON suseSaltPillarHistory (changed);
-
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_transaction_idx ON suseSaltPillarHistory (transaction);
-
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_history_owner_idx ON suseSaltPillarHistory (server_id, group_id, org_id, category);
 
 -- Who may have another pillar though no row of a pillar has changed, by another group, organisation or id: a minion, all of a group,
@@ -63,7 +61,6 @@ CREATE TABLE IF NOT EXISTS suseSaltPillarMoved
 );
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_moved_time_idx ON suseSaltPillarMoved (changed);
-
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_moved_transaction_idx ON suseSaltPillarMoved (transaction);
 
 -- When who listens was told of changes, see suse_salt_pillar_changes
@@ -260,9 +257,6 @@ BEGIN
       AND tgrelid = ANY (ARRAY[target, 'rhnServer', 'rhnServerGroupMembers', 'suseMinionInfo', 'suseSaltPillarHistory']::REGCLASS[]) LOOP
     EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.place);
   END LOOP;
-  DROP FUNCTION IF EXISTS suse_salt_pillar_joined(), suse_salt_pillar_check(), suse_salt_pillar_limit(), suse_salt_pillar_forget(),
-    suse_salt_pillar_emptied();
-  DROP TABLE IF EXISTS suseSaltPillarPruned;
   FOREACH name IN ARRAY ARRAY['changed()', 'moved()', 'ring()', 'prune(integer)', 'changes(text)', 'restore(bigint)'] LOOP
     EXECUTE format('ALTER FUNCTION suse_salt_pillar_%s SET search_path = pg_catalog, %s, pg_temp', name, home);
     EXECUTE format('REVOKE ALL ON FUNCTION suse_salt_pillar_%s FROM PUBLIC', name);
@@ -295,5 +289,11 @@ CREATE TRIGGER suse_salt_pillar_moved AFTER INSERT ON suseMinionInfo
 CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE OF server_id, minion_id ON suseMinionInfo
   FOR EACH ROW WHEN ((OLD.server_id, OLD.minion_id::TEXT) IS DISTINCT FROM (NEW.server_id, NEW.minion_id::TEXT))
   EXECUTE FUNCTION suse_salt_pillar_moved('server_id');
+
+-- Since when changes are noted
+DO $$ BEGIN IF to_regprocedure('suse_salt_pillar_since()') IS NULL THEN
+  EXECUTE format('CREATE FUNCTION suse_salt_pillar_since() RETURNS TIMESTAMPTZ LANGUAGE sql AS %L',
+    format('SELECT %L::TIMESTAMPTZ', clock_timestamp()));
+END IF; END $$;
 
 COMMIT;

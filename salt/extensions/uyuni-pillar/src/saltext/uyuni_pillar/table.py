@@ -18,6 +18,7 @@ BATCH = 500
 
 # The columns of a row's owner, by level
 COLUMNS = (None, "org_id", "group_id", "server_id")
+LEVELS = ("", "organization", "group", "minion")
 
 # A key that equal owners have in common, as NULL is equal to nothing
 OWNER = (
@@ -90,6 +91,17 @@ class Fleet:
         self.minions = {row[0]: Minion(*row[1:]) for row in ask(connection, MINIONS)}
         self.groups = _ids(connection, "SELECT id FROM rhnServerGroup")
         self.organizations = _ids(connection, "SELECT id FROM web_customer")
+
+
+def unknown(kind, names):
+    """
+    Return the error for minions, groups or organizations that the database does not know
+    """
+    # such a minion would get the rows of everyone
+    return salt.exceptions.CommandExecutionError(
+        f"The database knows no {kind} {', '.join(map(str, names))}: minions are spelled"
+        " as in salt-key, groups and organizations are numbers"
+    )
 
 
 def ask(connection, query, values=None):

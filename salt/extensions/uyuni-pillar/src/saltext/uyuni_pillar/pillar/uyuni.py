@@ -122,7 +122,10 @@ def _cursor():
         connection.close()
 
 
-def _find_table(cursor):
+def find_table(cursor):
+    """
+    Return the name of the table of pillars
+    """
     cursor.execute("SELECT to_regclass(%s)::text, to_regclass(%s)::text", TABLES)
     for name, found in zip(TABLES, cursor.fetchall()[0]):
         if found:
@@ -142,7 +145,7 @@ def _rows(minion_id):
     for tries_left in reversed(range(1 + RETRIES)):
         try:
             with _cursor() as cursor:
-                cursor.execute(QUERY.format(table=_find_table(cursor)), (minion_id,))
+                cursor.execute(QUERY.format(table=find_table(cursor)), (minion_id,))
                 return cursor.fetchall()
         except psycopg2.Error as err:
             is_broken = not err.pgcode or err.pgcode.startswith(BROKEN)
@@ -171,6 +174,13 @@ def ext_pillar(
     return merge(_rows(minion_id), formulas, lenient)
 
 
+def installed(folders):
+    """
+    Return the formulas in some folders
+    """
+    return _formulas.setdefault(tuple(folders), formula.Formulas(folders))
+
+
 def merge(rows, formulas=formula.FOLDERS, lenient=False):
     """
     Return the pillar that rows make, each with its level, category and value
@@ -190,7 +200,8 @@ def merge(rows, formulas=formula.FOLDERS, lenient=False):
             typed[level][category[len(layout.FORMULA) :]] = value
         else:
             merged = salt.utils.dictupdate.update(merged, value)
-    installed = _formulas.setdefault(tuple(formulas), formula.Formulas(formulas))
     order = merged.pop(layout.ORDER, None)
-    added = formula.pillar(installed, typed[GROUP], typed[MINION], order, lenient)
+    added = formula.pillar(
+        installed(formulas), typed[GROUP], typed[MINION], order, lenient
+    )
     return salt.utils.dictupdate.update(merged, added)

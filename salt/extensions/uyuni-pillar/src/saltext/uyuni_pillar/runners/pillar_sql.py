@@ -33,7 +33,10 @@ import os
 
 import saltext.uyuni_pillar.compare as compare
 import saltext.uyuni_pillar.connection
+import saltext.uyuni_pillar.document as document
 import saltext.uyuni_pillar.layout as layout
+import saltext.uyuni_pillar.past as past
+import saltext.uyuni_pillar.pillar.uyuni as uyuni
 import saltext.uyuni_pillar.table as table
 from saltext.uyuni_pillar.connection import psycopg2
 
@@ -175,11 +178,7 @@ def compare_pillars(minions=None):
     wanted = sorted(known) if minions is None else salt.utils.args.split_input(minions)
     unknown = sorted(set(wanted) - set(known))
     if unknown:
-        # both sides have the rows of everyone for it
-        raise salt.exceptions.CommandExecutionError(
-            f"The database knows no minion {', '.join(unknown)}: see that the names"
-            " are spelled as in salt-key"
-        )
+        raise table.unknown("minion", unknown)
     different = {}
     for minion in wanted:
         found = compare.difference(old(minion), new(minion), "suma_minion", "uyuni")
@@ -190,6 +189,76 @@ def compare_pillars(minions=None):
         "different": different,
         "retcode": _retcode(different),
     }
+
+
+def show(minion, at=None):
+    """
+    Return what ``uyuni`` gives a minion, now or at an earlier time
+
+    at
+        A time as PostgreSQL reads it, in the time zone of the database if it names
+        none. The history of ``sql/pillar_changes.sql`` has to reach back to it.
+
+    Rows and groups are those of that time; the files of formulas are those of today.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run pillar_sql.show web1.example.com at='2026-11-20 10:00'
+    """
+    options = _uyuni_options() or {}
+    with table.transaction(__opts__) as connection:
+        return uyuni.merge(past.rows(connection, str(minion), at), **options)
+
+
+def preview(category, pillar=None, minion=None, group=None, organization=None):
+    """
+    Return which pillars the edit of a row would change, and how. Nothing is changed.
+
+    category, pillar
+        The row and its new value; without one it is the deletion of the row.
+
+    minion, group, organization
+        Whose row it is: the id of a minion, the number of a group or of an
+        organization. Everyone's by default.
+
+    The result has the number of ``minions`` that have the row, and as ``changes`` lists
+    of ``minions`` with the part of their pillars that differs: ``now`` and ``then``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run pillar_sql.preview motd '{"motd": "Closed on Friday"}' group=12
+    """
+    owners = [None, organization, group, minion]
+    levels = [level for level in (1, 2, 3) if owners[level] is not None] or [0]
+    if len(levels) > 1:
+        raise salt.exceptions.SaltInvocationError(
+            "A row has one owner: name a minion, a group or an organization"
+        )
+    try:
+        document.check(pillar or {})
+        is_pillar = isinstance(pillar, (dict, type(None)))
+    except document.BadFile:
+        is_pillar = False
+    if not is_pillar:
+        raise salt.exceptions.SaltInvocationError(
+            "A pillar is a mapping that JSON can hold"
+        )
+    with table.transaction(__opts__) as connection:
+        fleet = table.Fleet(connection)
+        (level,), owner = levels, owners[levels[0]]
+        known = ([None], fleet.organizations, fleet.groups, fleet.minions)[level]
+        if owner not in known:
+            raise table.unknown(table.LEVELS[level], [owner])
+        if level == 3:
+            owner = known[owner].server
+        count, changes = past.preview(
+            connection, fleet, (level, owner), category, pillar, _uyuni_options() or {}
+        )
+    return {"minions": count, "changes": changes}
 
 
 __func_alias__ = {"compare_pillars": "compare"}
