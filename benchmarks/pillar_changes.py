@@ -22,8 +22,8 @@ from harness.paths import TREES
 from harness.processes.deadline import Deadline, until
 
 # as the engine's page has them; those who count on a notification must not be helped by a look at the clock
-BATCH, PAUSE_S, CHECK_S = 20, 1, 3600
-RAMP_UP_S, PING_S, LISTEN_S = 2400, 120, 120
+BATCH, CHECK_S = 20, 3600
+RAMP_UP_S, PING_S, LISTEN_S, LOOK_S = 2400, 120, 120, 1
 CHANGE = """
 UPDATE suseSaltPillars SET pillar = pillar || jsonb_build_object('news', %s::text)
     WHERE server_id IS NOT NULL AND category = 'custom-info'
@@ -42,7 +42,7 @@ MISSED = Figure("missed", "minions that did not get their new pillar", "", "max"
 def run(options: Options) -> dict[Figure, Samples]:
     """Change the rows of all minions twice; `options.rounds` is the number of pings of an idle master."""
     with TemporaryDirectory(prefix="saltbed-") as folder:
-        engine = {"pillar_changes": {"batch": BATCH, "pause": PAUSE_S, "check": CHECK_S}}
+        engine = {"pillar_changes": {"batch": BATCH, "check": CHECK_S}}
         settings = BedSettings(
             tree=TREES["patched"],
             folder=Path(folder),
@@ -91,7 +91,7 @@ def _follow(bed: Bed, news: str) -> tuple[float, list[float], int]:
     pings: list[float] = []
     waiting = set(bed.settings.minion_ids())
     is_new = partial(_is_new, bed.master.cache_dir / "pillar", news)
-    limit = 3 * PAUSE_S * len(waiting) / BATCH + 300
+    limit = 3 * len(waiting) / BATCH + 300
     seconds = 0.0
     while waiting and time.monotonic() - start < limit:
         waiting = {minion for minion in waiting if not is_new(minion)}
@@ -100,7 +100,7 @@ def _follow(bed: Bed, news: str) -> tuple[float, list[float], int]:
         if len(waiting) > BATCH:
             pings.append(_ping(bed, len(pings)))
         else:
-            time.sleep(PAUSE_S)
+            time.sleep(LOOK_S)
     return seconds, pings, len(waiting)
 
 

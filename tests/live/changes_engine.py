@@ -5,6 +5,8 @@ Run by the patched environment, outside of the tests' own process.
 
 import json
 import sys
+from pathlib import Path
+from typing import Any
 
 import saltext.uyuni_pillar.engines.pillar_changes as engine
 
@@ -17,11 +19,15 @@ class Master(engine.Master):  # type: ignore[misc]  # Salt has no types
         super().__init__(opts)
         self._found: list[tuple[str, dict[str, object]]] = []
 
-    def load(self, waiting: object) -> None:
-        """Begin anew."""
+    def load(self, waiting: Any) -> None:
+        """Continue where an earlier process was."""
+        if STATE.exists():
+            waiting.snapshot = STATE.read_text()
 
-    def save(self, waiting: object) -> None:
-        """Do nothing: no process goes on."""
+    def save(self, waiting: Any) -> None:
+        """Note up to where changes are known."""
+        STATE.parent.mkdir(exist_ok=True)
+        STATE.write_text(waiting.snapshot)
 
     def known(self) -> "Everyone":
         """Return a set with all minions, of which none is listed."""
@@ -58,6 +64,7 @@ class Everyone(frozenset[str]):
 
 
 GIVEN = json.load(sys.stdin)
+STATE = Path(GIVEN["opts"]["cachedir"]) / "snapshot"
 engine.__opts__ = GIVEN["opts"]
 engine.Master = Master
 engine.RETRY = (0.2, 1)

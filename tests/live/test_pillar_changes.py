@@ -259,7 +259,7 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
 
     Minions of another master, which this one does not know, are listed first and left out.
     """
-    engine = {"pillar_changes": {"debounce": 0.2, "batch": 2, "pause": 0.2, "check": 300}}
+    engine = {"pillar_changes": {"debounce": 0.2, "batch": 2, "check": 300}}
     settings = BedSettings(
         tree=root / "salt", folder=tmp_path / "bed", minions=0, api=None, master_options={"engines": [engine]}
     )
@@ -288,7 +288,7 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
 
 def test_minion_gets_a_change_after_a_restart_or_an_outage(root: Path, tmp_path: Path) -> None:
     """What changed while the master was down arrives, and a refresh that failed in an outage is repeated."""
-    engine = {"pillar_changes": {"debounce": 0.2, "pause": 0.2, "check": 300}}
+    engine = {"pillar_changes": {"debounce": 0.2, "check": 300}}
     settings = BedSettings(
         tree=root / "salt", folder=tmp_path / "bed", minions=0, api=None, master_options={"engines": [engine]}
     )

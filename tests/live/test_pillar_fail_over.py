@@ -110,7 +110,7 @@ def engine(found: Servers, folder: Path) -> Iterator[Master]:
     """Run an engine that finds the primary among both servers."""
     place: dict[str, object] = {"host": ",".join([found.network.minions] * 2), "port": ",".join(map(str, PORTS))}
     place |= {"user": ADMIN, "pass": ADMIN, "db": DATABASE, "target_session_attrs": "read-write", "connect_timeout": 2}
-    options = {"debounce": 0.1, "batch": 2, "pause": 0.1, "check": 3600}
+    options = {"debounce": 0.1, "batch": 2, "check": 3600}
     given = {"opts": {"postgres": place, "cachedir": str(folder)}, "options": options}
     argv = [sys.executable, "-W", "ignore", str(Path(__file__).parent / "changes_engine.py")]
     pipe, none = subprocess.PIPE, subprocess.DEVNULL

@@ -75,7 +75,7 @@ def cache(opts, monkeypatch):
 
 @pytest.fixture
 def waiting():
-    return pillar_changes.Waiting(debounce=1, batch=2, pause=5, check=60)
+    return pillar_changes.Waiting(debounce=1, batch=2, check=60)
 
 
 class Master(pillar_changes.Master):
@@ -143,14 +143,14 @@ def steps(connection, waiting, clock, count, refused=0, master=None):
 
 def test_changes_before_it_listened_are_asked_for_at_once(clock, waiting):
     connection = Connection(clock, ["web1"])
-    assert steps(connection, waiting, clock, 1) == [(100.0, ["web1"])]
+    assert steps(connection, waiting, clock, 0.1) == [(100.0, ["web1"])]
     assert connection.asked == [(100.0, None)]
 
 
 def test_changes_are_collected_before_they_are_asked_for(clock, waiting):
     connection = Connection(clock, [], ["web1"])
     connection.rings = [103.0, 103.2, 103.4]
-    refreshed = steps(connection, waiting, clock, 5)
+    refreshed = steps(connection, waiting, clock, 4.1)
     # once for three notifications
     assert connection.asked == [(100.0, None), (104.0, "1:1:")]
     assert refreshed == [(104.0, ["web1"])]
@@ -173,24 +173,52 @@ def test_minions_are_refreshed_a_few_at_a_time(clock, waiting):
     connection = Connection(clock, [f"web{number}" for number in range(5)])
     assert steps(connection, waiting, clock, 30) == [
         (100.0, ["web0", "web1"]),
-        (105.0, ["web2", "web3"]),
-        (110.0, ["web4"]),
+        (100.2, ["web2", "web3"]),
+        (100.4, ["web4"]),
     ]
     assert not waiting.due
+
+
+def test_minions_that_do_not_return_hold_up_nobody(clock, waiting):
+    connection = Connection(clock, [f"web{number}" for number in range(9)])
+    master = Master(clock)
+    master.silent = {"web0", "web1", "web2"}
+    steps(connection, waiting, clock, 30, master=master)
+    first = [name for _, batch in master.refreshed for name in batch][:9]
+    assert first == [f"web{number}" for number in range(9)]
+    # five seconds for the first two, then there is room for one beside web2
+    assert max(now for now, _ in master.refreshed if now < 120) < 107
+    assert set(waiting.due) == master.silent
+
+
+def test_next_minions_follow_when_half_of_a_batch_has_returned(clock):
+    waiting = pillar_changes.Waiting(debounce=1, batch=4, check=60)
+    connection = Connection(clock, [f"web{number}" for number in range(9)])
+    master = Master(clock)
+    master.silent = {"web0", "web1", "web2"}
+    steps(connection, waiting, clock, 4, master=master)
+    assert [len(batch) for _, batch in master.refreshed] == [4]
+    master.queue.append(
+        ("salt/job/1/ret/web0", {"id": "web0", "jid": "1", "return": True})
+    )
+    steps(connection, waiting, clock, 0.1, master=master)
+    assert [len(batch) for _, batch in master.refreshed] == [4, 2]
 
 
 def test_minion_that_waits_is_refreshed_once(clock, waiting):
     connection = Connection(clock, ["a", "b", "c"], ["c", "d"])
     connection.rings = [101.0]
-    refreshed = steps(connection, waiting, clock, 30)
-    assert [batch for _, batch in refreshed] == [["a", "b"], ["c", "d"]]
+    master = Master(clock)
+    master.silent = {"a", "b"}
+    steps(connection, waiting, clock, 19, master=master)
+    assert [batch for _, batch in master.refreshed] == [["a", "b"], ["c", "d"]]
 
 
 def test_batch_that_cannot_be_sent_is_tried_again(clock, waiting, caplog):
     connection = Connection(clock, ["a", "b"])
     with caplog.at_level(logging.ERROR):
         refreshed = steps(connection, waiting, clock, 10, refused=1)
-    assert refreshed == [(105.0, ["a", "b"])]
+    assert refreshed == [(101.0, ["a", "b"])]
     assert "2 minions cannot be refreshed yet: no master" in caplog.text
 
 
@@ -272,9 +300,9 @@ def test_minion_that_the_master_does_not_know_is_left_out(clock, waiting):
 def test_next_process_continues_where_this_one_was(clock, waiting):
     connection = Connection(clock, ["a", "b", "c"])
     master = Master(clock)
-    master.silent = {"a"}
+    master.silent = {"a", "c"}
     steps(connection, waiting, clock, 2, master=master)
-    other = pillar_changes.Waiting(debounce=1, batch=2, pause=5, check=60)
+    other = pillar_changes.Waiting(debounce=1, batch=2, check=60)
     master.load(other)
     assert (other.snapshot, list(other.due)) == ("1:1:", ["a", "c"])
     connection = Connection(clock)

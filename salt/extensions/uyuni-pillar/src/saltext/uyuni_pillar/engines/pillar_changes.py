@@ -4,9 +4,9 @@ Engine that refreshes minions when their pillars in PostgreSQL change
 
 It listens to the channel of ``sql/pillar_changes.sql`` in the database of the option
 ``postgres``, asks which minions a change affects, and lets these run
-``saltutil.refresh_pillar``, one batch after the other, so that ten thousand rows that
-change at once leave the master's workers to other requests. Where the master has a job
-handler, it decides when each batch runs.
+``saltutil.refresh_pillar``, a few at a time, so that ten thousand rows that change at
+once leave the master's workers to other requests. Where the master has a job handler, it
+decides when each job runs.
 
 .. code-block:: yaml
 
@@ -14,17 +14,14 @@ handler, it decides when each batch runs.
       - pillar_changes:
           debounce: 1
           batch: 20
-          pause: 1
           check: 60
 
 debounce
     Seconds for which changes are collected before it asks for them
 
 batch
-    How many minions refresh their pillars at once
-
-pause
-    Seconds between two batches
+    How many minions refresh their pillars at once. The next ones follow when half of them
+    have returned, or after five seconds, so the pace is that of the master.
 
 check
     Seconds after which it asks in any case
@@ -43,6 +40,7 @@ kept in the master's cache. Each time it connects, it lets the database delete o
 :depends: psycopg2
 """
 
+import heapq
 import logging
 import time
 
@@ -82,8 +80,15 @@ AGAIN_OFTEN = 45
 # again at once, and a minion may wait for its pillar
 OUTAGE = (0, 40, 120)
 
-# Seconds between two looks at the events of minions that wait
-EVENTS = 1
+# For so many seconds a minion that was sent a refresh counts as one that refreshes
+AT_WORK = 5
+
+# Seconds until a refresh that could not be sent is sent again
+UNSENT = 1
+
+# Seconds between two looks at the events of minions, while some refresh and while they
+# only wait
+EVENTS = (0.2, 1)
 EVENTS_MOST = 10000
 
 # The bank of the cache for what outlives the master
@@ -114,19 +119,21 @@ class Waiting:
 
     jobs
         The refreshes that each was sent since its last change.
+
+    at_work
+        Until when each minion that refreshes is waited for.
     """
 
-    def __init__(self, debounce, batch, pause, check):
+    def __init__(self, debounce, batch, check):
         self.debounce = debounce
         self.batch = batch
-        self.pause = pause
         self.check = check
         self.snapshot = None
         self.due = {}
         self.jobs = {}
+        self.at_work = {}
         # at once: changes may have come before it listened
         self.ask_at = 0
-        self.refresh_at = 0
         self.outage_at = []
 
     def notified(self, now):
@@ -154,12 +161,13 @@ class Waiting:
         """
         Return the minions to refresh now
         """
-        if now < self.refresh_at:
+        self.at_work = {name: end for name, end in self.at_work.items() if end > now}
+        room = self.batch - len(self.at_work)
+        if 2 * room < self.batch:
             return []
         due = [name for name, at in self.due.items() if at <= now]
-        if due:
-            self.refresh_at = now + self.pause
-        return due[: self.batch]
+        # one that never returns keeps nobody waiting
+        return heapq.nsmallest(room, due, key=lambda name: len(self.jobs[name]))
 
     def sent(self, minions, job, now):
         """
@@ -167,8 +175,9 @@ class Waiting:
         """
         for name in minions:
             if job is None:
-                self.due[name] = now + self.pause
+                self.due[name] = now + UNSENT
                 continue
+            self.at_work[name] = now + AT_WORK
             self.due[name] = now + AGAIN[len(self.jobs[name]) >= AGAIN_OFTEN]
             self.jobs[name].add(job)
 
@@ -192,7 +201,8 @@ class Waiting:
         """
         due = [self.ask_at, *self.outage_at[:1]]
         if self.due:
-            due += [max(min(self.due.values()), self.refresh_at), now + EVENTS]
+            due.append(now + EVENTS[not self.at_work])
+            due += [] if self.at_work else [min(self.due.values())]
         return max(0, min(due) - now)
 
 
@@ -296,8 +306,10 @@ def _read_events(waiting, master, now):
         parts = tag.split("/")
         name = data.get("id")
         if parts[1] == "job" and parts[3:4] == ["ret"]:
-            is_ours = name in waiting.due and data.get("jid") in waiting.jobs[name]
-            if is_ours and data.get("return") is True and not master.has_errors(name):
+            if name not in waiting.due or data.get("jid") not in waiting.jobs[name]:
+                continue
+            waiting.at_work.pop(name, None)
+            if data.get("return") is True and not master.has_errors(name):
                 del waiting.due[name]
         elif parts[1] == "auth" or parts[-1] == "start":
             waiting.connected(name, now)
@@ -360,11 +372,11 @@ def step(connection, waiting, master, clock):
         master.close()
 
 
-def start(debounce=1, batch=20, pause=1, check=60):
+def start(debounce=1, batch=20, check=60):
     """
     Listen to changes of pillars, and refresh the minions that they affect
     """
-    waiting = Waiting(debounce, batch, pause, check)
+    waiting = Waiting(debounce, batch, check)
     master = Master(__opts__)
     master.load(waiting)
     retry = RETRY[0]
