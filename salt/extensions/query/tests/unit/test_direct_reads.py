@@ -136,7 +136,7 @@ def test_jobs(master):
             }
             write(f"{folder}/{minion}/return.p", salt.payload.dumps(returned))
     direct = job_cache.LocalJobs(
-        master.opts, saltext.query.documents.Documents(master.opts)
+        master.opts, saltext.query.documents.Documents(master.opts).files
     )
     returner = job_cache.ReturnerJobs({**master.opts, "id": "master"})
     returner.returners.pack["__opts__"].update(master.opts)

@@ -117,7 +117,7 @@ def items(
         "absent": list(dict.fromkeys(context.absent)),
         "undecided": context.undecided,
         "untold": context.untold,
-        "damaged": context.documents.broken,
+        "damaged": context.documents.files.broken,
         "too_large": len(context.too_large),
     }
     ret.update({name: value for name, value in more.items() if value})

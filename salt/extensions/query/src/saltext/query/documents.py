@@ -1,19 +1,16 @@
 """
-Reading the master's cache: of each document only what is asked for.
+The master's cache: of each document only what is asked for.
 
-A minion's grains have ten kilobytes, of which a query needs a few values. What is not
-needed is skipped where it lies, so that no object is ever made of it. That takes documents as
-they are stored: with the driver ``localfs`` their files are read directly, and with
-``mmap_cache`` by :mod:`salt.utils.mmap_cache`. Any other driver is asked through
-:mod:`salt.cache`.
+That takes documents as they are stored: with the driver ``localfs`` their files are read by
+:mod:`saltext.query.files`, and with ``mmap_cache`` by :mod:`salt.utils.mmap_cache`. Any other
+driver is asked through :mod:`salt.cache`.
 """
 
 import importlib
 import logging
 import os
 
-import msgpack
-from saltext.query.errors import QueryStoreError
+from saltext.query.files import Files, project, unpack
 
 import salt.cache
 import salt.utils.data
@@ -25,16 +22,8 @@ log = logging.getLogger(__name__)
 #: By which function virtual machines are in the mine.
 VM_INFO = "virt.vm_info"
 
-#: A larger document is as good as damaged, in bytes.
-MAX_DOCUMENT = 64 * 1024 * 1024
-
 # the drivers whose files are read directly
 _DIRECT = ("localfs",)
-_CHUNK = 65536
-# a named pipe does not keep the query waiting; Windows has neither flag nor need
-_FLAGS = os.O_RDONLY
-for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):
-    _FLAGS |= getattr(os, _flag, 0)
 _ENVELOPE = {"data", "_expires"}
 
 # Before 3008 a minion has a bank of its own, and its grains are beside its pillar
@@ -44,89 +33,6 @@ _PLACES = {
     "pillar": ("data", "pillar"),
     "mine": ("mine", None),
 }
-
-
-def _ext_hook(_code, data):
-    return data.decode("utf-8", "replace")
-
-
-_READING = {
-    "raw": False,
-    "unicode_errors": "replace",
-    "strict_map_key": False,
-    "ext_hook": _ext_hook,
-}
-
-
-def unpack(packed):
-    """
-    Return what is packed.
-
-    :raises ValueError: if it is broken
-    """
-    try:
-        return msgpack.unpackb(packed, **_READING)
-    except (msgpack.exceptions.UnpackException, TypeError, RecursionError) as exc:
-        raise ValueError(f"not to be unpacked: {exc}") from exc
-
-
-def project(packed, wanted, inside=None):
-    """
-    Return the wanted items of a mapping.
-
-    :param bytes packed: the mapping, packed with msgpack
-    :param wanted: the keys, as a set
-    :param str inside: the mapping that is meant is the value of this key; nothing else is
-        read then
-    :raises ValueError: if it is no mapping, or broken
-    """
-    unpacker = msgpack.Unpacker(max_buffer_size=0, **_READING)
-    unpacker.feed(packed)
-    ret = {}
-    try:
-        if inside is not None and not _enter(unpacker, inside):
-            return ret
-        for _ in range(unpacker.read_map_header()):
-            key = unpacker.unpack()
-            if key in wanted:
-                ret[key] = unpacker.unpack()
-            else:
-                unpacker.skip()
-    except (msgpack.exceptions.UnpackException, TypeError, RecursionError) as exc:
-        raise ValueError(f"no mapping: {exc}") from exc
-    return ret
-
-
-def _enter(unpacker, name):
-    """
-    Go to the value of a key, and return whether there is one.
-    """
-    for _ in range(unpacker.read_map_header()):
-        if unpacker.unpack() == name:
-            return True
-        unpacker.skip()
-    return False
-
-
-def read_file(path):
-    """
-    Return the content of a file. With a file object, which asks for the size and looks
-    for the end, this takes twice as long, and it is most of what a query does.
-
-    :raises ValueError: if it is no file, or too large
-    """
-    handle = os.open(path, _FLAGS)
-    try:
-        parts = [os.read(handle, _CHUNK)]
-        while len(parts[-1]) == _CHUNK:
-            if len(parts) * _CHUNK > MAX_DOCUMENT:
-                raise ValueError(f"larger than {MAX_DOCUMENT} bytes")
-            parts.append(os.read(handle, _CHUNK))
-    except (IsADirectoryError, BlockingIOError) as exc:
-        raise ValueError("no file") from exc
-    finally:
-        os.close(handle)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _is_name(key):
@@ -139,13 +45,15 @@ class Documents:
 
     :param dict opts: the master's options
 
-    :ivar int broken: how many documents could not be read, as they are damaged
+    :ivar Files files: the files that are read, which count those that are damaged
     """
 
     def __init__(self, opts):
         self.opts = opts
-        self.broken = 0
         self.driver = opts.get("cache", "localfs")
+        self.files = Files(
+            f"The master's cache can't be read: see what is wrong with {self.driver}"
+        )
         # Salt's options take long to look into
         self._root = opts.get("cachedir")
         self._cache = None
@@ -179,13 +87,6 @@ class Documents:
     def _path(self, bank, key):
         return f"{self._root}/{bank}/{key}.p"
 
-    def damaged(self, what, exc):
-        """
-        Count a document that can't be read.
-        """
-        log.warning("%s is damaged: %s", what, exc)
-        self.broken += 1
-
     def fetch(self, bank, key, wanted=None):
         """
         Return the wanted items of a document, or None if there is no such document or
@@ -204,35 +105,13 @@ class Documents:
                 return self._fetch_file(*place, wanted)
             return self._fetch(*place, wanted)
         except (ValueError, SaltDeserializationError) as exc:
-            self.damaged(f"The document of {key} in the bank {bank}", exc)
+            self.files.damaged(f"The document of {key} in the bank {bank}", exc)
             return None
         except (OSError, SaltCacheError, KeyError) as exc:
             if self.driver == "mmap_cache" and "deserialise" in str(exc):
-                self.damaged(f"The document of {key} in the bank {bank}", exc)
+                self.files.damaged(f"The document of {key} in the bank {bank}", exc)
                 return None
-            raise self._failed(exc) from exc
-
-    def _failed(self, exc):
-        return QueryStoreError(
-            f"The master's cache can't be read: see what is wrong with {self.driver}"
-            f" ({exc})."
-        )
-
-    def read(self, path, convert):
-        """
-        Return what is made of the content of a file; None if there is no file, or it is
-        damaged.
-
-        :param callable convert: takes the content, and raises ValueError if it is damaged
-        :raises OSError: if it can't be read
-        """
-        try:
-            return convert(read_file(path))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except ValueError as exc:
-            self.damaged(f"The file {path}", exc)
-            return None
+            raise self.files.failed(exc) from exc
 
     def _fetch_file(self, bank, key, inside, wanted):
         def convert(packed):
@@ -245,7 +124,7 @@ class Documents:
                 raise ValueError("no mapping")
             return ret
 
-        ret = self.read(self._path(bank, key), convert)
+        ret = self.files.read(self._path(bank, key), convert)
         if ret is None or inside is not None or _ENVELOPE & (wanted or set()):
             return ret
         if ret.keys() == _ENVELOPE:
@@ -326,9 +205,9 @@ class Documents:
         bank, key, _ = place
         try:
             if self.driver in _DIRECT:
-                return int(os.stat(self._path(bank, key)).st_mtime)
+                return self.files.updated(self._path(bank, key))
             return self.cache.updated(bank, key)
         except FileNotFoundError:
             return None
         except (OSError, SaltCacheError, KeyError) as exc:
-            raise self._failed(exc) from exc
+            raise self.files.failed(exc) from exc

@@ -5,7 +5,7 @@ Locks of file servers on this master.
 import glob
 import os
 
-import saltext.query.documents
+import saltext.query.files
 
 #: Where the file server and its kin keep their locks, below the cache directory.
 _FILES = (
@@ -40,7 +40,7 @@ def locks(context):
         try:
             changed = os.stat(path).st_mtime
             content = (
-                b"" if os.path.isdir(path) else saltext.query.documents.read_file(path)
+                b"" if os.path.isdir(path) else saltext.query.files.read_file(path)
             )
         except OSError:
             # it has been given back meanwhile

@@ -7,8 +7,8 @@ import logging
 import os
 import re
 
-import saltext.query.documents
 from saltext.query.errors import QueryStoreError
+from saltext.query.files import Files, unpack
 
 import salt.loader
 import salt.utils.jid
@@ -16,7 +16,7 @@ import salt.utils.jid
 log = logging.getLogger(__name__)
 
 _NO_MINIONS = frozenset(("jid", "nocache", "endtime"))
-_SYNDIC_MINIONS = re.compile(r"\.minions\..+\.p")
+_MINIONS = re.compile(r"\.minions(\..+)?\.p")
 _UTC = datetime.timezone.utc
 
 # where year, month, day, hour, minute, second and microsecond are in a job id
@@ -28,7 +28,7 @@ def source(context):
     Return where the master keeps its jobs.
     """
     if context.opts.get("master_job_cache", "local_cache") == "local_cache":
-        return LocalJobs(context.opts, context.documents)
+        return LocalJobs(context.opts, context.documents.files)
     return ReturnerJobs(context.opts)
 
 
@@ -58,24 +58,21 @@ def _each(outcome):
     return outcome.values() if isinstance(outcome, dict) else (outcome,)
 
 
-def _failed(name, exc):
-    return QueryStoreError(
-        f"The jobs can't be read: see what is wrong with the job cache {name} ({exc})."
-    )
-
-
 class LocalJobs:
     """
     The jobs of the returner ``local_cache``, each of which is a folder. What is not asked
     for is not read.
 
-    :param Documents documents: counts what is damaged
+    :param Files parent: counts what is damaged
     """
 
-    def __init__(self, opts, documents):
+    def __init__(self, opts, parent):
         self.root = os.path.join(opts["cachedir"], "jobs")
         self.hash_type = opts.get("hash_type", "sha256")
-        self.documents = documents
+        self.files = Files(
+            "The jobs can't be read: see what is wrong with the job cache local_cache",
+            parent,
+        )
         self._folders = {}
 
     def folder(self, jid):
@@ -90,17 +87,17 @@ class LocalJobs:
         Return the ids of all jobs.
         """
         ret = []
-        for top in _listed(self.root):
-            for final in _listed(os.path.join(self.root, top)):
-                folder = f"{self.root}/{top}/{final}"
-                jid = self._read(folder + "/jid")
+        for top in self.files.entries(self.root):
+            for final in self.files.entries(top.path) if top.is_dir() else ():
+                jid = self.files.read(final.path + "/jid")
                 if not jid:
-                    jid = (self._project(folder + "/.load.p", {"jid"}) or {}).get("jid")
+                    load = self.files.project(final.path + "/.load.p", {"jid"})
+                    jid = (load or {}).get("jid")
                 else:
                     jid = jid.decode("utf-8", "replace")
                 if jid:
                     ret.append(str(jid))
-                    self._folders[ret[-1]] = folder
+                    self._folders[ret[-1]] = final.path
         return ret
 
     def has(self, jid):
@@ -113,36 +110,23 @@ class LocalJobs:
             # no id has half of a surrogate pair
             return False
 
-    def _read(self, path, convert=bytes):
-        """
-        Return what is made of the content of a file, or None.
-        """
-        try:
-            return self.documents.read(path, convert)
-        except OSError as exc:
-            raise _failed("local_cache", exc) from exc
-
-    def _project(self, path, wanted):
-        return self._read(
-            path, lambda packed: saltext.query.documents.project(packed, wanted)
-        )
-
     def load(self, jid, wanted):
         """
         Return what was published, as far as it is wanted, or None.
         """
-        return self._project(self.folder(jid) + "/.load.p", wanted | {"jid"}) or None
+        return (
+            self.files.project(self.folder(jid) + "/.load.p", wanted | {"jid"}) or None
+        )
 
     def minions(self, jid):
         """
         Return the minions that the job was for, or None.
         """
-        folder = self.folder(jid)
-        names = [".minions.p"]
-        names += [one for one in _listed(folder) if _SYNDIC_MINIONS.fullmatch(one)]
         ret = None
-        for name in names:
-            found = self._read(f"{folder}/{name}", saltext.query.documents.unpack)
+        for entry in self.files.entries(self.folder(jid)):
+            if not _MINIONS.fullmatch(entry.name):
+                continue
+            found = self.files.read(entry.path, unpack)
             if isinstance(found, (list, tuple)):
                 ret = (ret or set()).union(one for one in found if isinstance(one, str))
         return None if ret is None else sorted(ret)
@@ -151,29 +135,22 @@ class LocalJobs:
         """
         Return the minions that have returned.
         """
-        folder = self.folder(jid)
-        try:
-            with os.scandir(folder) as entries:
-                return sorted(
-                    entry.name
-                    for entry in entries
-                    if entry.name[0] != "."
-                    and entry.name not in _NO_MINIONS
-                    and entry.is_dir(follow_symlinks=False)
-                    # the folder is made first
-                    and os.path.exists(f"{folder}/{entry.name}/return.p")
-                )
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as exc:
-            raise _failed("local_cache", exc) from exc
+        return sorted(
+            entry.name
+            for entry in self.files.entries(self.folder(jid))
+            if entry.name[0] != "."
+            and entry.name not in _NO_MINIONS
+            and entry.is_dir(follow_symlinks=False)
+            # the folder is made first
+            and os.path.exists(entry.path + "/return.p")
+        )
 
     def result(self, jid, minion):
         """
         Return the return code and the success of a minion that has returned, or None.
         """
         path = f"{self.folder(jid)}/{minion}/return.p"
-        return self._project(path, {"retcode", "success"})
+        return self.files.project(path, {"retcode", "success"})
 
     def results(self, jid):
         """
@@ -185,7 +162,7 @@ class LocalJobs:
         """
         Return when the job ended as the master wrote it down, or None.
         """
-        found = self._read(self.folder(jid) + "/endtime")
+        found = self.files.read(self.folder(jid) + "/endtime")
         return None if found is None else found.decode("utf-8", "replace").strip()
 
     def is_batch(self, jid):
@@ -215,7 +192,10 @@ class ReturnerJobs:
         except Exception as exc:  # pylint: disable=broad-except
             # each returner has errors of its own
             log.debug("The returner %s failed", self.name, exc_info=True)
-            raise _failed(self.name, exc) from exc
+            raise QueryStoreError(
+                "The jobs can't be read: see what is wrong with the job cache"
+                f" {self.name} ({exc})."
+            ) from exc
         return found if isinstance(found, dict) else {}
 
     def ids(self):
@@ -273,12 +253,3 @@ class ReturnerJobs:
         return
 
     is_batch = ended
-
-
-def _listed(folder):
-    try:
-        return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as exc:
-        raise _failed("local_cache", exc) from exc

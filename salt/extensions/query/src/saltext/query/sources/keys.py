@@ -5,6 +5,7 @@ The minions' keys: which minions there are.
 import os
 
 from saltext.query.errors import QueryStoreError
+from saltext.query.files import Files
 
 import salt.cache
 import salt.exceptions
@@ -15,6 +16,9 @@ _FOLDERS = (
     ("minions_pre", "pending"),
     ("minions", "accepted"),
 )
+
+
+_SENTENCE = "The minions' keys can't be read: see what is wrong with"
 
 
 def source(context):
@@ -38,10 +42,7 @@ def states(opts):
     try:
         ret = of_driver(opts, driver)
     except (salt.exceptions.SaltCacheError, KeyError, OSError) as exc:
-        raise QueryStoreError(
-            f"The minions' keys can't be read: see what is wrong with the cache {driver}"
-            f" ({exc})."
-        ) from exc
+        raise QueryStoreError(f"{_SENTENCE} the cache {driver} ({exc}).") from exc
     if not ret:
         raise QueryStoreError(
             f"The cache {driver} has no minion's key: accept one, or see whether its files"
@@ -75,23 +76,12 @@ def _listed(opts):
     0.006; a name out of a listing can't be a path.
     """
     pki_dir = opts["cluster_pki_dir"] if opts.get("cluster_id") else opts["pki_dir"]
-    ret = {}
-    for folder, state in _FOLDERS:
-        try:
-            with os.scandir(os.path.join(pki_dir, folder)) as entries:
-                for entry in entries:
-                    name = entry.name
-                    if (
-                        name[0] != "."
-                        and "\\" not in name
-                        and entry.is_file(follow_symlinks=False)
-                    ):
-                        ret[name] = state
-        except FileNotFoundError:
-            continue
-        except OSError as exc:
-            raise QueryStoreError(
-                f"The minions' keys can't be read: see what is wrong with {exc.filename}"
-                f" ({exc.strerror})."
-            ) from exc
-    return ret
+    files = Files(f"{_SENTENCE} the folder {pki_dir}")
+    return {
+        entry.name: state
+        for folder, state in _FOLDERS
+        for entry in files.entries(os.path.join(pki_dir, folder))
+        if entry.name[0] != "."
+        and "\\" not in entry.name
+        and entry.is_file(follow_symlinks=False)
+    }

@@ -1,0 +1,188 @@
+"""
+Files of Salt's own drivers, which are read directly where that pays: documents, jobs and
+keys. Of a document only what is asked for is unpacked.
+
+A minion's grains have ten kilobytes, of which a query needs a few values. What is not
+needed is skipped where it lies, so that no object is ever made of it.
+"""
+
+import logging
+import os
+
+import msgpack
+from saltext.query.errors import QueryStoreError
+
+log = logging.getLogger(__name__)
+
+#: A larger document is as good as damaged, in bytes.
+MAX_DOCUMENT = 64 * 1024 * 1024
+
+_CHUNK = 65536
+# a named pipe does not keep the query waiting; Windows has neither flag nor need
+_FLAGS = os.O_RDONLY
+for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):
+    _FLAGS |= getattr(os, _flag, 0)
+
+
+def _ext_hook(_code, data):
+    return data.decode("utf-8", "replace")
+
+
+_READING = {
+    "raw": False,
+    "unicode_errors": "replace",
+    "strict_map_key": False,
+    "ext_hook": _ext_hook,
+}
+
+
+def unpack(packed):
+    """
+    Return what is packed.
+
+    :raises ValueError: if it is broken
+    """
+    try:
+        return msgpack.unpackb(packed, **_READING)
+    except (msgpack.exceptions.UnpackException, TypeError, RecursionError) as exc:
+        raise ValueError(f"not to be unpacked: {exc}") from exc
+
+
+def project(packed, wanted, inside=None):
+    """
+    Return the wanted items of a mapping.
+
+    :param bytes packed: the mapping, packed with msgpack
+    :param wanted: the keys, as a set
+    :param str inside: the mapping that is meant is the value of this key; nothing else is
+        read then
+    :raises ValueError: if it is no mapping, or broken
+    """
+    unpacker = msgpack.Unpacker(max_buffer_size=0, **_READING)
+    unpacker.feed(packed)
+    ret = {}
+    try:
+        if inside is not None and not _enter(unpacker, inside):
+            return ret
+        for _ in range(unpacker.read_map_header()):
+            key = unpacker.unpack()
+            if key in wanted:
+                ret[key] = unpacker.unpack()
+            else:
+                unpacker.skip()
+    except (msgpack.exceptions.UnpackException, TypeError, RecursionError) as exc:
+        raise ValueError(f"no mapping: {exc}") from exc
+    return ret
+
+
+def _enter(unpacker, name):
+    """
+    Go to the value of a key, and return whether there is one.
+    """
+    for _ in range(unpacker.read_map_header()):
+        if unpacker.unpack() == name:
+            return True
+        unpacker.skip()
+    return False
+
+
+def read_file(path):
+    """
+    Return the content of a file. With a file object, which asks for the size and looks
+    for the end, this takes twice as long, and it is most of what a query does.
+
+    :raises ValueError: if it is no file, or too large
+    """
+    handle = os.open(path, _FLAGS)
+    try:
+        parts = [os.read(handle, _CHUNK)]
+        while len(parts[-1]) == _CHUNK:
+            if len(parts) * _CHUNK > MAX_DOCUMENT:
+                raise ValueError(f"larger than {MAX_DOCUMENT} bytes")
+            parts.append(os.read(handle, _CHUNK))
+    except (IsADirectoryError, BlockingIOError) as exc:
+        raise ValueError("no file") from exc
+    finally:
+        os.close(handle)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class Files:
+    """
+    The files of one driver.
+
+    :param str sentence: what to say if they can't be read, without the reason
+    :param Files parent: counts what is damaged instead of this one
+
+    :ivar int broken: how many files could not be read, as they are damaged
+    """
+
+    def __init__(self, sentence, parent=None):
+        self.sentence = sentence
+        self.parent = parent
+        self.broken = 0
+
+    def damaged(self, what, exc):
+        """
+        Count what can't be read.
+        """
+        log.warning("%s is damaged: %s", what, exc)
+        (self.parent or self).broken += 1
+
+    def failed(self, exc):
+        """
+        Return the error for what hinders reading.
+        """
+        return QueryStoreError(f"{self.sentence} ({exc}).")
+
+    def read(self, path, convert=bytes):
+        """
+        Return what is made of the content of a file; None if there is no file, or it is
+        damaged.
+
+        :param callable convert: takes the content, and raises ValueError if it is damaged
+        :raises QueryStoreError: if it can't be read
+        """
+        try:
+            return convert(read_file(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except ValueError as exc:
+            self.damaged(f"The file {path}", exc)
+            return None
+        except OSError as exc:
+            raise self.failed(exc) from exc
+
+    def project(self, path, wanted, inside=None):
+        """
+        Return the wanted items of the mapping in a file, see :func:`project`.
+        """
+        return self.read(path, lambda packed: project(packed, wanted, inside))
+
+    def entries(self, folder):
+        """
+        Return what is in a folder; nothing if there is no folder.
+
+        :rtype: list of os.DirEntry
+        :raises QueryStoreError: if it can't be read
+        """
+        try:
+            with os.scandir(folder) as found:
+                return [*found]
+        except FileNotFoundError:
+            return []
+        except OSError as exc:
+            raise self.failed(exc) from exc
+
+    def updated(self, path):
+        """
+        Return when a file was written, in seconds since the epoch, or None.
+
+        :raises QueryStoreError: if that can't be read
+        """
+        try:
+            return int(os.stat(path).st_mtime)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise self.failed(exc) from exc
