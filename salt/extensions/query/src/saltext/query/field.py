@@ -195,7 +195,8 @@ def read(text, getters, needs=None, **more):
     :param dict getters: functions that take an item and return a value, by the name of
         the field; and by the source of its first need, with a colon, functions that take
         the key of that need and return such a function. ``-:`` takes the field's name.
-    :param dict needs: what a source stands for: needs, with ``{}`` for the key
+    :param dict needs: what a source stands for: needs, or a function that takes the key and
+        returns them
     :param more: for names of fields, further arguments of :class:`Field`
     """
     ret = []
@@ -205,7 +206,7 @@ def read(text, getters, needs=None, **more):
         get = getters.get(name) or getters[f"{source}:"](name if wanted == "-" else key)
         wanted = [] if wanted == "-" else wanted.split(",")
         if needs and source in needs:
-            wanted = [one.format(key) for one in needs[source]]
+            wanted = needs[source](key) if callable(needs[source]) else needs[source]
         ret.append(Field(name, title, kind, doc, get, wanted, **more.get(name, {})))
     return ret
 

@@ -1,143 +1,137 @@
 """
-Operating systems: what the accepted minions run, put together from their grains.
+Operating systems: the nodes with an accepted key, in groups by what they run. All that is
+told of a group is made of what fields of its nodes say.
 """
 
 import saltext.query.compare
-import saltext.query.kinds
-from saltext.query.field import read
+import saltext.query.dynamic
+import saltext.query.types.node
+from saltext.query.field import Known, read
 from saltext.query.item import Item, ItemType, named
-from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
+from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL, NODATA, NORMAL
+
+_NODE = saltext.query.types.node.item_type()
+_KNOWN = Known(_NODE.fields, saltext.query.dynamic.find)
 
 
 class System(Item):
     """
     :ivar str name: the name and major release
-    :ivar dict grains: the grains of each minion that runs it, by its id
+    :ivar list nodes: the nodes that run it
     """
 
-    __slots__ = ("minions",)
+    __slots__ = ("nodes",)
 
     def __init__(self, context, name):
         super().__init__(context, name)
-        self.minions = {}
+        self.nodes = []
 
-    def values(self, key):
+    def values(self, name):
         """
-        Return the values of a grain that occur.
+        Return what nodes have in a field of theirs.
         """
-        found = [grains.get(key) for grains in self.minions.values()]
-        return {one for one in found if isinstance(one, (str, int)) and one != ""}
+        cells = [_KNOWN.find(name).cell(node) for node in self.nodes]
+        return [value for status, value in cells if status == NORMAL]
+
+    def distinct(self, name):
+        """
+        Return the texts and numbers that occur in a field of nodes.
+        """
+        return {one for one in self.values(name) if isinstance(one, (str, int))}
 
 
 def _items(context, _names):
-    """
-    Read each minion's grains once, and keep what they have in common.
-    """
     context.want(["grains:osfinger", "grains:os", "grains:osrelease"])
     found = {}
     for minion in context.accepted():
-        grains = context.read("grains", minion)
-        if not grains:
-            continue
+        node = saltext.query.types.node.Node(context, minion)
+        grains = node.grains(minion) or {}
         name = grains.get("osfinger") or "-".join(
             str(grains[key]) for key in ("os", "osrelease") if grains.get(key)
         )
-        if not isinstance(name, str) or not name:
-            continue
-        if name not in found:
-            found[name] = System(context, name)
-        found[name].minions[minion] = grains
+        if isinstance(name, str) and name:
+            found.setdefault(name, System(context, name)).nodes.append(node)
     for name in named(found):
         yield found[name]
 
 
-def _one(key):
+def _one(name):
     """
-    Return a function for a grain that all minions are to agree on; it is missing if they
-    don't.
+    Return a function for a value that all nodes are to agree on; it is missing if they don't.
     """
 
     def get(system):
-        values = system.values(key)
+        values = system.distinct(name)
         return values.pop() if len(values) == 1 else MISSING_UNAVAIL
 
     return get
 
 
-def _all(key):
-    def get(system):
-        return sorted(map(str, system.values(key)), key=saltext.query.compare.text_key)
-
-    return get
-
-
-def _sum(key):
-    """
-    Return a function for the sum of what minions have told.
-    """
-
-    def get(system):
-        found = [grains.get(key) for grains in system.minions.values()]
-        told = [int(one) for one in found if saltext.query.kinds.is_kind("float", one)]
-        return sum(told) if told else MISSING_NODATA
-
-    return get
+def _all(name):
+    return lambda system: sorted(
+        map(str, system.distinct(name)), key=saltext.query.compare.text_key
+    )
 
 
-def _seen(choose):
-    """
-    Return a function for the first or the last time at which a minion sent its grains.
-    """
+def _of_numbers(function, otherwise):
+    def make(name):
+        def get(system):
+            values = system.values(name)
+            return function(values) if values else otherwise
 
-    def get(system):
-        documents = system.context.documents
-        found = [documents.updated("grains", minion) for minion in system.minions]
-        told = [one for one in found if one is not None]
-        return choose(told) if told else MISSING_UNAVAIL
+        return get
 
-    return get
+    return make
 
 
 def _online(system):
-    presence = system.context.source("presence")
-    found = [presence.is_connected(grains) for grains in system.minions.values()]
+    cells = [_KNOWN.find("online").cell(node) for node in system.nodes]
     # one that can't be told makes the number one that can't be told
-    return MISSING_NODATA if MISSING_NODATA in found else sum(found)
+    if any(status == NODATA for status, _ in cells):
+        return MISSING_NODATA
+    return sum(bool(value) for _, value in cells)
 
 
 def _major(system):
-    value = _one("osmajorrelease")(system)
+    value = _one("grain.osmajorrelease")(system)
     if isinstance(value, str) and value.isdecimal():
         # int() refuses what is very long, and longer numbers can't be sent
         return int(value) if len(value) < 19 else MISSING_UNAVAIL
     return value
 
 
+_AGREED = ("os", "os_family", "kernel")
+
+
 def _agrees(system):
-    return all(len(system.values(key)) == 1 for key in ("os", "os_family", "kernel"))
+    return all(len(system.distinct(name)) == 1 for name in _AGREED)
+
+
+def _needs(*names):
+    return [need for name in names for need in _KNOWN.find(name).needs]
 
 
 _FIELDS = """
 name            Name           text      -                  Name and major release, as in the grain osfinger
 os              OS             text      one:os             Name
 family          Family         text      one:os_family      Family
-fullname        FullName       text      one:osfullname     Long name
-codename        Codename       text      one:oscodename     Name of the release
-major           Major          number    one:osmajorrelease Number of the major release
-releases        Releases       other     all:osrelease      Releases that occur
+fullname        FullName       text      one:grain.osfullname Long name
+codename        Codename       text      one:grain.oscodename Name of the release
+major           Major          number    one:grain.osmajorrelease Number of the major release
+releases        Releases       other     all:os_release     Releases that occur
 kernel          Kernel         text      one:kernel         Kernel
-kernel_releases KernelReleases other     all:kernelrelease  Kernel releases that occur
-arches          Arches         other     all:osarch         Architectures that occur
+kernel_releases KernelReleases other     all:kernel_release Kernel releases that occur
+arches          Arches         other     all:grain.osarch   Architectures that occur
 init            Init           other     all:init           Init systems that occur
 virtuals        Virtuals       other     all:virtual        Types of virtualisation that occur
-salt_versions   SaltVersions   other     all:saltversion    Salt versions that occur
+salt_versions   SaltVersions   other     all:salt_version   Salt versions that occur
 node_cnt        Nodes          number    -                  Number of minions
 node_list       NodeList       other     -                  Minions that run it
-online_cnt      Online         number    presence           Number of minions with a connected address, if that can be told
-mtotal          MTotal         unit      grains:mem_total   Memory of those of its minions that have told it
-ctotal          CTotal         number    grains:num_cpus    Logical processors of those of its minions that have told it
-first_ts        FirstSeen      timestamp mtime              Longest time ago that one of its minions last sent its grains
-last_ts         LastSeen       timestamp mtime              Time at which the last of its minions sent its grains
+online_cnt      Online         number    one:online         Number of minions with a connected address, if that can be told
+mtotal          MTotal         unit      sum:mtotal         Memory of those of its minions that have told it
+ctotal          CTotal         number    sum:ctotal         Logical processors of those of its minions that have told it
+first_ts        FirstSeen      timestamp min:seen_ts        Longest time ago that one of its minions last sent its grains
+last_ts         LastSeen       timestamp max:seen_ts        Time at which the last of its minions sent its grains
 valid           Valid          bool      agree              Whether its minions agree on name, family and kernel
 """
 
@@ -149,21 +143,19 @@ _OS = ItemType(
         {
             "name": lambda system: system.name,
             "major": _major,
-            "node_cnt": lambda system: len(system.minions),
-            "node_list": lambda system: list(system.minions),
+            "node_cnt": lambda system: len(system.nodes),
+            "node_list": lambda system: [node.name for node in system.nodes],
             "online_cnt": _online,
-            "first_ts": _seen(min),
-            "last_ts": _seen(max),
             "valid": _agrees,
             "one:": _one,
             "all:": _all,
-            "grains:": _sum,
+            "sum:": _of_numbers(sum, MISSING_NODATA),
+            "min:": _of_numbers(min, MISSING_UNAVAIL),
+            "max:": _of_numbers(max, MISSING_UNAVAIL),
         },
         needs={
-            "one": ("grains:{}",),
-            "all": ("grains:{}",),
-            "presence": ("presence", "grains:ipv4", "grains:ipv6"),
-            "agree": ("grains:os", "grains:os_family", "grains:kernel"),
+            **dict.fromkeys(("one", "all", "sum", "min", "max"), _needs),
+            "agree": lambda _key: _needs(*_AGREED),
         },
     ),
     _items,
