@@ -7,6 +7,7 @@ import os
 import pytest
 import saltext.query
 import saltext.query.documents
+import saltext.query.formats
 import saltext.query.search
 import saltext.query.target
 from saltext.query.compare import version_order
@@ -384,6 +385,33 @@ def test_sums(master):
 def test_a_misspelt_field(master):
     with pytest.raises(QueryError, match="did you mean 'mtotal'"):
         names(master, "mtotl < 4G")
+    with pytest.raises(QueryError, match="did you mean 'grain.roles'"):
+        names(master, "grian.roles == web")
+
+
+def test_a_misspelt_field_of_a_site(master):
+    """
+    Any grain is a field, so one that nothing has is no error; but an empty table says why.
+    """
+    master.minion("web1", os="Debian", roles=["web"])
+    master.minion("web2", os="Debian")
+    master.put("mine", "web1", {"network.ip_addrs": ["10.0.0.1"]})
+
+    def ask(fields, rule=None, **more):
+        found = saltext.query.items(master.opts, "node", fields, rule, **more)
+        return found.get("valueless")
+
+    assert ask(["name"], "grain.rolse == web") == {"grain.rolse": "grain.roles"}
+    assert ask(["mine.network.ip_adrs"]) == {
+        "mine.network.ip_adrs": "mine.network.ip_addrs"
+    }
+    assert ask(["grain.zzzzzzzzzzzz"], sort="name") == {"grain.zzzzzzzzzzzz": None}
+    # one that others have, and one that nobody has looked at
+    assert ask(["grain.roles"], ["=", "name", "web2"]) is None
+    assert ask(["grain.roles"], limit=1, offset=1) is None
+    assert ask(["name"], "name == db and grain.rolse == web") is None
+    note = list(saltext.query.formats.notes({"valueless": {"grain.a": "grain.b"}}))
+    assert note == ["nothing that is looked at has grain.a; did you mean 'grain.b'?"]
 
 
 def test_jobs_of_runners_are_left_out(master):
@@ -392,9 +420,17 @@ def test_jobs_of_runners_are_left_out(master):
     """
     for number, fun in enumerate(("test.ping", "runner.jobs.active", "wheel.key.list")):
         job(master, f"2026112109300000000{number}", fun, ["web1"])
-    rule = saltext.query.item_type({}, "job").usual_filter
-    found = saltext.query.items(master.opts, "job", ["fun"], rule)
-    assert found["data"] == [[(0, "test.ping")]]
+    found = saltext.query.items(master.opts, "job", ["fun"])
+    assert (found["data"], found["left_out"]) == ([[(0, "test.ping")]], 2)
+    found = saltext.query.count(master.opts, "job", ["user"])
+    assert (found["counted"], found["left_out"]) == (1, 2)
+    for rule in (["&"], ["|", ["!=", "fun", "x"]], 'id > "1"'):
+        found = saltext.query.items(master.opts, "job", ["fun"], rule)
+        assert (len(found["data"]), found.get("left_out")) == (3, None)
+    for jid, fun in (("1", "runner.jobs.active"), ("2", "wheel.key.list")):
+        rule = ["=", "id", f"2026112109300000000{jid}"]
+        found = saltext.query.items(master.opts, "job", ["fun"], rule)
+        assert found["data"] == [[(0, fun)]]
 
 
 def test_damaged_documents_of_a_driver_are_counted(master, monkeypatch):

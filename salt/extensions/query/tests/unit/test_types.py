@@ -450,8 +450,11 @@ def test_job_only_what_is_needed_is_read(master, opened):
     folder = job(master, web1=0)
     job(master, "20261121093000000001", web1=0)
     opened(folder)
-    ask(master, "job", ["id", "start_ts"])
+    ask(master, "job", ["id", "start_ts"], ["&"])
     assert len(opened(master.opts["cachedir"])) == 2
+    # whether it is one of a runner is with what was published
+    ask(master, "job", ["id", "start_ts"])
+    assert len(opened(master.opts["cachedir"])) == 4
     ask(master, "job", ["id", "user"], ["=", "id", JID])
     assert opened(folder) == [".load.p"]
     ask(master, "job", ["ret_cnt"], ["=", "jid", JID])

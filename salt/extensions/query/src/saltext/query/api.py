@@ -77,7 +77,8 @@ def items(
     :param list fields: the names of the columns. One that does not exist keeps its
         column, and a name that is given twice gives two.
     :param filter_: which items are meant: a list as in :mod:`saltext.query.filters`, a
-        string as in :mod:`saltext.query.text`, or None for all
+        string as in :mod:`saltext.query.text`, or None for the usual ones: all, but for jobs
+        of runners. The filter ``["&"]`` means all.
     :param int limit: return at most so many
     :param offset: leave out so many before these; or ``next`` of the page before, a text,
         to go on after it, whatever has come or gone meanwhile
@@ -96,6 +97,8 @@ def items(
 
         * ``live``: how many of the minions that were asked have answered
         * ``absent``: the names that nothing has
+        * ``left_out``: how many items are not the usual ones
+        * ``valueless``: fields of sites that nothing has, each with a similar one, or None
         * ``undecided``: how many items lack data that the filter looks at
         * ``untold``: how many minions have not told what items they have
         * ``damaged``: how many documents can't be read
@@ -115,11 +118,14 @@ def items(
         ret["live"] = context.live.summary(context.live_names)
     more = {
         "absent": list(dict.fromkeys(context.absent)),
+        "left_out": context.left_out,
         "undecided": context.undecided,
         "untold": context.untold,
         "damaged": context.documents.files.broken,
         "too_large": len(context.too_large),
     }
+    # this reads more documents
+    more["valueless"] = _valueless(query, context)
     ret.update({name: value for name, value in more.items() if value})
     return ret
 
@@ -185,9 +191,12 @@ def prepare(opts, what, fields, filter_=None, sort=None):
             f" mapping of names of fields to one of {', '.join(KINDS)}."
         )
     known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, kinds)
+    is_usual = filter_ is None and itemtype.usual_filter is not None
+    if is_usual:
+        filter_ = itemtype.usual_filter
     if isinstance(filter_, str):
         filter_ = saltext.query.text.parse(filter_, known)
-    return saltext.query.engine.Query(itemtype, fields, filter_, sort, known)
+    return saltext.query.engine.Query(itemtype, fields, filter_, sort, known, is_usual)
 
 
 def fields(opts, what, names=None, caller=None):
@@ -227,6 +236,25 @@ def fields(opts, what, names=None, caller=None):
             for field in loose:
                 field.cell(item)
     return Rows({"fields": [field.definition() for field in found]})
+
+
+def _valueless(query, context):
+    """
+    Return the names of fields of sites that no item has, which may be misspelt, and of
+    similar ones.
+    """
+    found = [
+        field.name for field in query.used() if field.loose and field.is_valueless()
+    ]
+    if not found or context.caller.only is not None:
+        return {}
+    # pillars have been checked if a field is of one
+    others = saltext.query.dynamic.names(context, _sees_pillars(context.caller))
+    return {
+        name: saltext.query.field.similar(name, others)
+        for name in found
+        if name not in others
+    }
 
 
 def _sees_pillars(caller):

@@ -160,9 +160,8 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
             if rule is not None:
                 raise saltext.query.QueryError("Give either names or a filter.")
             rule = ["|", *[["=", first, name] for name in names]]
-        is_usual = not names and rule is None and not options.all
-        if is_usual:
-            rule = itemtype.usual_filter
+        if options.all and rule is None:
+            rule = ["&"]
         tgt_type, tgt = options.target or ("glob", None)
         offset = options.offset
         offset = int(offset) if offset.lstrip("-").isdecimal() else offset

@@ -27,6 +27,7 @@ class Context:
     :ivar Live live: what minions have answered, or None if they have not been asked
     :ivar list live_names: the names of the columns that ask minions
     :ivar list absent: names of items that were asked for and are not there
+    :ivar int left_out: how many items are not those that people want to see
     :ivar int undecided: how many items could not be judged
     :ivar int untold: how many minions have not told what it takes to find their items
     :ivar set too_large: items and fields whose values are larger than answers may have
@@ -45,6 +46,7 @@ class Context:
         self.live_names = []
         self.absent = []
         self.too_large = set()
+        self.left_out = 0
         self.undecided = 0
         self.untold = 0
         self._sources = {}

@@ -16,12 +16,9 @@ import re
 
 import saltext.query.field
 import saltext.query.kinds
-from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
+from saltext.query.kinds import BANKS, MISSING_NODATA, MISSING_UNAVAIL
 
 import salt.utils.mine
-
-#: By the start of a name: the bank of the cache.
-BANKS = {"grain": "grains", "mine": "mine", "pillar": "pillar"}
 
 #: From so many minions the names of fields are collected.
 SAMPLE = 500
@@ -52,12 +49,20 @@ class DynamicField(saltext.query.field.Field):
     def __init__(self, name, title, doc, get, needs):
         super().__init__(name, title, "other", doc, get, needs)
         self._seen = set()
+        self._is_read = False
+
+    def is_valueless(self):
+        """
+        Return whether items have been looked at, and none has a value.
+        """
+        return self._is_read and not self._seen
 
     def cell(self, item):
         """
         Return the cell of an item, and remember its kind.
         """
         ret = super().cell(item)
+        self._is_read = True
         if ret[0] == saltext.query.kinds.NORMAL:
             self._seen.add(saltext.query.kinds.kind_of(ret[1]))
         return ret

@@ -35,10 +35,14 @@ class Query:
     :param rule: a filter, or None for all items
     :param sort: names of fields to sort by, see :mod:`saltext.query.order`
     :param Known known: the fields that there are
+    :param bool is_usual: whether the filter is the type's own, which nobody has given
     :raises QueryError: if something is wrong with it
     """
 
-    def __init__(self, itemtype, fields, rule=None, sort=None, known=None):
+    def __init__(
+        self, itemtype, fields, rule=None, sort=None, known=None, is_usual=False
+    ):
+        self.is_usual = is_usual
         self.itemtype = itemtype
         self.known = known or saltext.query.field.Known(
             itemtype.fields, itemtype.dynamic
@@ -87,7 +91,10 @@ class Query:
         """
         return [field.definition() for field in self.fields]
 
-    def _used(self):
+    def used(self):
+        """
+        Return the fields that it looks at.
+        """
         return [*self.fields, *self.filter.fields, *self.sort.fields]
 
     def context(self, opts, clock=time.time, **more):
@@ -100,7 +107,7 @@ class Query:
             :class:`saltext.query.context.Context`
         :raises QueryRightsError: if the caller may not have it
         """
-        needs = {need for field in self._used() for need in field.needs}
+        needs = {need for field in self.used() for need in field.needs}
         ret = saltext.query.context.Context(opts, needs, clock(), **more)
         self._check_rights(ret)
         ret.filter = self.filter
@@ -110,7 +117,7 @@ class Query:
         return ret
 
     def _check_rights(self, context):
-        sources = {one for field in self._used() for one in field.sources()}
+        sources = {one for field in self.used() for one in field.sources()}
         only, target = context.caller.only, context.target
         if only is not None:
             if self.itemtype.name != "node" or "last_jobs" in sources:
@@ -229,6 +236,8 @@ class Query:
             held = holds(item)
             if held is True:
                 yield item
+            elif held is False and self.is_usual:
+                context.left_out += 1
             elif held is None and self.filter.lacks_data(item):
                 context.undecided += 1
 

@@ -158,9 +158,13 @@ class Known:
         """
         Return a question for a name that is misspelt, or an empty text.
         """
-        # what is looked at grows with the square of a name
-        found = difflib.get_close_matches(str(name)[:40], self.fields, 1)
-        return f"did you mean {found[0]!r}?" if found else ""
+        head, _, rest = str(name).partition(".")
+        start = None
+        if rest and self._dynamic is not None:
+            # any key is a field, but not of anything
+            start = similar(head, saltext.query.kinds.BANKS)
+        found = f"{start}.{rest:.80}" if start else similar(str(name), self.fields)
+        return f"did you mean {found!r}?" if found else ""
 
     def find(self, name):
         """
@@ -175,6 +179,15 @@ class Known:
             if ret is not None:
                 self._made[name] = ret
         return ret
+
+
+def similar(name, names):
+    """
+    Return the most similar name, or None if there is none.
+    """
+    # what is looked at grows with the square of a name
+    found = difflib.get_close_matches(name[:60], names, 1)
+    return found[0] if found else None
 
 
 def alias(name, field):

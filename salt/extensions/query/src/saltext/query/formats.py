@@ -8,6 +8,8 @@ import shlex
 from saltext.query.kinds import NORMAL, WORDS
 
 _NOTES = {
+    "left_out": "{} items are left out that few want to see, as jobs of runners; --all or"
+    " the filter '[\"&\"]' shows them",
     "undecided": "{} items could not be judged, as the master lacks their data;"
     " 'FIELD is missing' shows them",
     "untold": "{} minions have not told the mine what this type shows",
@@ -117,6 +119,9 @@ def notes(response):
         yield ", ".join(parts)
         for reason, number in sorted(live["reasons"].items()):
             yield f"no answer, {number}: {reason}"
+    for name, other in (response.get("valueless") or {}).items():
+        hint = f"; did you mean {other!r}?" if other else ""
+        yield f"nothing that is looked at has {name}{hint}"
     for name, sentence in _NOTES.items():
         if response.get(name):
             yield sentence.format(response[name])

@@ -127,6 +127,9 @@ KINDS = {
     "other": _is_other,
 }
 
+#: By the start of the name of a field of a site: the bank of the cache that it is in.
+BANKS = {"grain": "grains", "mine": "mine", "pillar": "pillar"}
+
 #: Kinds whose values have an order among themselves and compare with any number.
 NUMERIC = frozenset(("number", "unit", "float", "timestamp"))
 
