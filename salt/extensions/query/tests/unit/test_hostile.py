@@ -13,6 +13,9 @@ import salt.utils.files
 
 COUNT, HOSTILE = 980, 20
 
+GROUPS = ["os", "sum(mtotal)"]
+SYSTEMS = ["name", "node_cnt", "releases"]
+
 QUERIES = {
     "fields": ("node", ["name", "os", "mtotal", "roles", "grain.roles", "seen_ts"]),
     "pillars": ("node", ["name", "pillar.role", "pillar.db.port"]),
@@ -66,9 +69,21 @@ def _answers(opts):
     ret = {
         name: saltext.query.items(opts, *request) for name, request in QUERIES.items()
     }
-    ret["count"] = saltext.query.count(opts, "node", ["os", "sum(mtotal)"])
-    ret["os"] = saltext.query.items(opts, "os", ["name", "node_cnt", "releases"])
+    ret["count"] = saltext.query.count(opts, "node", GROUPS, 'name !* "zz*"')
+    ret["os"] = saltext.query.items(
+        opts, "os", SYSTEMS, 'name in ("Debian-12", SLES-15)'
+    )
     return ret
+
+
+def _groups(opts):
+    """
+    Return groups of all nodes, also of those that are hostile.
+    """
+    return (
+        saltext.query.count(opts, "node", GROUPS)["data"],
+        saltext.query.items(opts, "os", SYSTEMS)["data"],
+    )
 
 
 def _others(answer):
@@ -109,6 +124,7 @@ def test_a_thousand_minions_with_twenty_that_are_hostile(master):
             mine["virt.vm_info"] = {"vm": info}
         master.put("mine", name, mine)
     before = _answers(master.opts)
+    groups = _groups(master.opts)
     for number in range(HOSTILE):
         name = f"zz{number}"
         grains, mine, pillar = _hostile(number)
@@ -126,6 +142,11 @@ def test_a_thousand_minions_with_twenty_that_are_hostile(master):
         assert known == answer["data"], name
         for ours, theirs in zip(_size(answer), _size(after[name])):
             assert theirs <= 2 * ours, name
+    # groups of others are as before; those of minions that are hostile are few and short
+    for theirs, ours in zip(_groups(master.opts), groups):
+        more = [row for row in theirs if row not in ours]
+        assert [row for row in theirs if row in ours] == ours
+        assert len(more) <= 5 and all(len(json.dumps(row)) <= 120 for row in more), more
     assert after["fields"]["too_large"] >= 4
     assert after["pillars"]["damaged"] >= 1
     listed = saltext.query.fields(master.opts, "node")

@@ -250,6 +250,9 @@ def test_node_live_hostile_answers(master):
 
 def test_os_hostile_documents(master):
     master.minion("web1", **{**GRAINS, "osmajorrelease": "1" * 5000})
+    # none of these is a name
+    for number, wrong in enumerate(([["x"] * 500], "x" * 200_000, {"a": 1})):
+        master.minion(f"zz{number}", os=wrong, osfinger=wrong if number else None)
     assert ask(master, "os", ["name", "major"]) == [[(0, "Debian-12"), (3, None)]]
 
 

@@ -5,6 +5,7 @@ told of a group is made of what fields of its nodes say.
 
 import saltext.query.compare
 import saltext.query.dynamic
+import saltext.query.kinds
 import saltext.query.types.node
 from saltext.query.field import Known, read
 from saltext.query.item import Item, ItemType, named
@@ -46,10 +47,12 @@ def _items(context, _names):
     for minion in context.accepted():
         node = saltext.query.types.node.Node(context, minion)
         grains = node.grains(minion) or {}
+        parts = [grains[key] for key in ("os", "osrelease") if grains.get(key)]
         name = grains.get("osfinger") or "-".join(
-            str(grains[key]) for key in ("os", "osrelease") if grains.get(key)
+            str(one) for one in parts if isinstance(one, (str, int, float))
         )
-        if isinstance(name, str) and name:
+        # what is no text, or too long for one, names nothing
+        if name and saltext.query.kinds.is_kind("text", name):
             found.setdefault(name, System(context, name)).nodes.append(node)
     for name in named(found):
         yield found[name]
