@@ -85,7 +85,6 @@ def items(
         salt-run query.items node name,grain.roles tgt='os:Debian' tgt_type=grain
     """
     fields = saltext.query.order.names(fields)
-    room = _Room(what, fields, _room([what, fields, filter, tgt]))
     return saltext.query.items(
         __opts__,
         what,
@@ -97,7 +96,7 @@ def items(
         tgt,
         tgt_type,
         caller=_caller(),
-        room=room,
+        room=_Room(what, fields, filter, tgt),
         live={} if live_timeout is None else {"live_timeout": live_timeout},
     )
 
@@ -128,7 +127,6 @@ def count(
         salt-run query.count node os,os_release --out=query
     """
     fields = saltext.query.order.names(fields)
-    room = _Room(what, fields, _room([what, fields, filter, tgt]))
     return saltext.query.count(
         __opts__,
         what,
@@ -140,7 +138,7 @@ def count(
         tgt=tgt,
         tgt_type=tgt_type,
         caller=_caller(),
-        room=room,
+        room=_Room(what, fields, filter, tgt),
     )
 
 
@@ -160,7 +158,8 @@ class _Room:
     How much room for rows there is in the event of an answer.
     """
 
-    def __init__(self, what, fields, most):
+    def __init__(self, what, fields, *more):
+        most = _room([what, fields, *more])
         plain, functions = saltext.query.groups.split(fields)
         names = fields
         if functions:
