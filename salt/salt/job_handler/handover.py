@@ -7,6 +7,7 @@ at that moment. The job handler only gets to know of it, and says how far the jo
 """
 
 import asyncio
+import collections
 import fnmatch
 import logging
 import os
@@ -19,7 +20,6 @@ import salt.job_handler.control
 import salt.job_handler.postgres
 import salt.job_handler.store
 import salt.payload
-import salt.utils.metrics
 import salt.utils.resource_registry
 from salt.job_handler.leases import UNKNOWN
 
@@ -52,6 +52,10 @@ _stores = {}
 
 # the settings that were read again, as this process knew them last
 _sections = {}
+
+# {fail_mode: publish requests that the job handler did not answer}, which the store does
+# not know yet
+_uncounted = collections.Counter()
 
 
 def _store(opts):
@@ -255,6 +259,8 @@ class Handover:
         pair = isinstance(caller, (list, tuple)) and [*map(type, caller)] == [int, int]
         # the job handler that decides may run on another machine
         pair = pair and self.section["store"] == "sqlite"
+        # one in another container looks as if it had ended
+        pair = pair and salt.job_handler.client.runs(caller)
         priority = request.get("priority")
         if type(priority) is not int or not -(10**6) <= priority <= 10**6:
             priority = 0
@@ -341,6 +347,8 @@ class Handover:
         except _UNUSABLE as exc:
             self._unwritten(exc)
             return False
+        if _uncounted:
+            self._count()
         if self.seq is None:
             # the second value is the sentence
             reply = self._retry_after()
@@ -453,7 +461,7 @@ class Handover:
         ``fail_mode`` decides.
         """
         if salt.job_handler.store.is_busy(exc):
-            self._unavailable(exc)
+            self._unavailable(exc, busy=True)
             return
         log.critical("The job handler's queue can't be written: %s", exc)
         self.refuse(
@@ -462,17 +470,29 @@ class Handover:
             10,
         )
 
-    def _unavailable(self, exc):
+    def _count(self):
+        """
+        Write down for the job handler, which exports it, how often it did not answer.
+        """
+        try:
+            _store(self.opts).add_unavailable(_uncounted)
+        except _UNUSABLE as exc:
+            log.info("It is counted later that the job handler did not answer: %s", exc)
+        else:
+            _uncounted.clear()
+
+    def _unavailable(self, exc, busy=False):
         """
         Do what ``fail_mode`` says.
+
+        :param bool busy: whether somebody holds the database
         """
         self.direct = True
         mode = self.section["fail_mode"]
         log.critical("%s; fail_mode is %s", exc, mode)
-        salt.utils.metrics.counter(
-            "salt.job_handler.unavailable",
-            description="Publish requests that the job handler did not answer.",
-        ).add(1, attributes={"result": mode})
+        _uncounted[mode] += 1
+        if not busy:
+            self._count()
         self.event.fire_event(
             {"reason": str(exc), "fail_mode": mode}, "salt/job_handler/unavailable"
         )

@@ -279,6 +279,7 @@ class Handler:
             },
         )
         self.store.put_meta("retry_after", self.report.retry_after())
+        self.report.count_unavailable()
 
     async def clean(self):
         """

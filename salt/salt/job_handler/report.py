@@ -2,6 +2,7 @@
 What callers, people and programs get to know of the job handler.
 """
 
+import collections
 import itertools
 import os
 import time
@@ -61,7 +62,9 @@ class Report:
         self._left = []
         # (when, {number of a job: in how many seconds it starts})
         self._estimated = float("-inf"), {}
-        self._results = self._waits = None
+        self._results = self._waits = self._unavailable = None
+        # {fail_mode: unanswered publish requests that were exported}
+        self._exported = collections.Counter()
 
     # ------------------------------------------------------------------
     # To callers
@@ -362,6 +365,10 @@ class Report:
             description="Time from a job's acceptance to its last wave.",
             unit="ms",
         )
+        self._unavailable = salt.utils.metrics.counter(
+            "salt.job_handler.unavailable",
+            description="Publish requests that the job handler did not answer.",
+        )
         for name, value, description in (
             ("depth", lambda now: len(self.queue), "Jobs that wait."),
             (
@@ -394,6 +401,16 @@ class Report:
         salt.utils.metrics.observable_gauge(
             f"salt.job_handler.{name}", observe, description=description
         )
+
+    def count_unavailable(self):
+        """
+        Count the publish requests that went unanswered. Workers write them down, as only
+        one process has the port of an exporter.
+        """
+        counts = collections.Counter(self.store.get_meta("unavailable", {}))
+        for mode, number in (counts - self._exported).items():
+            self._unavailable.add(number, attributes={"result": mode})
+        self._exported = counts
 
     def dispatched(self, job, now):
         """

@@ -24,6 +24,7 @@ nothing, and a power cut may lose the last moments, but not the database. The st
 are those that PostgreSQL knows as well, see :mod:`salt.job_handler.postgres`.
 """
 
+import collections
 import contextlib
 import hashlib
 import logging
@@ -531,6 +532,17 @@ class Store:
                 (state, reason, state, seq),
             ).rowcount
         )
+
+    def add_unavailable(self, counts):
+        """
+        Add to how many publish requests the job handler did not answer.
+
+        :param dict counts: how many more, by ``fail_mode``
+        """
+        with self.writing():
+            total = collections.Counter(self.get_meta("unavailable", {}))
+            total.update(counts)
+            self.put_meta("unavailable", dict(total))
 
     # ------------------------------------------------------------------
     # What the job handler does

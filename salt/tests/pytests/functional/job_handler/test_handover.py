@@ -5,6 +5,7 @@ What the master's workers do: a place in the queue, a job id, and the job is han
 # pylint: disable=protected-access
 
 import asyncio
+import collections
 import sqlite3
 
 import pytest
@@ -12,8 +13,9 @@ import pytest
 import salt.job_handler.control
 import salt.job_handler.handover
 import salt.job_handler.store
+import salt.utils.metrics
 from tests.pytests.functional.job_handler.conftest import MINIONS, request, sqlite_only
-from tests.support.mock import AsyncMock, patch
+from tests.support.mock import AsyncMock, MagicMock, patch
 
 
 def test_job_with_room_is_published_as_it_is(setup):
@@ -463,3 +465,39 @@ def test_rule_that_rejects(setup):
     refused, taken = asyncio.run(run())
     assert refused["error"]["message"] == "no shells today. Nothing was sent."
     assert taken["load"]["jid"] == "1"
+
+
+@sqlite_only
+def test_requests_without_an_answer_are_counted(setup, monkeypatch):
+    """
+    Workers have no port of an exporter, so the job handler exports what they have counted,
+    also what they could not write down at first.
+    """
+    counters = collections.defaultdict(collections.Counter)
+
+    def counter(name, **_):
+        def add(number, attributes):
+            counters[name][attributes["result"]] += number
+
+        return MagicMock(add=add)
+
+    monkeypatch.setattr(salt.utils.metrics, "counter", counter)
+    name = "salt.job_handler.unavailable"
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("0", ["m00"])
+        await setup.stop()
+        assert await setup.publish("1", ["m00"]) is None
+        foreign = sqlite3.connect(handler.store.path, isolation_level=None)
+        foreign.execute("BEGIN IMMEDIATE")
+        assert await setup.publish("2", ["m00"]) is None
+        foreign.close()
+        handler = await setup.start()
+        assert counters[name] == {"open": 1}
+        await setup.publish("3", ["m00"])
+        await handler.clean()
+        await handler.clean()
+        assert counters[name] == {"open": 2}
+
+    asyncio.run(run())
