@@ -308,9 +308,6 @@ class Dispatcher:
         if info["timeout"] is not None:
             # there is time for a first decision
             job.deadline = at + max(1, info["timeout"])
-        if job.caller is not None and not salt.job_handler.client.runs(job.caller):
-            # it is in a container, so it can't be seen from here
-            job.caller = None
         return job
 
     def take_over(self, seqs):

@@ -13,6 +13,7 @@ import stat
 import pytest
 
 import salt.job_handler
+import salt.job_handler.client
 import salt.job_handler.queue
 import salt.job_handler.store
 import salt.payload
@@ -541,3 +542,36 @@ def test_reasons_are_kept_as_long_as_the_job_cache(setup):
     kept, gone = asyncio.run(run())
     assert list(kept) == ["m00"]
     assert gone == {}
+
+
+@sqlite_only
+def test_caller_that_ends_while_no_master_runs(setup, monkeypatch):
+    """
+    Its job is dropped when the next job handler begins; one of a caller that the master
+    could never see, as it is in another container, stays.
+    """
+    alive = {(1, 1)}
+    monkeypatch.setattr(
+        salt.job_handler.client, "runs", lambda caller: tuple(caller) in alive
+    )
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", MINIONS[:10])
+        for number in (1, 2):
+            ask = request(
+                str(number), sync=True, extend=True, timeout=5, caller=[number, number]
+            )
+            await setup.publish(f"of {number}", MINIONS[:10], request=ask)
+        await setup.land()
+        assert [job.jid for job in handler.queue] == ["of 1", "of 2"]
+        await setup.stop()
+        alive.clear()
+        handler = await setup.start("another master")
+        await setup.tick(1)
+        assert [job.jid for job in handler.queue] == ["of 2"]
+        assert handler.store.left_out("of 1") == dict.fromkeys(
+            MINIONS[:10], "It waited in the master's queue when its caller ended"
+        )
+
+    asyncio.run(run())
