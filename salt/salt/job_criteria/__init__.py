@@ -10,6 +10,9 @@ A criteria module lives in this package, below ``extension_modules`` in the fold
 
 import collections
 
+#: After so many seconds a wave no longer waits for minions that are still busy.
+WAVE_SECONDS = 5
+
 #: What a criteria module decides. The job is published to ``minions``, and waits if that
 #: is None, with ``reason``. ``excluded`` maps each minion that does not get the job to the
 #: reason. If it waits and is ``parked``, the jobs behind it are looked at meanwhile.

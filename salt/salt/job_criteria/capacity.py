@@ -36,36 +36,31 @@ asked what it runs, until something comes from it.
     What becomes of a minion at its own limit. With ``exclude``, the default, it does not
     get the job. With ``wait`` the job waits for it, and other jobs pass.
 
-``costs``, ``default_cost``
+``costs``
     How many slots a function occupies: ``{state.highstate: 10, "state.*": 5}``. The first
-    glob that matches counts, and all other functions occupy ``default_cost``, 1 by
-    default. A compound command occupies what its functions occupy together. A minion
-    without any job gets one whatever that costs.
-
-``waves``
-    ``True`` by default. With ``False`` a job goes out in one piece. If it is wider than
-    the limit, it runs alone, or beside jobs that minions say they still run.
+    glob that matches counts, and all other functions occupy one. A compound command
+    occupies what its functions occupy together. A minion without any job gets one
+    whatever that costs.
 
 ``min_wave``
     How many minions a wave has at least, three quarters of the limit by default, as over
-    zeromq all minions get each wave. If nothing returns for a fifth of ``wave_patience``
-    seconds (5 by default), a quarter of the limit is enough, and after all of these
-    seconds any room is.
+    zeromq all minions get each wave. If nothing returns for a second, a quarter of the
+    limit is enough, and after five seconds any room is. A job that can't go out in waves
+    and is wider than the limit runs alone, or beside jobs that minions say they still run.
 
 ``reserve``
     The share of the limit that is free for small jobs, 0.05 by default. A job that fits
     goes out at once while a wider one waits.
 
-``fair``, ``ageing``
+``fair``
     ``True`` by default: users take turns. The next job is that of the user who got the
-    fewest slots recently, for as long as his jobs have waited: after ``ageing`` seconds,
-    60 by default, a job counts twice. With ``False`` jobs leave in the order in which
-    they came.
+    fewest slots recently, for as long as his jobs have waited: after a minute a job
+    counts twice. With ``False`` jobs leave in the order in which they came.
 
-``lanes``, ``default_weight``
+``lanes``
     Flows of different weight, of which the first counts that fits a job with all of its
-    globs: ``[{urgent: {weight: 10, functions: [pkg.*], users: [security]}}]``. Others
-    have ``default_weight``, 1 by default. Users take turns within a lane.
+    globs: ``[{urgent: {weight: 10, functions: [pkg.*], users: [security]}}]``. Other jobs
+    have the weight 1. Users take turns within a lane.
 
 ``adaptive``
     ``False`` by default. With ``True`` the limit follows the rate of returns, between
@@ -95,6 +90,9 @@ _ROUNDING = 1e-9
 
 #: How far back the rate of returns is measured, in seconds.
 _WINDOW = 5
+
+#: If nothing returns for so many seconds, a wave may be small.
+_STILL_SECONDS = 1
 
 _BANKS = {"G@": "grains", "I@": "pillar"}
 
@@ -151,15 +149,10 @@ _OPTIONS = {
     "minion_jobs": "rules",
     "minion_full": "full",
     "costs": "costs",
-    "default_cost": "number",
-    "waves": "switch",
     "min_wave": "count",
-    "wave_patience": "number",
     "reserve": "share",
     "fair": "switch",
-    "ageing": "number",
     "lanes": "rules",
-    "default_weight": "number",
     "adaptive": "switch",
     "min_master_jobs": "count",
     "return_seconds": "number",
@@ -170,14 +163,9 @@ _DEFAULTS = {
     "minion_jobs": [],
     "minion_full": "exclude",
     "costs": {},
-    "default_cost": 1,
-    "waves": True,
-    "wave_patience": 5,
     "reserve": 0.05,
     "fair": True,
-    "ageing": 60,
     "lanes": [],
-    "default_weight": 1,
     "adaptive": False,
     "min_master_jobs": 50,
     "return_seconds": 4,
@@ -247,14 +235,10 @@ class Capacity(salt.job_criteria.Criteria):
         self.minion_jobs = [next(iter(rule.items())) for rule in given("minion_jobs")]
         self.minion_full = given("minion_full")
         self.costs = given("costs")
-        self.default_cost = given("default_cost")
-        self.waves = given("waves")
         self.min_wave = given("min_wave")
-        self.wave_patience = given("wave_patience")
         self.reserve = given("reserve")
         self.fair = given("fair")
         self.lanes = [next(iter(lane.items())) for lane in given("lanes")]
-        self.default_weight = given("default_weight")
         # the limits of minions whose grains or pillar match
         self._matched = {}
         # job ids of small jobs that went out beside others
@@ -331,7 +315,7 @@ class Capacity(salt.job_criteria.Criteria):
         for glob, cost in self.costs.items():
             if fnmatch.fnmatchcase(function, glob):
                 return cost
-        return self.default_cost
+        return 1
 
     def _lane(self, job):
         for name, rule in self.lanes:
@@ -342,7 +326,7 @@ class Capacity(salt.job_criteria.Criteria):
                 continue
             if users is None or _fits(users, job.user):
                 return name, rule.get("weight", 1)
-        return None, self.default_weight
+        return None, 1
 
     def flow(self, job):
         return (self._lane(job)[0], job.user if self.fair else None)
@@ -373,20 +357,19 @@ class Capacity(salt.job_criteria.Criteria):
             return self._split(job, None, cost, now)
         # it begins while all slots are occupied
         self.leases.careful(limit, now)
-        whole = job.fixed or not self.waves
         small = self.beside(job, now)
         room = self._room(cost, limit, small)
-        least = max(1, job.count) if whole else self._least(job, limit, cost, now)
+        least = max(1, job.count) if job.fixed else self._least(job, limit, cost, now)
         if room < least:
             busy = self.leases.occupied
-            if whole and self.leases.renewed <= limit * 3 / 4:
+            if job.fixed and self.leases.renewed <= limit * 3 / 4:
                 # jobs that take long do not make room soon
                 busy -= self.leases.renewed
             if busy > _ROUNDING:
                 return salt.job_criteria.requeue(self._full(limit))
             # nothing makes room for it, so it runs alone
-            room = job.count if whole else max(1, room)
-        decision = self._split(job, None if whole else room, cost, now)
+            room = max(1, room)
+        decision = self._split(job, None if job.fixed else room, cost, now)
         if small and decision.minions:
             self._aside.add(job.jid)
         if self._follower is not None and decision.minions is not None:
@@ -425,14 +408,14 @@ class Capacity(salt.job_criteria.Criteria):
         """
         Return the least number of minions that a wave has.
         """
-        if now - job.moved >= self.wave_patience:
+        if now - job.moved >= salt.job_criteria.WAVE_SECONDS:
             return 1
         soon = limit
         if self.leases.renewed <= limit * 3 / 4:
             # slots of jobs that take long do not become free soon
             soon -= self.leases.renewed
         least = soon * 3 // 4 if self.min_wave is None else min(self.min_wave, soon)
-        if now - max(self._ended, job.moved) >= self.wave_patience / 5:
+        if now - max(self._ended, job.moved) >= _STILL_SECONDS:
             least = min(least, limit // 4)
         return max(1, min(job.count, int(least // cost)))
 

@@ -10,6 +10,8 @@ import collections
 import copy
 import heapq
 
+import salt.job_criteria
+
 #: So many times are kept of each function, and so many functions.
 TIMES = 200
 FUNCTIONS = 500
@@ -104,7 +106,7 @@ class Estimate:
         }
         waits = {job.seq: [job.count, job.moved] for job in self.queue}
         free, then, ret = limit - self.leases.occupied, now, {}
-        patience = self.queue.section.get("wave_patience") or 5
+        patience = salt.job_criteria.WAVE_SECONDS
         for _ in range(MOST):
             if not flows:
                 break

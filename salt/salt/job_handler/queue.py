@@ -53,6 +53,9 @@ LOOKS_OF_A_JOB = 20
 #: The slots that a flow has got count half after so many seconds.
 HALF_LIFE = 60
 
+#: After each of these spans a job that waits has gained its first weight once more.
+AGEING_SECONDS = 60
+
 #: Of more flows than this, those are forgotten that got next to nothing.
 FLOWS = 1000
 
@@ -445,8 +448,7 @@ class Queue:
         except Exception:  # pylint: disable=broad-except
             log.exception("The criteria module failed to name the weight of a job")
             weight = 1
-        ageing = self.section.get("ageing") or 60
-        weight *= 1 + max(0, now - job.queued) / ageing
+        weight *= 1 + max(0, now - job.queued) / AGEING_SECONDS
         # one slot more, so that weights count among flows that got nothing
         return ((shares or self.shares).got(job.flow, now) + 1) / weight
 

@@ -273,9 +273,9 @@ def test_settings_are_read_again(setup):
 
     async def run():
         await queue(setup)
-        wrong = {**setup.opts, "rate_limiting": {"criteria": "capacity", "waves": 5}}
+        wrong = {**setup.opts, "rate_limiting": {"criteria": "capacity", "fair": 5}}
         with patch("salt.config.master_config", return_value=wrong):
-            with pytest.raises(salt.exceptions.CommandExecutionError, match="waves"):
+            with pytest.raises(salt.exceptions.CommandExecutionError, match="fair"):
                 await ask(setup, "reload")
         right = {
             **setup.opts,

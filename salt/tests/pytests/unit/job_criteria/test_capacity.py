@@ -73,9 +73,9 @@ class Bench:
         ({"max_minion_jobs": "many"}, "max_minion_jobs is 'many'"),
         ({"max_minion_jobs": True}, "max_minion_jobs is True"),
         ({"minion_full": "drop"}, "minion_full is 'drop': write exclude or wait."),
-        ({"waves": 1}, "waves is 1: write True or False."),
+        ({"fair": 1}, "fair is 1: write True or False."),
         ({"reserve": 1}, "reserve is 1: write 0 or a share"),
-        ({"wave_patience": float("nan")}, "wave_patience is nan"),
+        ({"return_seconds": float("nan")}, "return_seconds is nan"),
         ({"costs": ["state.*"]}, "costs is ['state.*']"),
         ({"costs": {"state.*": 0}}, "costs is {'state.*': 0}"),
         ({"minion_jobs": [{"G@role": 1}]}, "minion_jobs has 'G@role': write"),
@@ -133,15 +133,13 @@ def test_small_jobs_pass_wide_ones():
     assert bench.leases.occupied == 100
 
 
-@pytest.mark.parametrize("settings", [{"waves": False}, {"fixed": True}])
-def test_one_piece(settings):
+def test_one_piece():
     """
     A job that is wider than the limit runs alone, or beside jobs that take long.
     """
-    fixed = settings.pop("fixed", False)
-    bench = Bench(max_master_jobs=10, **settings)
-    bench.submit(["a", "b"], fixed=fixed)
-    wide = bench.submit(50, fixed=fixed)
+    bench = Bench(max_master_jobs=10)
+    bench.submit(["a", "b"], fixed=True)
+    wide = bench.submit(50, fixed=True)
     assert bench.sent() == [("j1", 2)]
     bench.now += 100
     assert bench.sent() == []
@@ -220,8 +218,7 @@ def test_costs():
         reserve=0,
         min_wave=1,
         max_minion_jobs=5,
-        costs={"state.highstate": 10, "state.*": 5},
-        default_cost=2,
+        costs={"state.highstate": 10, "state.*": 5, "*": 2},
     )
     job = bench.submit(["a"], ["test.ping", "state.sls"])
     assert bench.criteria.cost(job) == 7

@@ -17,7 +17,7 @@ import salt.job_handler.queue
 EVENTS = int(os.environ.get("SALT_JOB_HANDLER_EVENTS", "20000"))
 MINIONS = [f"m{number:02}" for number in range(25)]
 
-SECTION = {"max_queue_age": 500, "fail_mode": "closed", "ageing": 60}
+SECTION = {"max_queue_age": 500, "fail_mode": "closed"}
 
 
 class World:
@@ -35,7 +35,6 @@ class World:
             "max_master_jobs": self.limit,
             "max_minion_jobs": self.own,
             "minion_full": self.rand.choice(("exclude", "wait")),
-            "waves": self.rand.choice((True, True, False)),
             "fair": self.rand.choice((True, False)),
         }
         self.now = 0.0
@@ -236,8 +235,7 @@ class World:
         assert sum(slots.values()) == self.leases.occupied == len(self.leases)
         assert 0 <= self.leases.renewed <= self.leases.occupied
         assert max(slots.values(), default=0) <= self.own
-        if self.settings["waves"]:
-            assert self.leases.occupied <= self.limit
+        assert self.leases.occupied <= self.limit
         # a minion runs nothing without a lease, unless that has expired
         for jid, minion in self.running - self.let_go:
             assert self.leases.has(jid, minion), (jid, minion)
