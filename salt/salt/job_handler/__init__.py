@@ -67,6 +67,18 @@ def is_answer(opts, jid):
     return enabled(opts) and is_question(jid)
 
 
+def sentences(reasons):
+    """
+    Return what people read of the minions that did not get a job.
+
+    :param dict reasons: why each of them did not
+    """
+    return {
+        minion: f"Minion did not get the job. [{reason}]"
+        for minion, reason in sorted(reasons.items())
+    }
+
+
 def add_process(opts, process_manager):
     """
     Let the master start the job handler, if it is turned on.

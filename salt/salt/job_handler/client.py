@@ -165,10 +165,7 @@ class Caller:
 def _sentences(excluded):
     if not isinstance(excluded, dict):
         return {}
-    return {
-        minion: f"Minion did not get the job. [{reason}]"
-        for minion, reason in sorted(excluded.items())
-    }
+    return salt.job_handler.sentences(excluded)
 
 
 def _rows(sentences, asked):

@@ -20,9 +20,6 @@ import salt.utils.user
 
 log = logging.getLogger(__name__)
 
-_COUNT = "write a whole number above 0."
-_SECONDS = "write seconds above 0."
-
 DEFAULTS = {
     "max_queue_size": 10000,
     "max_queue_bytes": 1073741824,
@@ -47,10 +44,40 @@ DEFAULTS = {
     "operators": [],
 }
 
-_CHOICES = {
-    "sync_wait": ("timeout", "extend"),
-    "fail_mode": ("open", "closed"),
-    "store": ("sqlite", "postgresql"),
+
+def _is_number(value):
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 < value < 10**12
+
+
+def _is_count(value):
+    return _is_number(value) and isinstance(value, int)
+
+
+def _is_list(value):
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _one_of(*choices):
+    return choices.__contains__, f"write one of {', '.join(choices)}."
+
+
+_COUNT = (_is_count, "write a whole number above 0.")
+_SECONDS = (_is_number, "write seconds above 0.")
+
+#: What each setting accepts, and what to write instead of something else.
+_KINDS = {
+    "max_queue_size": _COUNT,
+    "max_queue_bytes": _COUNT,
+    "reconcile_rate": _COUNT,
+    "max_queue_age": _SECONDS,
+    "long_running": _SECONDS,
+    "reconcile_interval": _SECONDS,
+    "sync_wait": _one_of("timeout", "extend"),
+    "fail_mode": _one_of("open", "closed"),
+    "store": _one_of("sqlite", "postgresql"),
+    "exempt": (_is_list, "write a list of functions."),
+    "operators": (_is_list, "write a list of users."),
 }
 
 
@@ -88,11 +115,6 @@ def load_criteria(opts, section, leases):
     return salt.loader.job_criteria(opts)[function](section, leases)
 
 
-def _is_number(value):
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0 < value < 10**12
-
-
 def errors(opts):
     """
     Return a list of sentences, one for each thing that is wrong with the section.
@@ -106,33 +128,17 @@ def errors(opts):
 
 
 def _errors(opts, section):
-    ret = []
-    for name in ("max_queue_size", "max_queue_bytes", "reconcile_rate"):
-        value = section.get(name, 1)
-        if not _is_number(value) or not isinstance(value, int):
-            ret.append(f"{name} is {value!r}: {_COUNT}")
-    for name in ("max_queue_age", "long_running", "reconcile_interval"):
-        if not _is_number(section.get(name, 1)):
-            ret.append(f"{name} is {section[name]!r}: {_SECONDS}")
-    for name, choices in _CHOICES.items():
-        if name in section and section[name] not in choices:
-            ret.append(
-                "{} is {!r}: write one of {}.".format(
-                    name, section[name], ", ".join(choices)
-                )
-            )
+    ret = [
+        f"{name} is {section[name]!r}: {instead}"
+        for name, (accepts, instead) in _KINDS.items()
+        if name in section and not accepts(section[name])
+    ]
     if section.get("store") == "postgresql":
         ret += salt.job_handler.postgres.errors(section)
         if not opts.get("cluster_id"):
             ret.append(
                 "store is 'postgresql': this is for clusters, so set cluster_id."
             )
-    exempt = section.get("exempt", [])
-    if not isinstance(exempt, list) or not all(isinstance(fun, str) for fun in exempt):
-        ret.append(f"exempt is {exempt!r}: write a list of functions.")
-    users = section.get("operators", [])
-    if not isinstance(users, list) or not all(isinstance(user, str) for user in users):
-        ret.append(f"operators is {users!r}: write a list of users.")
     ret += salt.job_handler.policy.errors(section.get("rules", []))
     name = section.get("criteria")
     if not isinstance(name, str) or not name:
@@ -162,9 +168,13 @@ def _criteria_errors(opts, section):
             return [
                 f"the criteria module {name} has no function criteria: add it to {path}."
             ]
-        unsafe = refusal(opts, name)
-        if unsafe is not None:
-            return [f"{unsafe}; until then the criteria module {name} is not loaded."]
+        for folder in _site(opts):
+            unsafe = _unsafe(opts, folder)
+            names = [entry.partition(".")[0] for entry in os.listdir(folder)]
+            if unsafe is not None and name in names:
+                return [
+                    f"{unsafe}; until then the criteria module {name} is not loaded."
+                ]
         known = sorted(key.split(".")[0] for key in loader if key.endswith(".criteria"))
         return [
             "criteria is {!r}: there is no such module with a function criteria; there"
@@ -253,20 +263,3 @@ def trusted(opts, folders):
         else:
             log.error("%s; until then no module of %s is loaded.", unsafe, folder)
     return ret
-
-
-def refusal(opts, name):
-    """
-    Return why a criteria module is in a folder from which none is loaded, as a sentence
-    without its end that says what to correct, or None.
-
-    :param dict opts: the master's options
-    :param str name: the name of the module
-    """
-    for folder in _site(opts):
-        unsafe = _unsafe(opts, folder)
-        if unsafe is not None and any(
-            one.partition(".")[0] == name for one in os.listdir(folder)
-        ):
-            return unsafe
-    return None

@@ -236,10 +236,7 @@ def job(opts, jid):
     if reply.get("waiting"):
         ret["Queued"] = _by_jid(reply["waiting"])[str(jid)]
     if left_out:
-        ret["LeftOut"] = {
-            minion: f"Minion did not get the job. [{reason}]"
-            for minion, reason in sorted(left_out.items())
-        }
+        ret["LeftOut"] = salt.job_handler.sentences(left_out)
     return ret
 
 

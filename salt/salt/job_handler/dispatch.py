@@ -192,7 +192,7 @@ class Dispatcher:
         :param int wait: how many seconds minions need to find the master, 0 if they have
         """
         now = self.clock()
-        self.store.settle_lost()
+        self.store.settle()
         sent = collections.Counter()
         for row in self.store.waves():
             self._recover_wave(row, now)
@@ -223,29 +223,25 @@ class Dispatcher:
         self._open.add(jid)
         if sent:
             return
-        if not held:
-            self._flying[wave] = jid, now
+        why = None
+        if now - at > RESEND_SECONDS:
+            why = f"that was {now - at:.0f} s ago"
         elif not self.opts.get("order_masters") and salt.job_handler.handover.is_fixed(
             self.opts, minions
         ):
-            log.warning(
-                "Job %s may not have been sent to %s when the job handler ended. It is"
-                " not sent again, as minions with resources could run it twice",
-                jid,
-                ", ".join(held),
-            )
-            self._flying[wave] = jid, now
-        elif now - at > RESEND_SECONDS:
-            log.warning(
-                "Job %s may not have been sent to %s when the job handler ended. It is"
-                " not sent again, as that was %d s ago",
-                jid,
-                ", ".join(held),
-                now - at,
-            )
-            self._flying[wave] = jid, now
-        else:
+            why = "minions with resources could run it twice"
+        if held and why is None:
             self._unsent.append(row)
+            return
+        self._flying[wave] = jid, now
+        if held:
+            log.warning(
+                "Job %s may not have been sent to %s when the job handler ended. It is"
+                " not sent again, as %s",
+                jid,
+                ", ".join(held),
+                why,
+            )
 
     def _take_direct(self, now):
         """
@@ -289,26 +285,13 @@ class Dispatcher:
 
     def _job(self, row):
         seq, jid, user, size, at, count, waves, info = row
-        job = salt.job_handler.queue.Job(
-            seq,
-            jid,
-            info["fun"],
-            count,
-            user=user,
-            size=size,
-            queued=at,
-            waves=waves,
-            sync=info["sync"],
-            forced=info["forced"],
-            fixed=info["fixed"],
-            ticket=info["ticket"],
-            priority=info["priority"],
-            caller=info["caller"],
-        )
-        if info["timeout"] is not None:
+        fun, timeout = info.pop("fun"), info.pop("timeout")
+        if timeout is not None:
             # there is time for a first decision
-            job.deadline = at + max(1, info["timeout"])
-        return job
+            info["deadline"] = at + max(1, timeout)
+        return salt.job_handler.queue.Job(
+            seq, jid, fun, count, user=user, size=size, queued=at, waves=waves, **info
+        )
 
     def take_over(self, seqs):
         """

@@ -220,17 +220,6 @@ class PostgresStore(salt.job_handler.store.Store):
         """
         return bool(self.db.connection.closed)
 
-    def damage(self):
-        """
-        PostgreSQL looks after its files itself.
-        """
-        return None  # pylint: disable=useless-return
-
-    def mark_damaged(self):
-        """
-        Nothing can be put aside.
-        """
-
     def checkpoint(self):
         """
         PostgreSQL does so itself.

@@ -123,8 +123,7 @@ class Handler:
             store = salt.job_handler.postgres.connect(self.opts, BUSY_SECONDS)
             if store.shared:
                 return store
-            # pylint knows only that of PostgreSQL, which returns None
-            damage = store.damage()  # pylint: disable=assignment-from-none
+            damage = store.damage()
             if damage is None:
                 store.waves()
                 store.queued()
@@ -237,8 +236,10 @@ class Handler:
                 # the disk may be full, or somebody holds the database
                 log.error("The job handler can't use its database: %s", exc)
             except (sqlite3.DatabaseError, salt.job_handler.store.DamageError) as exc:
-                # the next process keeps what can be read
-                self.store.mark_damaged()
+                if not self.store.shared:
+                    self.store.close()
+                    salt.job_handler.store.set_aside(self.opts, str(exc))
+                # the next process goes on with what could be read
                 raise SystemExit("The job handler's queue is damaged") from exc
             except Exception:  # pylint: disable=broad-except
                 log.exception("The job handler failed in %s", function.__name__)

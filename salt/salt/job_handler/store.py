@@ -344,26 +344,12 @@ class Store:
         except FileNotFoundError:
             return True
 
-    def mark_damaged(self):
-        """
-        Let the next job handler begin with those rows that can be read.
-        """
-        _private_file(f"{self.path}.unreadable")
-
     def damage(self):
         """
         Return what is wrong with the database, or None.
         """
-        if os.path.exists(f"{self.path}.unreadable"):
-            return "a row can't be read"
-        try:
-            answer = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
-            return None if answer == "ok" else answer
-        except sqlite3.OperationalError:
-            # somebody holds it, for instance
-            raise
-        except sqlite3.DatabaseError as exc:
-            return str(exc)
+        answer = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        return None if answer == "ok" else answer
 
     def checkpoint(self):
         """
@@ -485,27 +471,13 @@ class Store:
         :param list ids: their ids, sorted
         :param dict info: what the queue wants to know of it
         """
-        packed = pack(ids)
-        digest = hashlib.blake2b(packed, digest_size=16).digest()
         body = pack(load)
         with self.writing():
-            self.db.execute(
-                "INSERT INTO targets VALUES (?, ?) ON CONFLICT DO NOTHING",
-                (digest, packed),
-            )
+            size = len(body) + self._set_ids(seq, ids, 0)
             cursor = self.db.execute(
-                "UPDATE jobs SET jid = ?, state = 'queued', size = ?, at = ?, digest = ?,"
-                " count = ?, info = ?, load = ? WHERE seq = ?",
-                (
-                    jid,
-                    len(body) + len(packed),
-                    self.clock(),
-                    digest,
-                    len(ids),
-                    pack(info),
-                    body,
-                    seq,
-                ),
+                "UPDATE jobs SET jid = ?, size = ?, at = ?, info = ?, load = ?"
+                " WHERE seq = ?",
+                (jid, size, self.clock(), pack(info), body, seq),
             )
             if not cursor.rowcount:
                 raise StoreError("its place in the queue is gone")
@@ -573,20 +545,23 @@ class Store:
                 rows += self.db.execute(f"{query} AND seq = ?", (seq,)).fetchall()
         return [(*row[:-1], unpack(row[-1])) for row in rows]
 
+    def _row(self, columns, seq):
+        return self.db.execute(
+            f"SELECT {columns} FROM jobs WHERE seq = ?", (seq,)
+        ).fetchone()
+
     def info_of(self, seq):
         """
         Return the function and the user of a job, or None.
         """
-        row = self.db.execute(
-            "SELECT info, owner FROM jobs WHERE seq = ? AND info IS NOT NULL", (seq,)
-        ).fetchone()
-        return (unpack(row[0])["fun"], row[1]) if row else None
+        info, owner = self._row("info, owner", seq) or (None, None)
+        return None if info is None else (unpack(info)["fun"], owner)
 
     def jid_of(self, seq):
         """
         Return the job id of a job, or None.
         """
-        row = self.db.execute("SELECT jid FROM jobs WHERE seq = ?", (seq,)).fetchone()
+        row = self._row("jid", seq)
         return row[0] if row else None
 
     def load_of(self, seq):
@@ -594,7 +569,7 @@ class Store:
         Return what the minions of a job get, or None if the job has ended. It may be
         large, so it is not kept.
         """
-        row = self.db.execute("SELECT load FROM jobs WHERE seq = ?", (seq,)).fetchone()
+        row = self._row("load", seq)
         return unpack(row[0]) if row and row[0] is not None else None
 
     def ids_of(self, seq):
@@ -607,6 +582,12 @@ class Store:
         return unpack(row[0])
 
     def _set_ids(self, seq, ids, waves):
+        """
+        Let a job wait for these minions.
+
+        :param int waves: how many waves of it went out
+        :return: how many bytes the ids take
+        """
         packed = pack(ids)
         digest = hashlib.blake2b(packed, digest_size=16).digest()
         self.db.execute(
@@ -617,6 +598,7 @@ class Store:
             " WHERE seq = ?",
             (digest, len(ids), waves, seq),
         )
+        return len(packed)
 
     def wave(self, job, minions, excluded, cost, whole):
         """
@@ -702,29 +684,24 @@ class Store:
                 "INSERT INTO ended VALUES (?, ?) ON CONFLICT DO NOTHING", leases
             )
 
-    def settle(self, jids):
+    def settle(self, jids=None):
         """
         Nothing of these jobs is out any more.
-        """
-        rows = [(jid,) for jid in jids]
-        with self.writing():
-            self.db.executemany("DELETE FROM waves WHERE jid = ? AND sent", rows)
-            self.db.executemany("DELETE FROM ended WHERE jid = ?", rows)
-            self.db.executemany(
-                "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
-                " WHERE jid = ? AND state = 'running'"
-                " AND seq NOT IN (SELECT seq FROM waves)",
-                rows,
-            )
 
-    def settle_lost(self):
+        :param jids: their ids, or None for all that run and have no wave
         """
-        End the jobs that run and have no wave, after a restart.
-        """
-        self.db.execute(
+        end = (
             "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
             " WHERE state = 'running' AND seq NOT IN (SELECT seq FROM waves)"
         )
+        with self.writing():
+            if jids is None:
+                self.db.execute(end)
+                return
+            rows = [(jid,) for jid in jids]
+            self.db.executemany("DELETE FROM waves WHERE jid = ? AND sent", rows)
+            self.db.executemany("DELETE FROM ended WHERE jid = ?", rows)
+            self.db.executemany(f"{end} AND jid = ?", rows)
 
     def finish(self, seq, jid, state, reason, left_out):
         """
@@ -885,8 +862,6 @@ def set_aside(opts, damage):
     """
     path = os.path.join(folder(opts), NAME)
     aside = f"{path}.damaged"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(f"{path}.unreadable")
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(aside + suffix)
