@@ -21,6 +21,25 @@ Decision = collections.namedtuple(
 )
 
 
+#: The largest number that a setting may be.
+MOST = 10**12
+
+
+def is_number(value):
+    """
+    Return whether a setting is a number above zero, and at most :data:`MOST`.
+    """
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 < value <= MOST
+
+
+def is_count(value):
+    """
+    Return whether a setting is a whole number from 1 to :data:`MOST`.
+    """
+    return is_number(value) and isinstance(value, int)
+
+
 def publish(minions, excluded=None):
     """
     Return the decision to publish to these minions. The others stay in the queue.

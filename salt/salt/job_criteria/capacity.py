@@ -78,9 +78,7 @@ import fnmatch
 import salt.cache
 import salt.job_criteria
 import salt.utils.data
-
-#: The largest number that a setting may be.
-MOST = 10**12
+from salt.job_criteria import MOST, is_count, is_number
 
 COUNT = f"write a whole number from 1 to {MOST}."
 NUMBER = f"write a number above 0, at most {MOST}."
@@ -95,21 +93,6 @@ _WINDOW = 5
 _STILL_SECONDS = 1
 
 _BANKS = {"G@": "grains", "I@": "pillar"}
-
-
-def is_count(value):
-    """
-    Return whether a setting is a whole number from 1 to :data:`MOST`.
-    """
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST
-
-
-def is_number(value):
-    """
-    Return whether a setting is a number above zero, and at most :data:`MOST`.
-    """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0 < value <= MOST
 
 
 def _is_globs(value):

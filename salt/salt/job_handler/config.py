@@ -17,6 +17,7 @@ import salt.job_handler.policy
 import salt.job_handler.postgres
 import salt.loader
 import salt.utils.user
+from salt.job_criteria import is_count, is_number
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +46,6 @@ DEFAULTS = {
 }
 
 
-def _is_number(value):
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0 < value < 10**12
-
-
-def _is_count(value):
-    return _is_number(value) and isinstance(value, int)
-
-
 def _is_list(value):
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
@@ -62,8 +54,8 @@ def _one_of(*choices):
     return choices.__contains__, f"write one of {', '.join(choices)}."
 
 
-_COUNT = (_is_count, "write a whole number above 0.")
-_SECONDS = (_is_number, "write seconds above 0.")
+_COUNT = (is_count, "write a whole number above 0.")
+_SECONDS = (is_number, "write seconds above 0.")
 
 #: What each setting accepts, and what to write instead of something else.
 _KINDS = {

@@ -21,6 +21,8 @@ in the target.
 import fnmatch
 import re
 
+from salt.job_criteria import is_number
+
 ACTIONS = ("accept", "queue", "reject", "pause", "limit")
 
 #: The highest priority; the lowest is as far below 0.
@@ -69,7 +71,7 @@ def errors(rules):
             )
         for key in ("limit", "cost"):
             value = rule.get(key, 1)
-            if not isinstance(value, (int, float)) or not 0 < value < 10**12:
+            if not is_number(value):
                 yield f"{key} of rule {number} is {value!r}: write a number above 0."
         if rule.get("action") == "limit" and "limit" not in rule:
             yield f"rule {number} has no limit: write how many slots may be occupied."

@@ -422,6 +422,15 @@ def test_damaged_database(setup, where):
     The job handler goes on with what can be read, and one damaged database is kept.
     """
 
+    ticks = iter(range(60))
+
+    async def tick():
+        if next(ticks, None) is None:
+            pytest.fail("the damaged row was not read")
+        await setup.tick(1)
+        for jid in list(setup.handler.leases.jobs):
+            setup.returns(jid, *MINIONS[:10])
+
     async def run():
         handler = await setup.start()
         await setup.publish("0", MINIONS[:10])
@@ -441,16 +450,6 @@ def test_damaged_database(setup, where):
                     damaged.write(b"\xff" * 4096)
             handler = await setup.start()
             if where == "row":
-
-                ticks = iter(range(60))
-
-                async def tick():
-                    if next(ticks, None) is None:
-                        pytest.fail("the damaged row was not read")
-                    await setup.tick(1)
-                    for jid in list(handler.leases.jobs):
-                        setup.returns(jid, *MINIONS[:10])
-
                 setup.returns("0", *MINIONS[:10])
                 with pytest.raises(SystemExit):
                     await handler._every(0, tick)
