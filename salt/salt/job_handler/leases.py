@@ -354,22 +354,17 @@ class Leases:
         self.heard(minion)
         self.doubt(minion)
 
-    def doubt(self, minion=None, before=float("inf")):
+    def doubt(self, minion=None):
         """
         Ask a minion, or all, what they run: events may have been missed.
 
-        :param float before: only for leases that began, or were renewed, before this
         :return: how many leases that concerns
         """
         count = 0
         for jid, leases in self.jobs.items():
-            if minion is None:
-                names = [name for name, lease in leases.items() if lease.at < before]
-            else:
-                names = [minion] if minion in leases else []
-            for name in names:
+            for name in leases if minion is None else {minion}.intersection(leases):
                 self._check(name, jid)
-            count += len(names)
+                count += 1
         return count
 
     def _check(self, minion, jid):

@@ -74,8 +74,6 @@ class Maintenance:
         self.queue = dispatcher.queue
         self.leases = dispatcher.leases
         self.client = None
-        #: how many events have been read
-        self.heard = 0
         self._lost = False
         self._peer_jobs = collections.OrderedDict()
 
@@ -127,7 +125,6 @@ class Maintenance:
             self.hear(raw)
         except Exception:  # pylint: disable=broad-except
             log.exception("The job handler failed on an event")
-        self.heard += 1
 
     def hear(self, raw):
         """

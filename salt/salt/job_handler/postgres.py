@@ -120,18 +120,14 @@ class _Database:
         self.connection.close()
 
 
-class _Clock:
+class _Clock(salt.job_handler.store.Clock):
     """
     The time of the database, which all masters share.
     """
 
-    def __init__(self, store):
-        self.store = store
-        row = store.db.execute("SELECT extract(epoch FROM clock_timestamp())")
-        self._offset = float(row.fetchone()[0]) - time.monotonic()
-
-    def __call__(self):
-        return time.monotonic() + self._offset
+    def _read(self):
+        row = self.store.db.execute("SELECT extract(epoch FROM clock_timestamp())")
+        return float(row.fetchone()[0]) - time.monotonic()
 
     def keep(self):
         """
@@ -168,9 +164,7 @@ class PostgresStore(salt.job_handler.store.Store):
         self.clock = _Clock(self)
 
     def _prepare(self):
-        number = self._lock_number("schema")
-        with self._transaction():
-            self.db.execute("SELECT pg_advisory_xact_lock(?)", (number,))
+        with self.writing():
             self.db.execute(f"CREATE SCHEMA IF NOT EXISTS {self._name}")
             self.db.execute(f"SET search_path = {self._name}")
             if self.db.execute("SELECT to_regclass('version')").fetchone()[0] is None:
@@ -193,26 +187,10 @@ class PostgresStore(salt.job_handler.store.Store):
         name = "seq" if "INTO jobs" in statement else "id"
         return self.db.execute(f"{statement} RETURNING {name}", values).fetchone()[0]
 
-    @contextlib.contextmanager
-    def _transaction(self):
+    def _begin(self):
         self.db.execute("BEGIN")
-        try:
-            yield
-            self.db.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(psycopg2.Error):
-                self.db.execute("ROLLBACK")
-            raise
-
-    @contextlib.contextmanager
-    def writing(self):
-        """
-        Keep all that is written here, or nothing; one at a time, as with SQLite.
-        """
-        with self._transaction():
-            number = self._lock_number("writing")
-            self.db.execute("SELECT pg_advisory_xact_lock(?)", (number,))
-            yield
+        number = self._lock_number("writing")
+        self.db.execute("SELECT pg_advisory_xact_lock(?)", (number,))
 
     def replaced(self):
         """

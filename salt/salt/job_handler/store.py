@@ -215,6 +215,8 @@ class Clock:
     """
     Seconds that go on at the same pace in all processes of the master, whatever happens
     to the time of day. They begin with the time of day when the machine is started.
+
+    :param Store store: remembers what time it is
     """
 
     def __init__(self, store):
@@ -323,17 +325,20 @@ class Store:
     @contextlib.contextmanager
     def writing(self):
         """
-        Keep all that is written here, or nothing.
+        Keep all that is written here, or nothing. There is one writer at a time.
         """
-        self.db.execute("BEGIN IMMEDIATE")
         try:
+            self._begin()
             yield
             self.db.execute("COMMIT")
         except BaseException:
-            # SQLite may have done so itself
-            if self.db.in_transaction:
+            # the database may have done so itself, or be gone
+            with contextlib.suppress(*ERRORS):
                 self.db.execute("ROLLBACK")
             raise
+
+    def _begin(self):
+        self.db.execute("BEGIN IMMEDIATE")
 
     def replaced(self):
         """
@@ -524,7 +529,10 @@ class Store:
         """
         Return the numbers of the jobs that wait.
         """
-        rows = self.db.execute("SELECT seq FROM jobs WHERE state = 'queued'")
+        return self._seqs("state = 'queued'")
+
+    def _seqs(self, condition, *values):
+        rows = self.db.execute(f"SELECT seq FROM jobs WHERE {condition}", values)
         return [seq for (seq,) in rows]
 
     def queued(self, seqs=None):
@@ -768,10 +776,7 @@ class Store:
         Return the numbers of the jobs that a worker began before this and has not handed
         over.
         """
-        rows = self.db.execute(
-            "SELECT seq FROM jobs WHERE state = 'new' AND at < ?", (before,)
-        )
-        return [seq for (seq,) in rows]
+        return self._seqs("state = 'new' AND at < ?", before)
 
     def clean(self, keep):
         """
@@ -821,19 +826,16 @@ def end_all(opts, reason):
     not published, not even if it is turned on again.
 
     :param str reason: the sentence that says why
-    :return: how many jobs waited
     """
     if not os.path.exists(os.path.join(folder(opts), NAME)):
-        return 0
+        return
     try:
         store = Store(opts)
     except (StoreError, DamageError, OSError, sqlite3.Error) as exc:
         log.error("What waited in the job handler's queue can't be read: %s", exc)
-        return 0
+        return
     try:
-        rows = store.queued()
-        for row in rows:
-            seq, jid = row[:2]
+        for seq, jid, *_ in store.queued():
             left_out = dict.fromkeys(store.ids_of(seq), reason)
             log.warning(
                 "Job %s is not published to %d minions: %s", jid, len(left_out), reason
@@ -847,10 +849,8 @@ def end_all(opts, reason):
                 " WHERE state IN ('new', 'running', 'direct')"
             )
             store.db.execute("DELETE FROM meta WHERE name IN ('pauses', 'kept')")
-        return len(rows)
     except (DamageError, sqlite3.Error):
         log.exception("What waited in the job handler's queue could not be ended")
-        return 0
     finally:
         store.close()
 
