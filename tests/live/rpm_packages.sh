@@ -14,6 +14,7 @@ for version in 1.0 2.0; do
     make sb-app $version '' "sb-lib = $version"
     make sb-unwanted $version
     make sb-core $version
+    make sb-kernel $version
     # each needs the next one in its own version
     for number in $(seq 10 38); do make sb-c$number $version '' "sb-c$((number + 1)) = $version"; done
     make sb-c39 $version
@@ -24,6 +25,11 @@ make sb-lost 1.0 '' sb-nowhere
 make sb-a-package-with-a-name-that-is-too-long-for-a-column-of-the-table 1.0 '' 'sb-lib = 1.0'
 for number in $(seq 10 39); do make sb-n$number 1.0; done
 make sb-tool 3.0 '' '' /srv/low
+# of which several versions may be there, as of a kernel
+test -s /etc/dnf/dnf.conf || { mkdir -p /etc/dnf; echo '[main]' > /etc/dnf/dnf.conf; }
+echo installonlypkgs=sb-kernel >> /etc/dnf/dnf.conf
+test -e /etc/zypp/zypp.conf || echo '[main]' > /etc/zypp/zypp.conf
+echo 'multiversion = sb-kernel' >> /etc/zypp/zypp.conf
 repository sb 'The packages' /srv/rpms 'enabled=1\nmetadata_expire=1'
 repository low 'Low priority' /srv/low 'enabled=0\npriority=150'
 zypper --non-interactive refresh

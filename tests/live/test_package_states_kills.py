@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(3000)]
-MOMENTS = int(os.environ.get("SALTBED_MOMENTS", "30"))
+MOMENTS = int(os.environ.get("SALTBED_MOMENTS", "60"))
+KERNEL = "rpm -i /srv/rpms/noarch/sb-kernel-1.0-1.noarch.rpm"
 SLS = "susemanager.packages-web"
 Entries = list[tuple[str, str, str]]
 
@@ -30,10 +31,14 @@ def _wanted(manager: str, version: str) -> Entries:
     names = ["sb-tool", "sb-app", "sb-lib"]
     if manager != "apt":
         names += [f"sb-c{number}" for number in range(10, 40)]
+        # beside an older one
+        kernels = [("sb-kernel", "latest", "")]
+    else:
+        kernels = []
     there = "installed" if version == "1.0" else "removed"
     entries = [(name, "installed", f"={version}") for name in names]
     entries += [(f"sb-n{number}", there, "") for number in range(10, 30)]
-    return [*entries, ("sb-unwanted", "removed" if there == "installed" else "installed", "")]
+    return [*entries, *kernels, ("sb-unwanted", "removed" if there == "installed" else "installed", "")]
 
 
 @pytest.fixture(params=["apt", "dnf", "zypper"])
@@ -88,6 +93,8 @@ def _check(machine: AptRoot, manager: str, entries: Entries) -> None:
         for name, wanted, condition in entries
         if wanted == "installed"
     }
+    if manager != "apt":
+        assert sorted(there.pop("sb-kernel").split()) == ["1.0-1", "2.0-1"]
     assert {name: version.removesuffix("-1") for name, version in there.items()} == right
     assert machine.read(NOTES) == ""
     if manager == "apt":
@@ -100,7 +107,7 @@ def _check(machine: AptRoot, manager: str, entries: Entries) -> None:
     with SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as compiler:
         locks, mine = Rpms(machine, None, compiler, manager).owners()  # type: ignore[arg-type] # no Salt
     assert locks == mine
-    assert len(locks) == len(entries)
+    assert len(locks) == len([name for name, wanted, _ in entries if wanted != "latest"])
 
 
 def test_a_run_that_is_killed(machine: AptRoot, manager: str) -> None:
@@ -116,6 +123,8 @@ def test_a_run_that_is_killed(machine: AptRoot, manager: str) -> None:
         version = ("2.0", "1.0")[moment % 2]
         machine.write("/srv/salt/susemanager/packages-web.sls", texts[version])
         victim = rng.choice(("minion", "manager", "both"))
+        if manager != "apt":
+            machine.run("sh", "-c", "rpm -q sb-kernel-2.0 && rpm -e sb-kernel-2.0 || rpm -q sb-kernel || " + KERNEL)
         with _salt(machine, manager) as salt:
             salt.cmd("test.ping")
             begin = time.monotonic()
