@@ -2,7 +2,7 @@ from unittest.mock import patch  # pylint: disable=blacklisted-module
 
 import pytest
 import saltext.package_states.engines.pkgset as pkgset
-import saltext.package_states.minion.pkgset
+import saltext.package_states.master.lists
 from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.utils.files
@@ -106,7 +106,7 @@ def stored():
     def store(opts, minion, packages):
         found.append((minion, packages))
 
-    with patch.object(saltext.package_states.minion.pkgset, "store", store):
+    with patch.object(saltext.package_states.master.lists, "store", store):
         yield found
 
 
@@ -354,7 +354,7 @@ def test_store_that_fails(engine, error, again):
     """
     engine.change("a")
     engine.wait(5)
-    with patch.object(saltext.package_states.minion.pkgset, "store", side_effect=error):
+    with patch.object(saltext.package_states.master.lists, "store", side_effect=error):
         engine.answer("a")
     assert len(engine.wait(60)) == 1 + again
 
@@ -395,7 +395,7 @@ def test_a_change_makes_the_status_pending(kind, monkeypatch, tmp_path):
     """
     marked = []
     monkeypatch.setattr(
-        saltext.package_states.minion.pkgset,
+        saltext.package_states.master.lists,
         "mark",
         lambda opts, minions, why: marked.append((sorted(minions), why)),
     )

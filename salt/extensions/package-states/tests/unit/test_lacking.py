@@ -5,7 +5,8 @@ Who is asked for what repositories have
 from unittest.mock import Mock, patch  # pylint: disable=blacklisted-module
 
 import saltext.package_states.engines.pkgset as engine
-import saltext.package_states.minion.pkgset
+import saltext.package_states.master.lists as lists
+import saltext.package_states.store.offers as offers
 from saltext.package_states.errors import InvalidInput
 from saltext.package_states.master.lacking import FUNCTION, TRIES, Lacking
 
@@ -82,10 +83,8 @@ def test_the_engine_asks_one_minion_after_the_packages(master_opts, tmp_path):
         stored.append((minion, answer))
         return ["x"]
 
-    with patch.multiple(
-        saltext.package_states.minion.pkgset,
-        store=lambda *_: ["x"],
-        store_offers=store_offers,
+    with patch.object(lists, "store", lambda *_: ["x"]), patch.object(
+        offers, "store", store_offers
     ):
         for minion in ("a", "b", "c"):
             refresher.event(f"salt/beacon/{minion}/pkgset/changed")

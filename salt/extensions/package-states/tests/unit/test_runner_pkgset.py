@@ -4,8 +4,8 @@ import multiprocessing
 from unittest.mock import patch  # pylint: disable=blacklisted-module
 
 import pytest
+import saltext.package_states.master.lists
 import saltext.package_states.master.returns as returns
-import saltext.package_states.minion.pkgset
 import saltext.package_states.runners.pkgset as pkgset
 
 from salt.exceptions import CommandExecutionError
@@ -17,7 +17,7 @@ def configure_loader_modules(master_opts, tmp_path):
 
 
 def test_stored_packages_are_returned():
-    saltext.package_states.minion.pkgset.store(
+    saltext.package_states.master.lists.store(
         pkgset.__opts__, "web1", {"nginx": "1.22.1-9"}
     )
     assert pkgset.packages("web1") == {"nginx": "1.22.1-9"}
@@ -32,7 +32,7 @@ def test_what_is_not_there_is_an_error():
     """
     Neither no minion nor a package that it lacks looks like a success
     """
-    saltext.package_states.minion.pkgset.store(
+    saltext.package_states.master.lists.store(
         pkgset.__opts__, "web1", {"nginx": "1.22.1-9", "nginx-common": "1.22.1-9"}
     )
     assert pkgset.packages("web1", "nginx") == {"nginx": "1.22.1-9"}
@@ -87,14 +87,14 @@ def test_one_minion_does_not_end_the_run(client):
         "web5": {"return": [[[]]]},
         "web6": {"return": {"nginx": ["1"]}},
     }
-    stored = saltext.package_states.minion.pkgset.store
+    stored = saltext.package_states.master.lists.store
 
     def store(opts, minion, packages):
         if minion == "web3":
             raise TypeError("no\nlen()")
         return stored(opts, minion, packages)
 
-    with patch("saltext.package_states.minion.pkgset.store", store):
+    with patch("saltext.package_states.master.lists.store", store):
         found = pkgset.refresh("web*", timeout=0.1)
     assert found["stored"] == ["web4"]
     assert found["silent"] == ["web1"]

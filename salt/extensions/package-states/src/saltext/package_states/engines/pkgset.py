@@ -58,9 +58,11 @@ import time
 from typing import NamedTuple
 
 import saltext.package_states.master.bus as bus
+import saltext.package_states.master.lists as lists
 import saltext.package_states.master.returns as returns
-import saltext.package_states.minion.pkgset
+import saltext.package_states.minion.pkgset as pkgset
 import saltext.package_states.model.names as plain
+import saltext.package_states.store.offers as offers
 from saltext.package_states.errors import InvalidInput, PackageStateError
 from saltext.package_states.master.lacking import FUNCTION, Lacking
 
@@ -204,9 +206,7 @@ class Refresher:
         # ids of events, and when the next ones are looked at
         self.hints = set()
         self.sort_at = 0
-        self.place = os.path.join(
-            saltext.package_states.minion.pkgset.folder(opts), "waiting"
-        )
+        self.place = os.path.join(pkgset.folder(opts), "waiting")
         self.saved = []
 
     def load(self):
@@ -276,7 +276,7 @@ class Refresher:
         Let the status of minions say that their packages are not known
         """
         try:
-            saltext.package_states.minion.pkgset.mark(self.opts, minions, why)
+            lists.mark(self.opts, minions, why)
         except Exception as exc:  # pylint: disable=broad-except
             # a database that is away will be back, and they are asked in any case
             log.warning("The status is older than it says: %s", plain.line(exc, 500))
@@ -320,9 +320,7 @@ class Refresher:
             self.fail(minion, f"it returned {returns.problem(answer)}")
             return
         try:
-            digests = saltext.package_states.minion.pkgset.store(
-                self.opts, minion, packages
-            )
+            digests = lists.store(self.opts, minion, packages)
             self.lacking.add(minion, digests)
         except InvalidInput as exc:
             # what is wrong with this minion will be wrong again; a database that is
@@ -350,9 +348,7 @@ class Refresher:
         self.offers_job = None
         told = ()
         try:
-            told = saltext.package_states.minion.pkgset.store_offers(
-                self.opts, minion, found[minion]["return"]
-            )
+            told = offers.store(self.opts, minion, found[minion]["return"])
         except Exception as exc:  # pylint: disable=broad-except
             # the next minion that has the same is asked
             log.warning(
@@ -399,7 +395,7 @@ class Refresher:
         try:
             found = self.client.run_job(
                 minions,
-                saltext.package_states.minion.pkgset.function(self.opts),
+                lists.function(self.opts),
                 tgt_type="list",
                 listen=False,
                 timeout=self.waiting.timeout,

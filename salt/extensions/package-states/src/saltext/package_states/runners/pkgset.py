@@ -12,9 +12,10 @@ import logging
 import time
 
 import saltext.package_states.master.authors as authors
+import saltext.package_states.master.lists as lists
 import saltext.package_states.master.returns as returns
-import saltext.package_states.minion.pkgset
 import saltext.package_states.model.names as plain
+import saltext.package_states.store.offers as offers
 from saltext.package_states.master.lacking import FUNCTION, Lacking
 
 import salt.client
@@ -87,21 +88,19 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
             for minion, answer in returns.ask(
                 client,
                 part,
-                saltext.package_states.minion.pkgset.function(__opts__),
+                lists.function(__opts__),
                 timeout=timeout,
             ):
                 silent.discard(minion)
                 packages = answer["return"]
                 if answer.get("retcode") or not isinstance(packages, dict):
                     ret["failed"][minion] = returns.problem(answer)
-                    saltext.package_states.minion.pkgset.mark(
+                    lists.mark(
                         __opts__, [minion], f"it returned {ret['failed'][minion]}"
                     )
                     continue
                 try:
-                    digests = saltext.package_states.minion.pkgset.store(
-                        __opts__, minion, packages
-                    )
+                    digests = lists.store(__opts__, minion, packages)
                 except Exception as exc:  # pylint: disable=broad-except
                     # one minion does not end the run for the others
                     ret["failed"][minion] = plain.line(exc, 500)
@@ -122,11 +121,7 @@ def _offers(client, lacking, timeout, failed):
         answers = dict(returns.ask(client, [minion], FUNCTION, digests, timeout))
         answer = answers.get(minion, {}).get("return")
         try:
-            lacking.answered(
-                saltext.package_states.minion.pkgset.store_offers(
-                    __opts__, minion, answer
-                )
-            )
+            lacking.answered(offers.store(__opts__, minion, answer))
         except Exception as exc:  # pylint: disable=broad-except
             failed[minion] = plain.line(exc, 500)
             lacking.answered(())
@@ -157,7 +152,7 @@ def packages(minion=None, names="*"):
             " that there are."
         )
     minion = str(minion)
-    found = saltext.package_states.minion.pkgset.stored(__opts__, minion)
+    found = lists.stored(__opts__, minion)
     if not found:
         raise CommandExecutionError(
             f"No packages of {minion} are stored: run pkgset.refresh {minion}"

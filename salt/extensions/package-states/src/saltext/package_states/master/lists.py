@@ -1,0 +1,89 @@
+"""
+The package lists that the engine and the runner ``pkgset`` store.
+
+With ``package_states`` in the master's configuration they are in its database, otherwise in
+the bank ``packages`` of the master's cache.
+"""
+
+import saltext.package_states.model.names as names
+import saltext.package_states.store.refresh as refresh
+from saltext.package_states.errors import InvalidInput
+
+import salt.cache
+
+# where the stored package lists are if there are no package states
+BANK = "packages"
+# how many packages a minion may have in such a list, and how many characters a name, the
+# versions of a package, of which there may be many, and all together
+PACKAGES = 100000
+LONGEST = 4096
+MOST = 16 * 1024 * 1024
+
+
+def function(opts):
+    """
+    Return the execution function whose result :func:`store` takes
+    """
+    return "package_state.inventory" if "package_states" in opts else "pkg.list_pkgs"
+
+
+def store(opts, minion, packages):
+    """
+    Store what a minion has said of its packages, and return the digests of what its
+    repositories have that is to be asked for, a list
+
+    :raises PackageStateError: if it is something else or nothing, or the database says so
+    """
+    states = "package_states" in opts
+    if not (packages.get("packages") if states else packages):
+        raise InvalidInput(
+            f"{minion} says that it has no packages; see what {function(opts)} says there."
+        )
+    if states:
+        return refresh.store(opts, minion, packages)
+    salt.cache.factory(opts).store(BANK, minion, _lines(minion, packages))
+    return []
+
+
+def mark(opts, minions, why):
+    """
+    Let the status of minions say that their packages are others than what is stored
+
+    :param dict opts: the options of the master
+    :param minions: the ids of minions
+    :param str why: how it is known
+    :raises PackageStateError: if the database says so
+    """
+    if "package_states" in opts and minions:
+        refresh.mark(opts, minions, why)
+
+
+def _lines(minion, packages):
+    """
+    Return the versions by package as one printable line each
+
+    :raises InvalidInput: if a minion sent something else than ``pkg.list_pkgs`` does
+    """
+    good = len(packages) <= PACKAGES and all(
+        isinstance(one, str) and len(one) <= LONGEST
+        for pair in packages.items()
+        for one in pair
+    )
+    if not good or sum(map(len, (*packages, *packages.values()))) > MOST:
+        raise InvalidInput(
+            f"{minion} sent no list of packages; see what {function({})} says there."
+        )
+    return {
+        names.line(name, LONGEST): names.line(version, LONGEST)
+        for name, version in packages.items()
+    }
+
+
+def stored(opts, minion):
+    """
+    Return the packages of a minion with their versions, from where :func:`store`
+    puts them; they are empty if none are stored
+    """
+    if "package_states" in opts:
+        return refresh.installed(opts, minion)
+    return salt.cache.factory(opts).fetch(BANK, minion)
