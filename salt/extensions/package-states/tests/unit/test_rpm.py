@@ -485,5 +485,5 @@ def test_dnf_does_not_wait_for_ever(places, monkeypatch):
         dnf.Dnf(machine, {}, {}).commit(steps, [])
     assert sum(waits) == 60
     machine.answers["repoquery"] = {"retcode": dnf.LOCKED}
-    with pytest.raises(PackageStateError, match="can't be asked what there is"):
+    with pytest.raises(PackageStateError, match="another program"):
         dnf.Dnf(machine, {}, {}).fetch(["foo"])

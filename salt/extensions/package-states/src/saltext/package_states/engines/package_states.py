@@ -38,7 +38,6 @@ from saltext.package_states.errors import PackageStateError, Unwritten
 from saltext.package_states.master.service import Service
 
 import salt.config
-import salt.utils.event
 import salt.utils.verify
 
 log = logging.getLogger(__name__)
@@ -49,7 +48,6 @@ __virtualname__ = "package_states"
 AGAIN = 10
 # and until files are tried again that can't be written
 LATER = 60
-TICK = 0.5
 # for so many times as long as files were written because of events, none are written
 PART = 3
 KEYS = ("accept", "accepted", "delete", "deleted", "reject", "rejected")
@@ -244,15 +242,4 @@ def start(window=1, look=3, sweep=600):
     """
     opts = dict(__opts__)
     keeper = Keeper(opts, Service(opts), window, look, sweep)
-    with salt.utils.event.get_master_event(
-        __opts__, __opts__["sock_dir"], listen=True
-    ) as events:
-        looked = 0
-        while True:
-            event = bus.event(events, TICK)
-            now = time.monotonic()
-            if event:
-                keeper.event(*event, now)
-            if not event or now - looked >= TICK:
-                keeper.tick(now)
-                looked = now
+    bus.serve(__opts__, keeper.event, keeper.tick)

@@ -68,7 +68,6 @@ from saltext.package_states.master.lacking import FUNCTION, Lacking
 
 import salt.client
 import salt.utils.atomicfile
-import salt.utils.event
 import salt.utils.files
 import salt.utils.json
 from salt.exceptions import SaltException
@@ -79,8 +78,6 @@ __virtualname__ = "pkgset"
 
 # around the id of a minion: what somebody else changed, and what Salt did
 TAGS = (("salt", "beacon", "pkgset", "changed"), ("salt", "beacon", "pkgset", "own"))
-# seconds between two looks at the clock when no event comes
-TICK = 0.5
 
 
 def __virtual__():
@@ -269,7 +266,7 @@ class Refresher:
         self.mark(minions, "its packages have changed since")
         # keys may be many, and events as well
         end = self.clock()
-        self.sort_at = end + max(TICK, (end - now) * returns.PART)
+        self.sort_at = end + max(bus.TICK, (end - now) * returns.PART)
 
     def mark(self, minions, why):
         """
@@ -438,18 +435,11 @@ def start(window=5, batch=200, timeout=60, retries=3, rest=60):
     Collect, ask and store until the master ends
     """
     waiting = Waiting(window, batch, timeout, retries, rest)
-    with salt.client.LocalClient(
-        mopts=__opts__
-    ) as client, salt.utils.event.get_master_event(
-        __opts__, __opts__["sock_dir"], listen=True
-    ) as events:
+    with salt.client.LocalClient(mopts=__opts__) as client:
         refresher = Refresher(__opts__, waiting, client)
         refresher.load()
-        looked = 0
-        while True:
-            event = bus.event(events, TICK)
-            if event:
-                refresher.event(event[0])
-            if not event or time.monotonic() - looked >= TICK:
-                refresher.tick()
-                looked = time.monotonic()
+        bus.serve(
+            __opts__,
+            lambda tag, *_: refresher.event(tag),
+            lambda _: refresher.tick(),
+        )

@@ -11,6 +11,7 @@ import contextlib
 import fnmatch
 import os
 import re
+from typing import NamedTuple
 
 import saltext.package_states.managers.aptlists as aptlists
 import saltext.package_states.managers.pins as pins
@@ -29,8 +30,7 @@ STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
 CACHE = "/var/cache/apt/pkgcache.bin"
 FIELDS = "${Package}\t${Architecture}\t${db:Status-Abbrev}\t${Version}\t${Essential}\t${Protected}\t${Provides}\n"
-_VERSION = re.compile(r"^ (?:\*\*\*|   ) (\S+) ")
-_PRIORITY = re.compile(r"^ (?:\*\*\*|   ) (\S+) (-?\d+)")
+_VERSION = re.compile(r"^ (?:\*\*\*|   ) (\S+) (-?\d+)")
 _LOCKED = re.compile(
     r"locked by another process|Could not get lock|Unable to acquire the dpkg frontend lock"
 )
@@ -56,6 +56,26 @@ _CONFFILES = (
 
 
 _UNLOCKED = ("-o", "Debug::NoLocking=true")
+
+
+class Row(NamedTuple):
+    """
+    A version in apt's policy of a package: its priority, and whether a repository has it
+    """
+
+    priority: int
+    offered: bool
+
+
+class Policy(NamedTuple):
+    """
+    What apt says of a package: its candidate, what apt takes for installed, and a
+    :class:`Row` by version
+    """
+
+    candidate: str
+    installed: str
+    table: dict
 
 
 class Apt(Manager):
@@ -176,29 +196,38 @@ class Apt(Manager):
         """
         found = {key: ("", ()) for key in keys}
         installed = dict.fromkeys(keys, "")
-        key, candidate, version, available = None, "", None, []
-        native = ":" + self.native()
         with pins.instead(PREFERENCES, ()) as options:
-            out = self.run("apt-cache", *options, "policy", *keys)
-        for line in out.splitlines():
+            for key, there in self._policies(options, keys):
+                if key in found:
+                    available = [one for one, row in there.table.items() if row.offered]
+                    found[key] = (there.candidate, tuple(available))
+                    installed[key] = there.installed
+        return found, installed
+
+    def _policies(self, options, keys):
+        """
+        Yield what ``apt-cache policy`` says of packages, pairs of the key and a
+        :class:`Policy`
+        """
+        key, there, row = "", None, None
+        for line in self.run("apt-cache", *options, "policy", *keys).splitlines():
             match = _VERSION.match(line)
             if not line.startswith(" ") and line.endswith(":"):
-                key, candidate, available = line[:-1], "", []
-                if key.endswith(native):
-                    key = key[: -len(native)]
-            elif line.startswith("  Installed: ") and key in found:
-                there = line[len("  Installed: ") :]
-                installed[key] = "" if there == "(none)" else there
-            elif line.startswith("  Candidate: "):
-                candidate = line[len("  Candidate: ") :]
-                candidate = "" if candidate == "(none)" else candidate
+                if there:
+                    yield key, there
+                key, there = self._key(line[:-1]), Policy("", "", {})
+            elif line.startswith(("  Installed: ", "  Candidate: ")):
+                field, _, value = line.strip().partition(": ")
+                value = "" if value == "(none)" else value
+                there = there._replace(**{field.lower(): value})
             elif match:
+                row = Row(int(match.group(2)), False)
                 version = match.group(1)
+                there.table.setdefault(version, row)
             elif line.startswith("        ") and not line.endswith(STATUS):
-                available.append(version)
-            if key in found:
-                found[key] = (candidate, tuple(dict.fromkeys(available)))
-        return found, installed
+                there.table[version] = row._replace(offered=True)
+        if there:
+            yield key, there
 
     def facts(self, key):
         """
@@ -437,16 +466,12 @@ class Apt(Manager):
 
     def _pinned(self, item):
         """
-        Return the versions that an item is pinned to or away from, with the priority
+        Return the versions that an item is pinned away from, with the priority
         """
         if item.wanted in ABSENT:
             if not item.condition:
                 return [("*", -1)]
-            found = [
-                version
-                for version in self.facts(item.key).available
-                if condition.meets(self.name, version, item.condition)
-            ]
+            found = self.offered(item)
             if len(item.condition) == 1 and item.condition[0][0] == "=":
                 found.append(item.condition[0][1])
             # a version that no repository has now may come back
@@ -565,16 +590,16 @@ class Apt(Manager):
         keys = sorted({pin.key for pin in known})
         there = {}
         for start in range(0, len(keys), 500):
-            there.update(self._priorities(keys[start : start + 500]))
+            there.update(self._policies((), keys[start : start + 500]))
         found = []
         for key in keys:
-            candidate, priorities = there.get(key, ("", {}))
+            candidate, _, table = there.get(key, Policy("", "", {}))
             mine = [pin for pin in known if pin.key == key]
             only = [pin.version for pin in mine if pin.priority > 0]
             away = [
                 version
-                for version, priority in priorities.items()
-                if priority >= 0
+                for version, row in table.items()
+                if row.priority >= 0
                 and any(
                     pin.priority < 0 and fnmatch.fnmatchcase(version, pin.version)
                     for pin in mine
@@ -586,23 +611,6 @@ class Apt(Manager):
                     f" lets apt install {', '.join(away) or candidate}; take that out, or"
                     " say unmanaged."
                 )
-        return found
-
-    def _priorities(self, keys):
-        """
-        Return the candidate and the priorities of all versions, pairs by key
-        """
-        found, native = {}, ":" + self.native()
-        for line in self.run("apt-cache", "policy", *keys).splitlines():
-            match = _PRIORITY.match(line)
-            if not line.startswith(" ") and line.endswith(":"):
-                key, candidate, there = line[:-1], "", {}
-                key = key[: -len(native)] if key.endswith(native) else key
-            elif line.startswith("  Candidate: "):
-                candidate = line[len("  Candidate: ") :]
-                found[key] = ("" if candidate == "(none)" else candidate, there)
-            elif match:
-                there[match.group(1)] = int(match.group(2))
         return found
 
     def inventory(self):

@@ -328,18 +328,29 @@ class Manager:
             )
         return decision
 
-    def wait(self, command, busy, env=None):
+    def offered(self, item):
+        """
+        Return the versions that the repositories have and that meet the condition of an item,
+        a list
+        """
+        return [
+            version
+            for version in self.facts(item.key).available
+            if condition.meets(self.name, version, item.condition)
+        ]
+
+    def wait(self, command, busy, env=None, do=None):
         """
         Return the whole answer of a command that changes packages, and wait up to a minute
         while another program is at it
 
         :param command: the command, an iterable of words
         :param busy: a function that takes an answer and returns whether that is so
+        :param do: :meth:`ask` for a command that changes nothing
         :raises PackageStateError: if the other one is not done by then
         """
-        command = tuple(command)
         for _ in range(WAITS):
-            answer = self.act(*command, env=env)
+            answer = (do or self.act)(*command, env=env)
             if not busy(answer):
                 return answer
             time.sleep(1)

@@ -9,12 +9,10 @@ import contextlib
 import os
 import re
 import tempfile
-import time
 
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.managers.base import WAITS
 from saltext.package_states.managers.lockfile import DnfLocks
 from saltext.package_states.managers.rpm import Rpm, _bare, settings
 from saltext.package_states.managers.step import Solution
@@ -52,6 +50,7 @@ class Dnf(Rpm):
     """
 
     name = versions.DNF
+    setting = f"locklist in {CONF}"
 
     def __init__(self, salt, opts, context):
         super().__init__(salt, opts, context)
@@ -71,9 +70,9 @@ class Dnf(Rpm):
         """
         return DnfLocks(settings(CONF, "locklist", LOCKS))
 
-    def _loose(self, idents):
+    def _listed(self):
         """
-        Return which locks dnf does not list
+        Return the locks that dnf lists, see :meth:`Rpm._listed`
         """
         answer = self._dnf("-q", "versionlock", "list")
         said = f"{answer['stdout']}\n{answer['stderr']}"
@@ -86,34 +85,19 @@ class Dnf(Rpm):
                 ),
                 "install the package python3-dnf-plugin-versionlock",
             )
-            return [f"No lock is in force, as dnf has no versionlock: {switch}."]
+            raise PackageStateError(
+                f"No lock is in force, as dnf has no versionlock: {switch}."
+            )
         if answer["retcode"]:
-            return [
-                f"Whether locks are in force is not known, as dnf can't list them:"
-                f" {answer['stderr'].strip()[-300:]}; mend that on the minion."
-            ]
-        there = set(map(str.strip, said.splitlines()))
-        missing = [one for one in idents if one not in there]
-        if not missing:
-            return []
-        return [
-            f"{', '.join(missing)} is not in force, as dnf does not read {self.file().path};"
-            f" see locklist in {CONF}."
-        ]
+            raise self._unlisted(answer["stderr"].strip()[-300:])
+        return set(map(str.strip, said.splitlines()))
 
     def _dnf(self, *words, act=False):
         """
         Return the whole answer of dnf, which waits up to a minute for another one
         """
         command = ("dnf", "--setopt=exit_on_lock=1", *words)
-        if act:
-            return self.wait(command, _is_locked)
-        for _ in range(WAITS):
-            answer = self.ask(*command)
-            if not _is_locked(answer):
-                break
-            time.sleep(1)
-        return answer
+        return self.wait(command, _is_locked, do=self.act if act else self.ask)
 
     def _offers(self, names):
         """
@@ -170,11 +154,7 @@ class Dnf(Rpm):
             return [f"{item.name}-{epoch if colon else '0'}:{rest}.*"]
         if not item.condition:
             return [f"!{alias}"]
-        found = [
-            version
-            for version in self.facts(item.key).available
-            if condition.meets(self.name, version, item.condition)
-        ]
+        found = self.offered(item)
         if len(item.condition) == 1 and item.condition[0][0] == "=":
             version = item.condition[0][1]
             if not found and not condition.is_glob(version):

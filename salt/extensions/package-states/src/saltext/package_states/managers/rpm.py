@@ -16,13 +16,12 @@ import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Manager
 from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts
-from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
+from saltext.package_states.model.item import ABSENT, LOCKING
 
 import salt.utils.files
 from salt.utils.pkg.rpm import get_osarch
 
 RECORD = "/var/lib/salt/package_states.json"
-LOCKING = (*ABSENT, INSTALLED, KEPT)
 # the priority of a repository that has none
 USUAL = 99
 FOREIGN = ("i386", "i586", "i686")
@@ -33,6 +32,9 @@ class Rpm(Manager):
     """
     What zypper and dnf have in common
     """
+
+    #: where the path of the file of locks is set
+    setting = ""
 
     def alias(self, key):
         """
@@ -148,15 +150,33 @@ class Rpm(Manager):
         <saltext.package_states.managers.base.Manager.loose>`
         """
         mine = {one for there in self._record().values() for one in there["locks"]}
-        return self._loose(sorted(mine)) if mine else []
+        try:
+            missing = sorted(mine - self._listed()) if mine else []
+        except PackageStateError as exc:
+            return [str(exc)]
+        if not missing:
+            return []
+        return [
+            f"{', '.join(missing)} is not in force, as {self.name} does not read"
+            f" {self.file().path}; see {self.setting}."
+        ]
 
-    def _loose(self, idents):
+    def _listed(self):
         """
-        Return which locks are not in force, sentences
+        Return the ids of the locks that the package manager itself lists, a set
 
-        :param idents: the ids of locks, a list
+        :raises PackageStateError: if it can't, or heeds none of them
         """
         raise NotImplementedError
+
+    def _unlisted(self, said):
+        """
+        Return the error of locks that can't be listed
+        """
+        return PackageStateError(
+            f"Whether locks are in force is not known, as {self.name} can't list them:"
+            f" {said}; mend that on the minion."
+        )
 
     def repositories(self):
         """
@@ -247,7 +267,7 @@ class Rpm(Manager):
         known = self.context.get("package_state.locks")
         if known is None or known["stamp"] != stamp:
             there = file.read()
-            record = self._read(there)
+            record = self._recorded(there)
             own = {one for mine in record.values() for one in mine["locks"]}
             others = [lock for lock in there if lock.id not in own]
             known = {
@@ -260,7 +280,7 @@ class Rpm(Manager):
             self.context["package_state.locks"] = known
         return known
 
-    def _read(self, locks):
+    def _recorded(self, locks):
         """
         Return what Salt has written down of its locks
 

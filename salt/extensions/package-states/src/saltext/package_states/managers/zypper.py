@@ -52,6 +52,7 @@ class Zypper(Rpm):
     """
 
     name = versions.ZYPPER
+    setting = f"locksfile.path in {CONF}"
 
     def __init__(self, salt, opts, context):
         super().__init__(salt, opts, context)
@@ -122,9 +123,9 @@ class Zypper(Rpm):
                 found.setdefault(self._name(name, arch), []).append(version)
         return self._newer(found)
 
-    def _loose(self, idents):
+    def _listed(self):
         """
-        Return which locks zypper does not list
+        Return the locks that zypper lists, see :meth:`Rpm._listed`
         """
         if settings(CONF, "locksfile.apply", "yes").lower() in (
             "no",
@@ -132,24 +133,16 @@ class Zypper(Rpm):
             "0",
             "off",
         ):
-            return [
+            raise PackageStateError(
                 f"No lock is in force, as {CONF} says locksfile.apply ="
                 f" {settings(CONF, 'locksfile.apply', '')}; correct that."
-            ]
+            )
         answer = self._zypper("locks")
         if answer["retcode"]:
-            return [
-                f"Whether locks are in force is not known, as zypper can't list them:"
-                f" {_said(answer)}; mend that on the minion."
-            ]
+            raise self._unlisted(_said(answer))
         there = set(map(html.unescape, _LOCK.findall(answer["stdout"])))
-        missing = [one for one in idents if self.file().lock(one).name not in there]
-        if not missing:
-            return []
-        return [
-            f"{', '.join(missing)} is not in force, as zypper does not read"
-            f" {self.file().path}; see locksfile.path in {CONF}."
-        ]
+        # it names the packages only
+        return {one.id for one in self.file().read() if one.name in there}
 
     def _zypper(self, *command, env=None, act=False):
         words = ("zypper", "--non-interactive", "--xmlout", "--no-refresh", *command)
@@ -169,11 +162,7 @@ class Zypper(Rpm):
             ((operator, version),) = item.condition
             if operator != "!=" and not condition.is_glob(version):
                 return [f"{name}{operator}{version}"]
-        return [
-            f"{name}={version}"
-            for version in self.facts(item.key).available
-            if condition.meets(self.name, version, item.condition)
-        ]
+        return [f"{name}={version}" for version in self.offered(item)]
 
     def _words(self, steps, more=()):
         """

@@ -31,15 +31,7 @@ def ask(opts, minion, function, arg=()):
     """
     with store.reading(opts) as connection:
         Fleet(opts, connection).minion(minion)
-    try:
-        with salt.client.get_local_client(mopts=opts) as client:
-            answers = dict(returns.ask(client, [minion], function, arg, TIMEOUT))
-    except salt.exceptions.SaltException as exc:
-        raise PackageStateError(
-            f"{minion} can't be asked: {exc}; see that the master runs and that you may"
-            " use it."
-        ) from exc
-    data = answers.get(minion)
+    data = _asked(opts, [minion], function, arg).get(minion)
     if data is None or data.get("retcode"):
         said = returns.problem(data) if data else "no answer"
         raise PackageStateError(
@@ -47,6 +39,22 @@ def ask(opts, minion, function, arg=()):
             " saltext-package-states."
         )
     return data["return"]
+
+
+def _asked(opts, ids, function, arg):
+    """
+    Return what minions answer, see :func:`saltext.package_states.master.returns.ask`, by id
+
+    :raises PackageStateError: if nobody can be asked
+    """
+    try:
+        with salt.client.get_local_client(mopts=opts) as client:
+            return dict(returns.ask(client, ids, function, arg, TIMEOUT))
+    except salt.exceptions.SaltException as exc:
+        raise PackageStateError(
+            f"{', '.join(ids[:10])} can't be asked: {exc}; see that the master runs and that"
+            " you may use it."
+        ) from exc
 
 
 def refresh(service, minion):
@@ -104,22 +112,13 @@ def plan(service, minion=None, group=None):
         if minion is not None:
             answer = ask(opts, minion, "package_state.plan", arguments)
             return {**found[minion], **answer}
-        for name, answer in _asked(opts, ids, "package_state.plan", arguments):
-            found[name].update(answer)
+        answers = _asked(opts, ids, "package_state.plan", arguments)
+        for name in ids:
+            answer = answers.get(name)
+            if answer is None:
+                found[name]["error"] = "it did not answer; see that it is up"
+            elif answer.get("retcode") or not isinstance(answer["return"], dict):
+                found[name]["error"] = returns.problem(answer)
+            else:
+                found[name].update(answer["return"])
     return found
-
-
-def _asked(opts, ids, function, arg):
-    """
-    Yield what minions answer, or why there is no answer, pairs of the id and a dictionary
-    """
-    with salt.client.get_local_client(mopts=opts) as client:
-        answers = dict(returns.ask(client, ids, function, arg, TIMEOUT))
-    for name in ids:
-        answer = answers.get(name)
-        if answer is None:
-            yield name, {"error": "it did not answer; see that it is up"}
-        elif answer.get("retcode") or not isinstance(answer["return"], dict):
-            yield name, {"error": returns.problem(answer)}
-        else:
-            yield name, answer["return"]

@@ -6,6 +6,9 @@ to look for oneself, and nothing on the bus ends an engine.
 """
 
 import logging
+import time
+
+import salt.utils.event
 
 log = logging.getLogger(__name__)
 
@@ -13,6 +16,8 @@ log = logging.getLogger(__name__)
 LONGEST = 255
 # how many ids of events an engine keeps until it has looked
 HINTS = 100000
+# seconds between two looks at the clock when no event comes
+TICK = 0.5
 
 
 def event(bus, wait):
@@ -32,3 +37,22 @@ def event(bus, wait):
         return None
     data = found.get("data")
     return found["tag"], data if isinstance(data, dict) else {}
+
+
+def serve(opts, event_came, tick):
+    """
+    Give events to an engine, and let it do what is due, until the master ends
+
+    :param dict opts: the options of the master
+    :param event_came: a function that takes the tag and the data of an event, and the time
+    :param tick: a function that takes the time
+    """
+    with salt.utils.event.get_master_event(opts, opts["sock_dir"], listen=True) as bus:
+        looked = 0
+        while True:
+            found, now = event(bus, TICK), time.monotonic()
+            if found:
+                event_came(*found, now)
+            if not found or now - looked >= TICK:
+                tick(now)
+                looked = time.monotonic()

@@ -35,6 +35,8 @@ ABSENT = (REMOVED, PURGED)
 THERE = (PRESENT, INSTALLED, LATEST, KEPT)
 # what people call them who come from elsewhere
 WORDS = {"absent": REMOVED}
+# what locks a package
+LOCKING = (INSTALLED, KEPT, *ABSENT)
 CONDITIONAL = (PRESENT, INSTALLED, REMOVED, PURGED, KEPT)
 
 # How a refusal ends that concerns the fields of an item

@@ -548,7 +548,6 @@ def available(
     minion=None,
     group=None,
     channel=None,
-    regex=False,
     channels=False,
     page=1,
     size=100,
@@ -573,9 +572,6 @@ def available(
     channel
         What this repository has only.
 
-    regex
-        True if ``search`` is a regular expression of PostgreSQL.
-
     channels
         Return the repositories instead: how many packages and minions they have, in how many
         states minions have them (``contents``), and of how many of these nobody told yet what
@@ -593,9 +589,7 @@ def available(
     """
     if channels:
         return offered.channels(__opts__)
-    return offered.page(
-        __opts__, search, minion, group, channel, regex, number=page, size=size
-    )
+    return offered.page(__opts__, search, minion, group, channel, page, size)
 
 
 def refresh(minion=None):

@@ -22,7 +22,6 @@ def page(
     minion=None,
     group=None,
     channel=None,
-    regex=False,
     number=1,
     size=100,
 ):  # pylint: disable=too-many-arguments
@@ -34,7 +33,6 @@ def page(
     :param str minion: the id of a minion
     :param str group: the name or id of a group
     :param str channel: the name of a repository
-    :param bool regex: whether the pattern is a regular expression
     :param int number: that of the page, from 1 on
     :param int size: how many packages a page has
     :raises InvalidInput: if one of these is none
@@ -43,7 +41,7 @@ def page(
     pages.numbers(number, size)
     if minion is not None and group is not None:
         raise InvalidInput("Name a minion or a group, not both.")
-    pattern = _pattern(search, regex)
+    pattern = _pattern(search)
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
         if minion is None:
@@ -62,8 +60,7 @@ def page(
         counts["never told"] = len(ids) - told
     return {
         "counts": counts,
-        "page": number,
-        "pages": max(1, -(-total // size)),
+        **pages.of(total, number, size),
         "packages": [_row(*row, sets[row[1]]) for row in rows],
     }
 
@@ -83,7 +80,7 @@ def _nothing(minion, group, channel):
     return f"{who} {never} what its repositories have; run pkgset.refresh {tgt}."
 
 
-def _pattern(search, regex):
+def _pattern(search):
     """
     Return the regular expression of PostgreSQL that a search means
     """
@@ -92,8 +89,6 @@ def _pattern(search, regex):
         raise InvalidInput(
             f"Search for a pattern of at most {LONGEST} characters, such as nginx*."
         )
-    if regex:
-        return search
     marks = {"*": ".*", "?": "."}
     parts = (marks.get(part) or re.escape(part) for part in re.split(r"([*?])", search))
     return f"^(?:{''.join(parts)})$"
@@ -135,16 +130,12 @@ def _found(connection, digests, pattern, begin, size):
     A package of apt and one of dnf that have one name are two, as their versions can't be
     compared.
     """
-    another = (
-        "search for another pattern, such as nginx*; with regex=True it is a regular"
-        " expression of PostgreSQL"
-    )
     matching = (
         "SELECT DISTINCT o.package, r.platform FROM package_states.offer AS o"
         " JOIN package_states.repository AS r USING (digest)"
         " WHERE o.digest = ANY(%s) AND o.package ~ %s"
     )
-    with connections.told(another):
+    with connections.told("search for another pattern, such as nginx*"):
         connection.execute("BEGIN")
         connection.execute(f"SET LOCAL statement_timeout = {SECONDS * 1000}")
         (total,) = store.ask(

@@ -42,7 +42,6 @@ def page(opts, key, number=1, size=100):
         if one in halted:
             row["halted"] = str(halted[one])
         rows.append(row)
-    begin = (number - 1) * size
     return {
         "counts": {
             "minions": len(rows),
@@ -52,9 +51,7 @@ def page(opts, key, number=1, size=100):
             "in conflict": words.count(CONFLICT),
             "halted": sum("halted" in row for row in rows),
         },
-        "page": number,
-        "pages": max(1, -(-len(rows) // size)),
-        "minions": rows[begin : begin + size],
+        **pages.cut(rows, number, size),
     }
 
 

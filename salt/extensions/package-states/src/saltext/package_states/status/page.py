@@ -73,6 +73,27 @@ def numbers(number, size):
             raise InvalidInput(f"The {kind} must be a whole number from 1 to {most}.")
 
 
+def cut(rows, number, size):
+    """
+    Return a page of rows, with its number and how many pages there are
+
+    :param list rows: all of them
+    :param int number: that of the page, from 1 on
+    :param int size: how many rows a page has
+    """
+    begin = (number - 1) * size
+    return {**of(len(rows), number, size), "minions": rows[begin : begin + size]}
+
+
+def of(total, number, size):
+    """
+    Return the number of a page and how many pages there are
+
+    :param int total: how many rows there are
+    """
+    return {"page": number, "pages": max(1, -(-total // size))}
+
+
 def page(opts, group=None, only=None, number=1, size=100):
     """
     Return how many minions there are of each verdict, and a page of them, as plain data
@@ -103,13 +124,10 @@ def page(opts, group=None, only=None, number=1, size=100):
     for row in rows:
         counts[row["verdict"]] += 1
     chosen = [row for row in rows if only in (None, row["verdict"])]
-    begin = (number - 1) * size
     return {
         "counts": {"minions": len(rows), **counts},
         "security": sum("security" in row for row in rows),
-        "page": number,
-        "pages": max(1, -(-len(chosen) // size)),
-        "minions": chosen[begin : begin + size],
+        **cut(chosen, number, size),
     }
 
 

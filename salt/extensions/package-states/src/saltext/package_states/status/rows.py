@@ -8,7 +8,7 @@ import saltext.package_states.model.names as names
 import saltext.package_states.model.version as versions
 from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts, decide
 from saltext.package_states.model.difference import show
-from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT, LATEST
+from saltext.package_states.model.item import ABSENT, KEPT, LATEST, LOCKING
 from saltext.package_states.model.resolver import managed
 
 
@@ -68,9 +68,6 @@ CONDITIONS = {
     ">=": "More or equal",
     "!=": "Not equal",
 }
-
-#: what locks a package
-LOCKED = (INSTALLED, KEPT, *ABSENT)
 
 
 def rows(verdicts, manager, packages):
@@ -174,7 +171,7 @@ def holds(verdicts, packages):
     :param verdicts: see :func:`saltext.package_states.model.resolver.resolve`
     :param dict packages: what the minion sent, see :mod:`saltext.package_states.store.refresh`
     """
-    ours = {verdict.item.key for verdict in verdicts if verdict.item.wanted in LOCKED}
+    ours = {verdict.item.key for verdict in verdicts if verdict.item.wanted in LOCKING}
     return sorted(
         key for key, there in packages.items() if there.get("held") and key not in ours
     )
