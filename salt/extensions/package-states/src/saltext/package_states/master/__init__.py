@@ -1,3 +1,3 @@
 """
-What the runner does: save, assign, ask minions, exchange files.
+What the runner does: save, assign, ask minions, read and write files.
 """

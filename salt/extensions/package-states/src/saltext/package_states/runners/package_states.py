@@ -26,7 +26,6 @@ upgrades the tables. Options of the master, with their defaults:
       sls_root: /srv/salt               # by default the first one of file_roots for base
       protected: []                     # more packages that must not be removed
       silent_after: 604800              # seconds after which a minion is silent
-      exchange: ''                      # a folder whose files all callers may name
       postgres: {}                      # what is other than in the option postgres
 
 With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organization is
@@ -43,7 +42,6 @@ if somebody saved another one since.
 import saltext.package_states.master.answers as answers
 import saltext.package_states.master.authors as authors
 import saltext.package_states.master.edit as edit
-import saltext.package_states.master.paths as paths
 import saltext.package_states.master.service as services
 import saltext.package_states.master.sets as sets
 import saltext.package_states.master.transfer as transfer
@@ -117,7 +115,15 @@ globals().update({old: _moved(old, new) for old, new in MOVED.items()})
 
 
 def _path(path):
-    return paths.allowed(__opts__, path)
+    """
+    Check that the caller may name files of the master, and return the path
+    """
+    if path is not None and authors.is_within():
+        raise InvalidInput(
+            "Only salt-run on the master may name its files; give the text itself, and export"
+            " without a path."
+        )
+    return path
 
 
 def _service():
@@ -525,8 +531,8 @@ def load(
         Also empty and unassign the states that the text does not have.
 
     seen
-        A file on the master that :func:`export` wrote before the change: an error if
-        somebody changed one of the states since, which this would undo.
+        What :func:`export` said before the change, a file on the master or the text: an error
+        if somebody changed one of the states since, which this would undo.
 
     CLI Example:
 
@@ -538,9 +544,11 @@ def load(
     """
     if text is None:
         text = transfer.read(_path(path))
-    before = None if seen is None else transfer.read(_path(seen))
+    # a path has one line
+    if seen is not None and "\n" not in str(seen):
+        seen = transfer.read(_path(seen))
     save = _save(author, comment, None, dry_run)
-    return sets.apply(_service(), text, save, bool(prune), before)
+    return sets.apply(_service(), text, save, bool(prune), seen)
 
 
 def available(
