@@ -25,12 +25,12 @@ def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_what_is_no_text_is_another_one(tmp_path):
     root = str(tmp_path)
     files.write(root, "web", "text")
-    assert not files.differs(root, "web", "text")
+    assert files.found(root, "web") == "text"
     (tmp_path / files.FOLDER / "packages-web.sls").write_bytes(b"\xff")
-    assert files.differs(root, "web", "text")
+    assert files.found(root, "web") != "text"
     assert files.read(root, "web") != ""
     (tmp_path / files.FOLDER / "packages-db.sls").mkdir()
-    assert files.differs(root, "db", "text")
+    assert files.found(root, "db") != "text"
     with pytest.raises(PackageStateError, match="Is a directory"):
         files.read(root, "db")
 

@@ -67,7 +67,7 @@ def test_who_has_another_key_is_known_by_that(notice, monkeypatch):
     Its key was deleted, and another one accepted, before anybody looked; then it is renamed
     """
     monkeypatch.setattr(roster, "unsettled", lambda _, heirs: set(heirs))
-    monkeypatch.setattr(roster, "collides", lambda *_: False)
+    monkeypatch.setattr(roster, "collided", lambda _: {})
     monkeypatch.setattr(roster, "rename", lambda *_: True)
     notice.known["web"] = ("first", False)
     notice.keys.update(web="second")

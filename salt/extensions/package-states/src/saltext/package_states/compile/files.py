@@ -131,17 +131,6 @@ def found(root, name):
         return ""
 
 
-def differs(root, name, text):
-    """
-    Return whether the file of a state or minion is another one, or can't be read
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :param str text: what it should hold
-    """
-    return found(root, name) != text
-
-
 def names_of(root):
     """
     Return the names of all states and minions that have a file made here, a sorted list

@@ -108,9 +108,9 @@ def _renamed(connection, registry, known, identities, lost):
     heirs = {old: found[0] for old, found in heirs.items() if len(found) == 1}
     renamed, collided = {}, {}
     for old in sorted(roster.unsettled(connection, heirs)) if heirs else []:
-        new = heirs[old]
-        if roster.collides(connection, old, new):
-            collided[new] = old
+        new, there = heirs[old], roster.collided(connection)
+        if new in there:
+            collided[new] = there[new]
         elif roster.rename(connection, old, new, _Noticed(f"{old} is {new} now")):
             renamed[old] = new
     return renamed, collided

@@ -51,7 +51,7 @@ def sweep(opts, compiler, ids=None):
             name
             for name, text in found.items()
             if not compiler.idle(name, text)
-            and files.differs(compiler.root, name, text)
+            and files.found(compiler.root, name) != text
         ]
         if changed:
             standing.drop(connection, changed)

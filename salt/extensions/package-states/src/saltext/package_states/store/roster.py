@@ -10,6 +10,11 @@ _ASKS = (
     " AND jsonb_array_length(r.items) > 0 AND r.number = (SELECT max(number)"
     " FROM package_states.revision WHERE state_id = o.id))"
 )
+# whether the state "s" is nobody's
+_UNASSIGNED = (
+    "NOT own AND NOT EXISTS"
+    " (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)"
+)
 
 
 def adopt(connection, ids):
@@ -21,9 +26,8 @@ def adopt(connection, ids):
     """
     rows = store.ask(
         connection,
-        "UPDATE package_states.state AS s SET own = TRUE WHERE NOT own AND name = ANY(%s)"
-        " AND NOT EXISTS (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)"
-        " RETURNING name",
+        "UPDATE package_states.state AS s SET own = TRUE WHERE name = ANY(%s)"
+        f" AND {_UNASSIGNED} RETURNING name",
         list(ids),
     )
     return [row[0] for row in rows]
@@ -35,8 +39,7 @@ def strangers(connection):
     """
     rows = store.ask(
         connection,
-        "SELECT name FROM package_states.state AS s WHERE NOT own AND NOT EXISTS"
-        " (SELECT FROM package_states.assignment AS a WHERE a.state_id = s.id)",
+        f"SELECT name FROM package_states.state AS s WHERE {_UNASSIGNED}",
     )
     return [row[0] for row in rows]
 
@@ -76,29 +79,11 @@ def know(connection, joined, gone):
         )
 
 
-def collides(connection, old, new):
-    """
-    Return whether there is a state with the name of either, so that the one of the old id,
-    which asks for something, can't be that of the new one
-
-    :param str old: the id that a minion had
-    :param str new: the id that it has
-    """
-    return bool(
-        store.ask(
-            connection,
-            "SELECT FROM package_states.state AS o, package_states.state AS n"
-            f" WHERE o.own AND o.name = %s AND n.name = %s AND {_ASKS}",
-            old,
-            new,
-        )
-    )
-
-
 def collided(connection):
     """
-    Return the old ids of minions by the new ones, where a minion has another id now and its
-    states collide, see :func:`collides`
+    Return the old ids of minions by the new ones, where a minion has another id now, and
+    there is a state with the name of either, so that the one of the old id, which asks for
+    something, can't be that of the new one
     """
     rows = store.ask(
         connection,
