@@ -338,6 +338,63 @@ def test_the_status_is_true(machine: Machine, master: SaltProcess, rng: random.R
     assert wrong == []
 
 
+def _change(machine: Machine, rng: random.Random, salt: Caller) -> str:
+    """Change packages or locks in some way that the beacon is to see, or not at all; return how."""
+    kind = rng.choice(["none", "own", "own", "manager", "manager", "hold", "state"])
+    package = rng.choice(list(VERSIONS))
+    if kind == "own":
+        salt.cmd(rng.choice(["pkg.install", "pkg.remove"]), package)
+    elif kind == "state":
+        salt.cmd("state.single", rng.choice(["pkg.installed", "pkg.removed"]), package)
+    elif kind == "manager":
+        words = {"apt": "apt-get -q -y", "dnf": "dnf -q -y", "zypper": "zypper -q -n"}[machine.manager]
+        machine.sh(f"{words} {rng.choice(['install', 'remove'])} {package}")
+    elif kind == "hold" and machine.manager == "apt":
+        machine.hold(package)
+    return kind
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.long)])
+def test_a_change_makes_the_status_pending(
+    machine: Machine, master: SaltProcess, rng: random.Random, count: int
+) -> None:
+    """Where the beacon tells nothing, what the master has stored before a change is still true."""
+    tally: Counter[str] = Counter()
+    wrong: list[Any] = []
+    for number in range(count):
+        some = rng.sample(list(VERSIONS), rng.randint(0, 4))
+        machine.begin({name: rng.choice(VERSIONS[name]) for name in some if name != "sb-app"})
+        entries = [_entry(machine, rng, name) for name in rng.sample(list(VERSIONS), rng.randint(1, 5))]
+        _write(machine, entries)
+        with machine.salt() as salt:
+            salt.cmd("pkgset.install_plugin")
+            _apply(salt)
+            salt.cmd("beacon", "pkgset")
+            status = _status(machine, salt, master)
+            before = machine.there()
+            # a second of its own, as the cookie has the time in seconds
+            time.sleep(1.1)
+            kind = _change(machine, rng, salt)
+            events = salt.cmd("beacon", "pkgset")
+        there = machine.there()
+        print(number, kind, events, before, there, flush=True)
+        if events:
+            tally["told"] += 1
+            tally["told of nothing"] += before == there and kind != "hold"
+            continue
+        states = machine.root.states().items() if machine.manager == "apt" else ()
+        configured = {key.partition(":")[0] for key, (state, _) in states if state == "config-files"}
+        right = {one.package: _right(machine, one, there, configured) for one in entries}
+        said = {row["package"]: row["consistent"] for row in status["rows"]}
+        tally["not told"] += 1
+        if before != there or said != right:
+            tally["false"] += 1
+            wrong.append((number, kind, entries, before, there, right, said))
+            print("FALSE", wrong[-1], flush=True)
+    print(json.dumps({"manager": machine.manager, "changes": count, **tally}))
+    assert wrong == []
+
+
 def _upgrade(machine: Machine, entries: list[Entry]) -> None:
     """Let the manager upgrade everything, and install what is locked out, also as a dependency."""
     out = [one.package for one in entries if one.wanted in ("removed", "purged")]
