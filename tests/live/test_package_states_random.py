@@ -5,6 +5,7 @@ What is right is worked out here: from what the package manager lists, and the f
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -263,6 +264,12 @@ def _right(machine: Machine, entry: Entry, there: dict[str, str], configured: se
     return bool(version) and entry.meets(version)
 
 
+def _own(salt: Caller, function: str, package: str) -> None:
+    """Let Salt change a package, which a lock may forbid."""
+    with contextlib.suppress(RuntimeError):
+        salt.cmd(function, package)
+
+
 def _disturb(machine: Machine, rng: random.Random, salt: Caller) -> tuple[str, Caller]:
     """Apply the file while or before something happens; return what, and Salt."""
     kinds = ["none", "hold", "hidden", "killed", "killed", "own", "own", "outside", "outside", "busy"]
@@ -295,8 +302,7 @@ def _disturb(machine: Machine, rng: random.Random, salt: Caller) -> tuple[str, C
         if rng.random() < 0.5:
             _apply(salt)
     elif kind == "own":
-        function = rng.choice(["pkg.install", "pkg.remove"])
-        salt.cmd(function, package)
+        _own(salt, rng.choice(["pkg.install", "pkg.remove"]), package)
     elif kind == "outside":
         machine.outside(rng)
     return kind, salt
@@ -343,7 +349,7 @@ def _change(machine: Machine, rng: random.Random, salt: Caller) -> str:
     kind = rng.choice(["none", "own", "own", "manager", "manager", "hold", "state"])
     package = rng.choice(list(VERSIONS))
     if kind == "own":
-        salt.cmd(rng.choice(["pkg.install", "pkg.remove"]), package)
+        _own(salt, rng.choice(["pkg.install", "pkg.remove"]), package)
     elif kind == "state":
         salt.cmd("state.single", rng.choice(["pkg.installed", "pkg.removed"]), package)
     elif kind == "manager":
