@@ -344,7 +344,7 @@ class Manager:
         Return the whole answer of a command that changes packages, and wait up to a minute
         while another program is at it
 
-        :param command: the command, an iterable of words
+        :param command: the command, a tuple of words
         :param busy: a function that takes an answer and returns whether that is so
         :param do: :meth:`ask` for a command that changes nothing
         :raises PackageStateError: if the other one is not done by then
