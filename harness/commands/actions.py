@@ -44,7 +44,7 @@ def result(options: argparse.Namespace) -> int:
     folder = runs.find(options.run, options.folder)
     found = results.compute(folder)
     results.write(found, folder)
-    verification.record(folder, verification.verify(folder))
+    verification.record(folder, verification.verify(folder, found))
     return tell(folder, found, as_json=options.json)
 
 

@@ -234,7 +234,7 @@ def _evaluate(folder: Path, progress: Progress) -> Result:
     found = result.compute(folder)
     result.write(found, folder)
     progress.show("verifying the result")
-    verification.record(folder, verification.verify(folder))
+    verification.record(folder, verification.verify(folder, found))
     progress.show("writing the report")
     page.write(folder)
     return found

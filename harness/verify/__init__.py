@@ -1,5 +1,4 @@
-"""Verifying a finished run: a second check of all its files, without the code that made its result.
+"""Verifying a finished run: sources of the same fact are compared with each other, see `harness.verify.verification`.
 
-Sources of the same fact are compared with each other, and each figure is computed again in SQL: see
-`harness.verify.verification`. Nothing here may import the arithmetic of `harness.results`; a unit test ensures that.
+Only `verification` uses the arithmetic of `harness.results`, to compare the result with its samples.
 """

@@ -7,21 +7,21 @@ sources contradict each other or the result.
 from __future__ import annotations
 
 import json
-import math
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import SettingsError, disk_error
 from harness.results import machine, runs
-from harness.verify import conditions, figures, jobs, log, manifest, phases, requests, returns, silence
+from harness.results import result as results
+from harness.verify import conditions, jobs, log, manifest, phases, requests, returns, silence
 from harness.verify.finding import DOUBT, NOTE, WRONG, Finding
 from harness.verify.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
 
 FORMAT = 1
@@ -30,7 +30,7 @@ RESULT = "result.json"
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found in run `run`; `figures` says how many figures were worked out again."""
+    """What was found in run `run`; `figures` says how many of the result were compared."""
 
     run: str
     findings: tuple[Finding, ...]
@@ -69,29 +69,31 @@ class Verification:
         }
 
 
-def verify(folder: Path) -> Verification:
-    """Verify the run in `folder`. Raises SettingsError if it has no result."""
+def verify(folder: Path, computed: Result | None = None) -> Verification:
+    """Verify the run in `folder`; `computed` is its result where the caller has just computed it from the samples.
+
+    Raises SettingsError if the run has no result.
+    """
     run = runs.read(folder)
     result = _result(folder)
     scenario = run.scenario(folder)
     findings: list[Finding] = []
-    count = 0
-    trees = result.get("trees", {})
+    trees = result["trees"]
     if missing := sorted(set(run.trees) ^ set(trees)):
         findings.append(Finding("", WRONG, f"the result and run.json disagree on the trees: {', '.join(missing)}."))
-    # with one repeat, the figures of `trees` are those of the repeat
-    each = [trees] if run.repeats == 1 else result.get("repeats", [])
-    findings += _medians(trees, each)
     for number, places in enumerate(run.places(folder)):
         for tree, place in places.items():
-            label = tree if run.repeats == 1 else f"{tree}, repeat {number + 1}"
-            told = each[number].get(tree, {}) if number < len(each) else {}
+            label = _label(tree, number, run.repeats)
             findings += manifest.differences(label, place / "samples")
             with Store(label, place / "samples") as store:
-                found, figures_of_tree = _look(store, scenario, place, told, machine.cores(folder))
+                found = _look(store, scenario, place, machine.cores(folder))
                 findings += [*store.findings, *found]
-                count += figures_of_tree
-    return Verification(run.id, tuple(findings), count)
+    try:
+        findings += _differences(result, computed or results.compute(folder))
+    except Exception as error:  # noqa: BLE001 - changed samples break the computing in any way; each is a finding
+        text = f"the samples give no result any more ({type(error).__name__}: {error})."
+        findings.append(Finding("", WRONG, text))
+    return Verification(run.id, tuple(findings), len(dict(flattened(trees))))
 
 
 def record(folder: Path, found: Verification) -> None:
@@ -106,33 +108,50 @@ def record(folder: Path, found: Verification) -> None:
         raise disk_error(error, folder) from error
 
 
-def _look(store: Store, scenario: Scenario, place: Path, told: dict[str, Any], cores: int) -> tuple[list[Finding], int]:
-    """Return what is found in the samples of one tree's run in `place`, and how many figures were worked out."""
+def flattened(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted name of each value in nested tables; of a list how long it is."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from flattened(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", len(value) if isinstance(value, list | tuple) else value
+
+
+def _label(tree: str, number: int, repeats: int) -> str:
+    return tree if repeats == 1 else f"{tree}, repeat {number + 1}"
+
+
+def _look(store: Store, scenario: Scenario, place: Path, cores: int) -> list[Finding]:
+    """Return what is found in the samples of one tree's run in `place`."""
     found: list[Finding] = []
-    numbers: dict[str, float | None] = {}
     for check in (requests.findings, jobs.findings, returns.findings, phases.findings, silence.findings):
         found += check(store, scenario)
     found += log.findings(store, scenario, place / "logs")
     found += log.fleet_findings(store, place / "logs")
     found += silence.impossible(store, cores)
     found += conditions.findings(store, cores)
-    if store.timeline:
-        numbers = figures.of_tree(store, scenario)
-        found += figures.differences(store.tree, told, numbers)
-    return found, len(numbers)
+    return found
 
 
-def _medians(trees: dict[str, Any], each: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Yield the figures of trees that are not the medians of their repeats."""
-    for tree, told in trees.items():
-        for name, value in told.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                continue
-            found = [one[tree].get(name) for one in each if tree in one]
-            middle = statistics.median([number for number in found if number is not None] or [math.nan])
-            if not math.isclose(middle, value, abs_tol=1e-3):
-                text = f"{name} is {value:g} in the result; the median of its repeats is {middle:g}."
-                yield Finding(tree, WRONG, text)
+def _differences(told: Mapping[str, Any], computed: Result) -> Iterator[Finding]:
+    """Yield the figures of `result.json` that its samples do not give."""
+    pairs = [(tree, told["trees"].get(tree), figures) for tree, figures in computed.trees.items()]
+    # with one repeat, the figures of `trees` are those of the repeat
+    if computed.run.repeats > 1:
+        each = [*told.get("repeats", []), *[{}] * len(computed.each)]
+        pairs += [
+            (_label(tree, number, computed.run.repeats), each[number].get(tree), figures)
+            for number, repeat in enumerate(computed.each)
+            for tree, figures in repeat.items()
+        ]
+    for label, values, figures in pairs:
+        flat, again = dict(flattened(values or {})), dict(flattened(figures))
+        for name in sorted(flat.keys() | again.keys()):
+            # that there are no samples of the machine is a doubt of its own
+            unmeasured = name == "others_cores" and again.get(name) is None
+            if not unmeasured and (name not in flat or name not in again or flat[name] != again[name]):
+                text = f"{name} is {flat.get(name)} in the result; its samples give {again.get(name)}."
+                yield Finding(label, WRONG, text)
 
 
 def _result(folder: Path) -> dict[str, Any]:
@@ -154,6 +173,6 @@ def told(found: Verification) -> Iterator[str]:
     if not found.agrees:
         yield f"{found.run}: the result does NOT agree with what the run left."
     else:
-        yield f"{found.run}: {found.figures:,} figures worked out a second time, all sources agree."
+        yield f"{found.run}: {found.figures:,} figures agree with the samples, and all sources with each other."
     if found.agrees and not found.trustworthy:
         yield "But the measuring was disturbed: repeat the run before you trust its times."

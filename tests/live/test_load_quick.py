@@ -17,8 +17,9 @@ from harness import __main__ as cli
 from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
 from harness.samples import files as samples
-from harness.verify import figures, verification
+from harness.verify import verification
 from harness.verify.finding import WRONG
+from tests import oracle
 from tests.mutations import mutate
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def test_a_run_is_verified(finished: Path) -> None:
     assert found.of(WRONG) == []
     written = result.load(finished)
     assert (written["trustworthy"], written["why"], written["disagrees"]) == (found.trustworthy, found.why, [])
-    assert found.figures == len(dict(figures.flattened(written["trees"]["stock"])))
+    assert list(oracle.look(finished)) == []
+    assert found.figures == len(dict(verification.flattened(written["trees"]["stock"])))
 
 
 def test_mutations_are_named(finished: Path, tmp_path: Path) -> None:

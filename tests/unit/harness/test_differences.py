@@ -19,6 +19,7 @@ from harness.results.comparison import ALIKE, UNTOLD, Change
 from harness.scenarios import labels, scenario
 from harness.verify import verification
 from harness.verify.finding import WRONG
+from tests import oracle
 from tests.unit.harness import repeated_run
 
 if TYPE_CHECKING:
@@ -254,7 +255,9 @@ def test_repeats_are_verified(tmp_path: Path) -> None:
     values["repeats"][1]["patched"]["find_jobs"] += 5
     (folder / "result.json").write_text(json.dumps(values))
     after = {finding.told for finding in verification.verify(folder).of(WRONG)} - before
-    assert "stock: settle_s is 3 in the result; the median of its repeats is 2." in after
+    assert "stock: settle_s is 3.0 in the result; its samples give 2.0." in after
+    told = [finding.text for finding in oracle.look(folder)]
+    assert any(text.startswith("find_jobs is 5 in the result") for text in told)
     assert any(told.startswith("patched, repeat 2: find_jobs is 5 in the result") for told in after)
 
 
