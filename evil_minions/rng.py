@@ -83,3 +83,13 @@ def ranked(numbers: Iterable[int], begin: int) -> list[int]:
 def portion(share: float, whole: int) -> int:
     """Return how many of `whole` a share from 0 to 1 is, to the nearest one."""
     return min(whole, int(share * whole + 0.5))
+
+
+class Draws:
+    """Random numbers that can be repeated: one generator for all minions, and the streams that they draw from."""
+
+    def __init__(self, seed: int) -> None:
+        """Take the fleet's seed."""
+        self.seed = seed
+        self.rng = SeededRandom()
+        self.own = stream(seed, "minion")

@@ -6,9 +6,58 @@ of a scenario may name these fields and no others.
 
 from __future__ import annotations
 
-from harness.clientfigures import OF_CLIENTS
-from harness.figure import Figure
+from dataclasses import dataclass
 
+MEASURED = ("s", "ms", "KB", "MB", "/s")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One field of a tree's result.
+
+    `better` is `lower`, `higher` or `` where neither is. `unit` is printed after the value; `x` marks a ratio of
+    counts, and `%` a share, which is stored as a number from 0 to 1. A value below `floor` is bad even where lower is
+    better: something that should have happened did not.
+    """
+
+    name: str
+    label: str
+    unit: str
+    better: str
+    definition: str
+    floor: float | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Return whether two runs of the same differ by chance: times, CPU, memory and rates do, counts do not."""
+        return self.unit in MEASURED
+
+
+_ENOUGH = "; given from {} on, as fewer have no such percentile"
+
+
+def percentiles(field: str, label: str, definition: str) -> tuple[Figure, ...]:
+    """Return the figures of the three percentiles of a time."""
+    names = {"p50": ("median", "2 times"), "p95": ("95 %", "20 times"), "p99": ("99 %", "100 times")}
+    return tuple(
+        Figure(f"{field}.{name}", f"{label}, {word}", "s", "lower", definition + _ENOUGH.format(least))
+        for name, (word, least) in names.items()
+    )
+
+
+_DUE = "from the moment a request was due by the schedule, not from when it could be sent, to its last byte"
+_LATENCY = (
+    f"{_DUE}; from the raw samples of all requests, failed ones included, which may be quick or slow to fail; of an "
+    "asynchronous request to its job id"
+)
+_COMPLETE = f"{_DUE}; of the requests with a complete answer alone; of an asynchronous request to its job id"
+_ACKNOWLEDGEMENT = (
+    "from a minion's first attempt to send a return until the master acknowledged it; given-up returns are not in it, "
+    "those of find_job are"
+)
+_LOGIN = (
+    "from the request for a token to its arrival, or to the error; it is in the latency of a request that waits for it"
+)
 _PER_RETURN = (
     "CPU time of {} in the load phase, divided by the distinct returns of the requested functions; what find_job costs "
     "is in the time, and its returns are not counted, for master and fleet alike"
@@ -201,7 +250,70 @@ FIGURES = (
         "lower",
         "executions of saltutil.find_job divided by executions of the requested functions",
     ),
-    *OF_CLIENTS,
+    Figure(
+        "client_requests",
+        "Client requests",
+        "",
+        "",
+        "requests that were sent, each without waiting for earlier ones; how late they were is a figure of its own",
+    ),
+    Figure(
+        "client_errors",
+        "Client errors",
+        "",
+        "lower",
+        "requests without a complete answer: an error, a timeout, or an answer that lacks some of the targeted "
+        "minions; of an asynchronous request the answer is what the job cache holds of its job at the end",
+    ),
+    Figure(
+        "longest_wait_s",
+        "Longest wait",
+        "s",
+        "lower",
+        "from the moment a request was due by the schedule to its answer, complete or not; of an asynchronous request, "
+        "to the last of its job's returns that the master acknowledged",
+    ),
+    *percentiles("client_latency_s", "Client latency", _LATENCY),
+    *percentiles("complete_latency_s", "Complete latency", _COMPLETE),
+    Figure(
+        "sent_late_s.max",
+        "Sent late, at most",
+        "s",
+        "lower",
+        "from the moment a request was due to when it was sent, of the latest: a busy machine holds the clients up; it "
+        "is part of the latency",
+    ),
+    Figure(
+        "sent_late_s.p95",
+        "Sent late, 95 %",
+        "s",
+        "lower",
+        "as the latest; given from 20 requests on",
+    ),
+    Figure(
+        "sent_late_s.late",
+        "Requests sent late",
+        "",
+        "lower",
+        "requests that were sent more than 0.1 s after they were due",
+    ),
+    Figure(
+        "logins",
+        "Log-ins",
+        "",
+        "",
+        "log-ins at salt-api in the load phase: of the scenario's users, and of the bed's own user when its token is "
+        "over, as its first log-in is before the load",
+    ),
+    Figure(
+        "login_errors",
+        "Failed log-ins",
+        "",
+        "lower",
+        "log-ins that were refused or not answered; the request behind one is a client error",
+    ),
+    *percentiles("login_s", "Log-in", _LOGIN),
+    *percentiles("acknowledgement_s", "Acknowledgement", _ACKNOWLEDGEMENT),
     Figure(
         "settle_s",
         "Settling time",

@@ -1,6 +1,6 @@
 """Entry point of `python -m patches`."""
 
-from patches import pipe
+from evil_minions import pipe
 from patches.cli import main
 
 raise SystemExit(pipe.run(main))

@@ -13,19 +13,18 @@ from evil_minions.functions.tree import make_states
 from evil_minions.inventory.grains import GrainsFactory, load_template, template_of
 from evil_minions.inventory.inventory import Inventory
 from evil_minions.inventory.population import load_population
-from evil_minions.minion.draws import Draws
 from evil_minions.minion.joblog import JobLog
-from evil_minions.minion.keyring import KeyRing
 from evil_minions.minion.lifecycle import Lifecycle
 from evil_minions.minion.publication import Publications
 from evil_minions.minion.runtime import Runtime
-from evil_minions.minion.shared import Answers, Shared
+from evil_minions.minion.shared import Answers, KeyRing, Shared
 from evil_minions.minion.traffic import Traffic
 from evil_minions.network.ports import Ports
 from evil_minions.network.transports.transport import FILTERED, TRANSPORTS
 from evil_minions.protocol.keys import MasterKey, load_pool
 from evil_minions.recording.recording import load
 from evil_minions.recording.replay import Pace, Replay
+from evil_minions.rng import Draws
 from evil_minions.samples.journal import Journal
 from evil_minions.states.caches import Caches
 from evil_minions.states.compiler import Compiler

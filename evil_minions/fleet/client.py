@@ -136,10 +136,6 @@ class Control(Client):
         """Return the ids of the minions that a target matches; `kind` is a `tgt_type` of Salt."""
         return list(self.ask(do="match", tgt=expression, tgt_type=kind, delimiter=delimiter)["ids"])
 
-    def unknown(self, functions: list[str]) -> dict[str, str]:
-        """Return those of the functions that the fleet does not know, each with the nearest known one ("" if none)."""
-        return dict(self.ask(do="knows", functions=functions)["unknown"])
-
     def unseen(self, jids: list[str]) -> list[str]:
         """Return those of the job ids that no minion has heard of, in their order."""
         return list(self.ask(do="unseen", jids=jids)["unseen"])

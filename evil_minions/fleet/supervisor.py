@@ -37,7 +37,6 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "stop": (),
     "match": ("tgt",),
     "pillar": ("id",),
-    "knows": ("functions",),
     "scale": ("minions",),
     "kill": (),
     "revive": (),
@@ -181,12 +180,6 @@ class Supervisor:
                 if not found:
                     raise ControlError(f"The fleet has no minion {request['id']}.")
                 return found[0]
-            case "knows":
-                names = request["functions"]
-                if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                    raise ControlError("`functions` has to be a list of names of functions.")
-                # every worker has the same functions and the same recording
-                return await self._workers[0].ask(request)
             case _:
                 async with self._turn:
                     return {"minions": await self._order(do, request)}

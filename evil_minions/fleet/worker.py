@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evil_minions.errors import EvilMinionsError
-from evil_minions.fleet import assembly, catalogue
+from evil_minions.fleet import assembly
 from evil_minions.fleet.settings import FleetSettings
 from evil_minions.inventory.target import Target
 from evil_minions.minion.phase import Phase
@@ -78,9 +78,6 @@ class Worker:
             case "match":
                 target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
                 return {"ids": self.set.ids(target)}
-            case "knows":
-                known = catalogue.names(self.set.shared.answers.replay)
-                return {"unknown": catalogue.unknown(request["functions"], known)}
             case "pillar":
                 inventory = self.set.shared.inventory
                 index = {name: number for number, name in enumerate(inventory.ids)}.get(request["id"])

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from evil_minions.behaviour.director import Director
     from evil_minions.behaviour.rule import Rule
     from evil_minions.behaviour.sequel import Sequel
-    from evil_minions.minion.draws import Draws
     from evil_minions.minion.runtime import Runtime
     from evil_minions.network.link import Link
     from evil_minions.network.partition import Partition
+    from evil_minions.rng import Draws
     from evil_minions.samples.journal import Journal
 
 # offset, in the random stream of a job or of a timer's round, of the choices for what comes next

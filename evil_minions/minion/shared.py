@@ -10,24 +10,61 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from evil_minions.behaviour.director import Director
     from evil_minions.functions.tree import State
     from evil_minions.inventory.inventory import Inventory
-    from evil_minions.minion.draws import Draws
-    from evil_minions.minion.keyring import KeyRing
     from evil_minions.minion.lifecycle import Lifecycle
     from evil_minions.minion.publication import Publications
     from evil_minions.minion.runtime import Runtime
     from evil_minions.minion.traffic import Traffic
     from evil_minions.network.ports import Ports
+    from evil_minions.protocol.keys import MasterKey, MinionKey
     from evil_minions.recording.replay import Replay
+    from evil_minions.rng import Draws
     from evil_minions.samples.journal import Journal
     from evil_minions.states.planner import Planner
 
 _FIRST_PID: Final = 2000
 _PIDS: Final = 30000
+
+
+class KeyRing:
+    """The keys of a worker's minions and of their master; minions with the numbers `denied` get a second key.
+
+    `grains` are those by which the master accepts a key; minions with the numbers `unknown` do not have them.
+    """
+
+    def __init__(
+        self,
+        pool: Sequence[MinionKey],
+        master: MasterKey,
+        denied: frozenset[int] = frozenset(),
+        grains: Mapping[str, str] | None = None,
+        unknown: frozenset[int] = frozenset(),
+    ) -> None:
+        """Take the keys that minions share, and the master's."""
+        self.master = master
+        self.denied = denied
+        self._grains = grains
+        self._unknown = unknown
+        self._pool = pool
+        self._aes = ""
+
+    def of(self, number: int) -> MinionKey:
+        """Return the key of the minion with this number."""
+        return self._pool[number % len(self._pool)]
+
+    def grains_of(self, number: int) -> Mapping[str, str] | None:
+        """Return the grains by which the master accepts the key of the minion with this number."""
+        return None if number in self._unknown else self._grains
+
+    def intern(self, aes: str) -> str:
+        """Return the one copy of the key of publications, which all minions of a master share."""
+        if aes != self._aes:
+            self._aes = aes
+        return self._aes
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ see `harness.processes.warden`; what must go lies in one temporary folder; what 
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 from contextlib import ExitStack
 from random import SystemRandom
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Bed", "BedSettings"]
 
-LOG = logging.getLogger(__name__)
 SCALE = database.Scale()
 CLI_S = 60.0
 FLEET = "fleet"
@@ -180,7 +178,6 @@ class Bed:
         master.wait_ready(self.master, self._master_process)
         for one, process in zip(self.apis, self._api_processes, strict=True):
             api.wait_ready(one, process)
-        LOG.info("The master answers on port %d", request_port)
 
     def _start_monitor(self) -> Monitor:
         """Start the process that samples the others."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from harness.containers.settings import ContainerSettings
+    from harness.containers.options import ContainerSettings
     from harness.load.backend import Backend
     from harness.load.remote import Remote
     from harness.progress import Progress

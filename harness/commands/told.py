@@ -15,7 +15,7 @@ from harness.scenarios import thresholds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.figure import Figure
+    from harness.figures import Figure
     from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
 

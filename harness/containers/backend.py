@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from docker import DockerClient
 
-    from harness.containers.settings import ContainerSettings
+    from harness.containers.options import ContainerSettings
     from harness.load.clocks import Offset
     from harness.load.job import Job
     from harness.load.runners import RunnerJob

@@ -75,11 +75,6 @@ class Fleets:
         request = {"do": "match", "tgt": tgt, "tgt_type": tgt_type, "delimiter": ":"}
         return sum(len(answer["ids"]) for answer in self._each(lambda _: request))
 
-    def unknown(self, functions: Sequence[str]) -> dict[str, str]:
-        """Return the functions that no minion knows; all containers know the same."""
-        request = {"do": "knows", "functions": list(functions)}
-        return dict(self._each(lambda _: request)[0]["unknown"])
-
     def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Send a request to every container and return the answer with the sum of the minions affected."""
         if request["do"] == "scale":

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.containers.image import BASE
-from harness.containers.settings import ContainerSettings
 from harness.errors import SettingsError
 
 if TYPE_CHECKING:
     import argparse
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """How a bed of containers is made."""
+
+    # the image that all containers are made on
+    base: str = BASE
+    # the number of containers with minions on each engine
+    fleets: int = 1
+    # further engines for minions, by address
+    engines: tuple[str, ...] = ()
+    # where these engines reach the machine of the first one; needed when there are any
+    master_address: str = ""
+
 
 NAMES = ("base", "fleets", "fleet_engine", "master_address")
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 VARIABLE = "HARNESS_PG_DSN"
 READY_S = 30.0
 CONNECT_S = 5.0
-DEFAULT_PORT = 5432
 
 
 def start(place: Place) -> Postgres:

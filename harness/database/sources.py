@@ -6,7 +6,6 @@ a bed takes the first that works. Whatever it takes ends with the bed.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from harness.database import cluster, container, lease
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from harness.choices import Source
     from harness.database.postgres import Place, Postgres
 
-LOG = logging.getLogger(__name__)
 SOURCES: Mapping[str, Callable[[Place], Postgres]] = {
     "dsn": lease.start,
     "docker": container.start,
@@ -44,6 +42,5 @@ def start(place: Place, source: Source) -> Postgres:
         except UnavailableError as error:
             reasons.append(f"{name}: {error}")
         else:
-            LOG.info("PostgreSQL comes from %s", postgres.source)
             return postgres
     raise PostgresError(f"There is no PostgreSQL ({'; '.join(reasons)}): {REMEDIES[source]}.")

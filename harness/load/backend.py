@@ -27,9 +27,6 @@ class Fleet(Protocol):
     def match(self, tgt: str, tgt_type: str) -> int:
         """Return how many minions a target matches."""
 
-    def unknown(self, functions: Sequence[str]) -> dict[str, str]:
-        """Return the functions that no minion knows, each with the nearest known one, "" if there is none."""
-
     def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Send a request to the control socket, while others may be under way, and return the answer."""
 

@@ -109,7 +109,7 @@ def commands(plan: Plan, port: int) -> list[Locust]:
     base = [sys.executable, "-m", "locust", "--headless", "-f", str(LOCUST)]
     statistics = str(plan.samples / "locust")
     lead = [*base, "--users", str(plan.share.workers), "--spawn-rate", str(plan.share.workers), "--stop-timeout", "1"]
-    lead += ["--only-summary", "--csv", statistics, "--csv-full-history", "--html", f"{statistics}.html"]
+    lead += ["--only-summary", "--csv", statistics, "--csv-full-history"]
     lead += ["--json-file", statistics]
     if plan.share.workers == 1:
         return [Locust("locust", lead, plans.to_environment(plan))]

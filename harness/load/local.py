@@ -44,10 +44,6 @@ class LocalFleet:
         """Return how many minions a target matches."""
         return len(self._fleet.control.match(tgt, tgt_type))
 
-    def unknown(self, functions: Sequence[str]) -> dict[str, str]:
-        """Return the functions that no minion knows, each with the nearest known one."""
-        return self._fleet.control.unknown(list(functions))
-
     def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Send a request on a connection of its own."""
         with evil_minions.connect(self._fleet.folder) as connection:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from evil_minions import read_jobs
-from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
+from harness.errors import MasterError, RunError, SettingsError, StartError
 from harness.load.local import LocalBackend
 from harness.load.recorder import Recorder
 from harness.load.settling import SAMPLE_S, Queue, accepted, runners, settle
@@ -42,8 +42,8 @@ def run(
     """Run the scenario against the tree; raw samples and logs are in the job's folder afterwards, whatever happens.
 
     `backend_of` makes the place where it runs; `told` hears where its PostgreSQL comes from. Raises HarnessError if the
-    bed, the fleet or the load generator fails, the fleet does not know a function, or a moment of the timeline can't be
-    played. Clients that get no answer are samples, not failures.
+    bed, the fleet or the load generator fails, or a moment of the timeline can't be played.
+    Clients that get no answer are samples, not failures.
     """
     job.samples.mkdir(parents=True, exist_ok=True)
     progress.say(f"{job.name}: starting the bed")
@@ -56,7 +56,6 @@ def run(
         fleet_start = time.time()
         fleet = backend.start_fleet()
         with closing(fleet), _recorder(job, fleet, backend, progress) as recorder:
-            _check_functions(job, fleet)
             _ramp_up(job, recorder)
             ready = time.time()
             progress.say(f"{job.name}: {job.scenario.minions:,} minions ready after {ready - fleet_start:.1f} s")
@@ -103,22 +102,6 @@ def _enter(job: Job, backend_of: Callable[[Job], Backend], stack: ExitStack) -> 
             f"The master of {job.name} did not start with the scenario's table `[master]` ({', '.join(options)}): "
             f"check these options first. {error}"
         ) from error
-
-
-def _check_functions(job: Job, fleet: Fleet) -> None:
-    """Raise ScenarioError for a function that the fleet does not know: each request would be an error."""
-    if job.scenario.unknown_allowed:
-        return
-    for name, near in fleet.unknown(sorted(job.scenario.functions)).items():
-        advice = (
-            f"did you mean {near}?"
-            if near
-            else "record it on a real minion, add it in evil_minions/functions/modules/, or correct its name."
-        )
-        raise ScenarioError(
-            f'The simulated minions do not know the function {name} (`unknown_functions = "allow"` in the scenario '
-            f"lets it pass): {advice}"
-        )
 
 
 def _ramp_up(job: Job, recorder: Recorder) -> None:

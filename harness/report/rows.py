@@ -13,7 +13,7 @@ from harness.scenarios import thresholds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.figure import Figure
+    from harness.figures import Figure
     from harness.results.comparison import Change, Comparison
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.figure import Figure
+    from harness.figures import Figure
     from harness.results.differences import Difference
 
 FORMAT = 1

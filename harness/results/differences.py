@@ -20,7 +20,7 @@ from harness.scenarios import labels as names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.figure import Figure
+    from harness.figures import Figure
     from harness.results.repeats import Range
 
 Basis = Literal["ranges", "counts", "margin"]

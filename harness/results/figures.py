@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from harness.results import answers, cpu, gaps, heard
+from harness.results import answers, cpu, gaps
 from harness.results.followed import follow
 from harness.results.percentiles import Percentiles, percentiles
 from harness.results.treeresult import FunctionResult, Lateness, TreeResult
@@ -74,8 +74,8 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
         returns_per_s=_ratio(kept, last - timeline.load_start) if last else None,
         acknowledged_ratio=_ratio(sum(row.acknowledged for row in returns), sends),
         duplicate_ratio=_ratio(sends - len(returns), len(returns)),
-        heard_mb=None if blind else _rounded(heard.risen(samples, "heard_bytes") / 1e6),
-        heard_per_execution=None if blind else _ratio(heard.risen(samples, "heard"), reached),
+        heard_mb=None if blind else _rounded(_risen(samples, "heard_bytes") / 1e6),
+        heard_per_execution=None if blind else _ratio(_risen(samples, "heard"), reached),
         find_jobs=find_jobs,
         find_jobs_per_execution=_ratio(find_jobs, reached),
         client_requests=len(samples.clients),
@@ -202,3 +202,13 @@ def _ratio(part: float, whole: float) -> float | None:
 
 def _rounded(value: float) -> float:
     return round(value, 3)
+
+
+def _risen(samples: Evidence, counter: str) -> int:
+    """Return by how much a counter rose from the last sample before the load to the last one before the settled end."""
+    timeline = samples.timeline
+    before, after = (
+        max((getattr(row, counter) for row in samples.fleet if row.time <= until), default=0)
+        for until in (timeline.load_start, timeline.settled)
+    )
+    return int(after - before)

@@ -6,9 +6,7 @@ They are no dictionaries on purpose: code in C would read a dictionary without a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
-
-_HIDDEN: Final = "\0"
+from typing import Any
 
 
 class TrackedMapping(Mapping[str, Any]):

@@ -213,11 +213,9 @@ def test_control_socket(fleet: Fleet) -> None:
         assert client.match("minion-0000[24]") == ["minion-00002", "minion-00004"]
         assert client.match(["minion-00005"], "list") == ["minion-00005"]
         assert client.pillar("minion-00001") == {}
-        assert client.unknown(["test.ping", "test.pnig"]) == {"test.pnig": "test.ping"}
         client.flush()
         for wrong in (
             {"do": "dance"},
-            {"do": "knows", "functions": "test.ping"},
             {"do": "match"},
             {"do": "pillar", "id": "nobody"},
         ):

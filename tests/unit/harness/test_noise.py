@@ -15,7 +15,7 @@ from harness.results import differences, noise
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.figure import Figure
+    from harness.figures import Figure
 
 # figures of each kind of noise, and how often at most one of them may be called different
 FIGURES = 4000

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from harness.commands import campaign
 from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load import run
 from harness.load.job import Job
@@ -58,25 +59,24 @@ def test_master_that_does_not_start(tmp_path: Path, options: dict[str, object], 
         run.run(job, Progress(io.StringIO()), lambda _: cast("Backend", Broken()))
 
 
-def _fleet(unknown: dict[str, str]) -> Any:
-    return SimpleNamespace(unknown=lambda _: unknown)
+UNKNOWN = replace(QUICK, clients=(replace(QUICK.clients[0], function="test.pnig"),))
 
 
 def test_unknown_function(tmp_path: Path) -> None:
-    """A function that no minion knows is refused, with the nearest one that they know."""
-    expected = r"do not know the function test.pnig \(`unknown_functions = \"allow\"` .*: did you mean test.ping\?$"
+    """A function that no minion knows is refused before the run, with the nearest one that they know."""
+    expected = r"do not know the function test.pnig: did you mean test.ping\? Or set `unknown_functions = \"allow\"`"
     with pytest.raises(ScenarioError, match=expected):
-        run._check_functions(_job(tmp_path, QUICK), _fleet({"test.pnig": "test.ping"}))
+        campaign.check_fleet(UNKNOWN, tmp_path)
 
 
 def test_unknown_function_that_is_meant(tmp_path: Path) -> None:
     """A scenario may ask for functions that no minion knows."""
-    run._check_functions(_job(tmp_path, replace(QUICK, unknown_allowed=True)), _fleet({"test.pnig": "test.ping"}))
+    campaign.check_fleet(replace(UNKNOWN, unknown_allowed=True), tmp_path)
 
 
 def test_known_functions(tmp_path: Path) -> None:
     """Nothing is said of functions that the fleet knows."""
-    run._check_functions(_job(tmp_path, QUICK), _fleet({}))
+    campaign.check_fleet(QUICK, tmp_path)
 
 
 def test_network_of_nobody(tmp_path: Path) -> None:
