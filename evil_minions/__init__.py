@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from evil_minions.defaults import ID_FORMAT, TRANSPORTS, Transport
     from evil_minions.errors import ControlError, CryptoError, EvilMinionsError, SampleError
     from evil_minions.fleet.client import Control, connect, socket_path
+    from evil_minions.fleet.orders import ORDERS
     from evil_minions.fleet.selection import Selection
     from evil_minions.fleet.status import Status
     from evil_minions.protocol import auth, envelope, zmtp
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ID_FORMAT",
+    "ORDERS",
     "TRANSPORTS",
     "Control",
     "ControlError",
@@ -68,6 +70,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "defaults": ("ID_FORMAT", "TRANSPORTS", "Transport"),
     "errors": ("ControlError", "CryptoError", "EvilMinionsError", "SampleError"),
     "fleet.client": ("Control", "connect", "socket_path"),
+    "fleet.orders": ("ORDERS",),
     "fleet.selection": ("Selection",),
     "fleet.status": ("Status",),
     "pipe": (),

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Final
 from evil_minions.assignments import share_of
 from evil_minions.errors import UsageError
 from evil_minions.fleet import client
+from evil_minions.fleet.orders import ORDERS, Order
 from evil_minions.fleet.selection import Selection
 from evil_minions.network.path import NetworkPath, Region
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evil_minions.fleet.status import Status
 
 EXAMPLE: Final = """\
@@ -30,15 +33,6 @@ example (python is build/venv/bin/python, which `nox -s apply` makes):
 
 exit codes: 0 as asked, 1 no fleet or it refused, 2 options that can't be used
 """
-_COMMANDS: Final = {
-    "scale": ("change the number of minions", "{} minions came or went."),
-    "kill": ("kill minions as processes", "{} minions are dead."),
-    "revive": ("start killed minions again", "{} minions start again."),
-    "partition": ("cut minions off from the master", "{} minions are cut off."),
-    "heal": ("let all minions reach the master again", "{} minions can reach the master again."),
-    "network": ("simulate a network for minions; rtt_ms=0 ends it", "{} minions are behind it."),
-    "behave": ("have minions behave as a preset or a file says", "{} minions behave so."),
-}
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,7 +48,8 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
         command.add_argument("--json", action="store_true", help="print JSON")
         command.set_defaults(run=ask)
-    for name, (text, _) in _COMMANDS.items():
+    for order in ORDERS.values():
+        name, text = order.word, order.text
         command = commands.add_parser(
             name,
             help=text,
@@ -70,8 +65,8 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
             command.add_argument("behaviour", help="name of a preset, or a TOML file")
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
         command.add_argument("--json", action="store_true", help="print JSON")
-        command.set_defaults(run=change)
-        if name not in ("scale", "heal"):
+        command.set_defaults(run=change, order=order)
+        if order.selects:
             command.add_argument("--share", help="a share of those that it can be done to: 10%% or 0.1")
             command.add_argument("--tgt", help="a target of Salt")
             command.add_argument("--tgt-type", default="glob", help="its type: glob, list, grain, compound, … (glob)")
@@ -114,23 +109,21 @@ def path_of(text: str) -> NetworkPath:
 
 def change(options: argparse.Namespace) -> None:
     """Carry out one of the commands, and print how many minions it changed."""
+    order: Order = options.order
+    request = selection(options).to_dict() if order.selects else {}
+    if order.argument:
+        request[order.argument] = _READERS[order.argument](options)
     with client.connect(options.folder) as fleet:
-        match options.command:
-            case "scale":
-                count = fleet.scale(options.minions)
-            case "kill":
-                count = fleet.kill(selection(options))
-            case "revive":
-                count = fleet.revive(selection(options))
-            case "partition":
-                count = fleet.partition(selection(options))
-            case "heal":
-                count = fleet.heal()
-            case "network":
-                count = fleet.network(path_of(options.path).to_dict(), selection(options))
-            case _:
-                count = fleet.behaviour(name_of(options.behaviour), selection(options))
-    print(json.dumps({"minions": count}) if options.json else _COMMANDS[options.command][1].format(count))
+        count = int(fleet.ask(do=order.name, **request)["minions"])
+    print(json.dumps({"minions": count}) if options.json else order.done.format(count))
+
+
+# how the command line gives what an order needs
+_READERS: Final[dict[str, Callable[[argparse.Namespace], object]]] = {
+    "minions": lambda options: options.minions,
+    "path": lambda options: path_of(options.path).to_dict(),
+    "name": lambda options: name_of(options.behaviour),
+}
 
 
 def ask(options: argparse.Namespace) -> None:

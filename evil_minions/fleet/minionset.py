@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evil_minions.assignments import Assignment, assign
 from evil_minions.fleet import keystates
+from evil_minions.fleet.orders import ORDERS
 from evil_minions.inventory.target import Target
 from evil_minions.minion.minion import Minion
 from evil_minions.minion.phase import Phase
@@ -110,19 +111,10 @@ class MinionSet:
     def candidates(self, order: str, target: Target | None) -> list[int]:
         """Return the numbers of the minions that an order could be for."""
         return [
-            minion.number for minion in (self._meant(target) if target else self.here()) if self._able(order, minion)
+            minion.number
+            for minion in (self._meant(target) if target else self.here())
+            if ORDERS[order].able(self, minion)
         ]
-
-    def _able(self, order: str, minion: Minion) -> bool:
-        """Return whether an order would change a minion."""
-        match order:
-            case "kill":
-                return minion.phase != Phase.DEAD
-            case "revive":
-                return minion.phase == Phase.DEAD
-            case "partition":
-                return minion.index not in self.shared.ports.partition.cut
-        return True
 
     def take(self, numbers: Sequence[int]) -> list[Minion]:
         """Return the minions of this worker that have these numbers."""
@@ -198,19 +190,7 @@ class MinionSet:
                 target = Target(request["tgt"], request["tgt_type"]) if "tgt" in request else None
                 return {"numbers": self.candidates(request["order"], target)}
         minions = self.take(request["numbers"])
-        self._order(request, minions)
+        order = ORDERS[request["do"]]
+        if order.do is not None:
+            order.do(self, minions, request)
         return {"minions": len(minions)}
-
-    def _order(self, request: dict[str, Any], minions: Sequence[Minion]) -> None:
-        """Carry out an order to some minions."""
-        match request["do"]:
-            case "kill":
-                self.kill(minions)
-            case "revive":
-                self.revive(minions)
-            case "partition":
-                self.partition(minions)
-            case "network":
-                self.network(minions, NetworkPath.of(request["path"]))
-            case "behaviour":
-                self.shared.lifecycle.assign(minions, request["name"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from evil_minions.behaviour import library
 from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, UsageError
 from evil_minions.fleet import checked, client, control, keystates
+from evil_minions.fleet.orders import ORDERS
 from evil_minions.fleet.selection import Selection
 from evil_minions.fleet.status import Status, combine
 from evil_minions.fleet.workerlink import WorkerLink
@@ -37,13 +38,7 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "stop": (),
     "match": ("tgt",),
     "pillar": ("id",),
-    "scale": ("minions",),
-    "kill": (),
-    "revive": (),
-    "partition": (),
-    "heal": (),
-    "behaviour": ("name",),
-    "network": ("path",),
+    **{order.name: order.needed for order in ORDERS.values()},
 }
 
 

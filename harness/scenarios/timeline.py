@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evil_minions import ORDERS
 from harness.scenarios.clients import TARGET_TYPES
 from harness.scenarios.faults import Faults
 from harness.scenarios.fleet import NETWORK, read_path
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 
 # what each action may and must be told beside `at_s`, `do` and `name`
 _SELECTION = ("share", "tgt", "tgt_type")
-OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "scale": (("minions",), ("minions",)),
-    "kill": (_SELECTION, ()),
-    "revive": (_SELECTION, ()),
-    "partition": ((*_SELECTION, "for_s"), ()),
-    "heal": ((), ()),
-    "network": ((*NETWORK, *_SELECTION), ()),
-    "behaviour": (("behaviour", *_SELECTION), ("behaviour",)),
-    "rotate-keys": ((), ()),
-    "restart-master": ((), ()),
+_OWN: dict[str, tuple[str, ...]] = {
+    "scale": ("minions",),
+    "partition": ("for_s",),
+    "network": NETWORK,
+    "behaviour": ("behaviour",),
 }
+_NEEDED: dict[str, tuple[str, ...]] = {"scale": ("minions",), "behaviour": ("behaviour",)}
+OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    name: ((*_OWN.get(name, ()), *(_SELECTION if order.selects else ())), _NEEDED.get(name, ()))
+    for name, order in ORDERS.items()
+} | {"rotate-keys": ((), ()), "restart-master": ((), ())}
 # these are done to the master, all others to the fleet
 OF_MASTER = frozenset({"rotate-keys", "restart-master"})
 
