@@ -10,16 +10,13 @@ from __future__ import annotations
 import itertools
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches import sdist
 from patches.apply import build_state, make, settle, unsaved
 from patches.base import Base, write_base
-from patches.carry import Carrier, Conflict
+from patches.carry import Carrier, Carry, Conflict, remove
 from patches.errors import ConflictError, ToolError, UsageError
-from patches.git import Git
-from patches.layout import write_atomically
 from patches.patch import Patch
 from patches.ready import ready
 from patches.series import Series, keep_uncommitted, read_series, write_series
@@ -28,8 +25,10 @@ from patches.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from patches.carry import LeftOut
+    from patches.git import Git
     from patches.repository import Repository
     from patches.state import State
 
@@ -72,7 +71,7 @@ def bump(repository: Repository, version: str, *, sha256: str | None = None, kee
     if _target(repository) is not None:
         raise UsageError("An earlier bump waits in build/bump: end it with 'bump --continue' or 'bump --abort'.")
     _, series, state = ready(repository)
-    _remove(repository)
+    remove(repository, layout.bump)
     if version == state.base.version:
         raise UsageError(f"The base is Salt {version} already: name another release.")
     target = Base(version, sha256) if sha256 is not None else sdist.learn(layout, version)
@@ -86,9 +85,8 @@ def bump(repository: Repository, version: str, *, sha256: str | None = None, kee
             f"Salt {version} conflicts with {_named(conflicts)}; nothing was changed. To resolve it: "
             f"'nox -s bump -- {version} --keep-conflict'."
         )
-    git = repository.add_worktree(layout.bump, onto)
+    git = Carry.begin(repository, layout.bump, onto, (version, target.sha256, state.head))
     carrier = Carrier(git, onto, state.applied, _copies(repository, target))
-    write_atomically(git.git_dir / "saltbed-target", f"{version} {target.sha256} {state.head}\n".encode())
     return _go_on(repository, carrier, state, target, conflicts)
 
 
@@ -122,7 +120,7 @@ def abandon(repository: Repository, *, forget: bool = False) -> None:
     repository.prepare()
     git, waiting = _waiting(repository)
     Carrier(git, waiting.head, (), repository.layout.discarded).remember()
-    _remove(repository)
+    remove(repository, repository.layout.bump)
     if forget:
         shutil.rmtree(repository.layout.git_dir / "rr-cache", ignore_errors=True)
 
@@ -170,14 +168,11 @@ def _refuse_taken(repository: Repository, series: Series, target: Base, onto: st
 
 def _target(repository: Repository) -> tuple[Git, Waiting] | None:
     """Read where a stopped bump was going; None when there is none, or when it was killed before it could begin."""
-    folder = repository.layout.bump
-    try:
-        link = (folder / ".git").read_text(encoding="utf-8")
-        git_dir = Path(link.removeprefix("gitdir: ").strip())
-        version, sha256, head = (git_dir / "saltbed-target").read_text(encoding="utf-8").split()
-    except (OSError, ValueError):
+    found = Carry.find(repository.layout.bump, 3)
+    if found is None:
         return None
-    return Git(git_dir, folder), Waiting(Base(version, sha256), head)
+    version, sha256, head = found.words
+    return found.git, Waiting(Base(version, sha256), head)
 
 
 def _waiting(repository: Repository) -> tuple[Git, Waiting]:
@@ -213,7 +208,7 @@ def _finish(repository: Repository, carrier: Carrier, state: State, target: Base
     written = write_series(layout, rebased)
     write_base(layout, target)
     # removed last: a command that is killed before can be continued
-    _remove(repository)
+    remove(repository, layout.bump)
     made = make(repository)
     return Bumped(state.base, target, range_diff, written, emptied, made.tree, left_out, copies)
 
@@ -227,11 +222,3 @@ def _emptied(repository: Repository, old: State, new: State) -> tuple[str, ...]:
 
     pairs = zip(new.applied, sizes(old), sizes(new), strict=True)
     return tuple(one.topic for one, before, after in pairs if before and not after)
-
-
-def _remove(repository: Repository) -> None:
-    """Take away the bump's work tree."""
-    folder = repository.layout.bump
-    repository.git.attempt("worktree", "remove", "--force", "--force", str(folder))
-    shutil.rmtree(folder, ignore_errors=True)
-    repository.git.run("worktree", "prune", "--expire=now")

@@ -6,21 +6,24 @@ resolves each conflict once.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches.errors import ConflictError, ToolError
+from patches.git import Git
 from patches.layout import write_atomically
 from patches.repository import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
-    from patches.git import Git
+    from patches.repository import Repository
     from patches.state import Applied
 
 REMEMBER = ("-c", "rerere.enabled=true", "-c", "rerere.autoUpdate=true")
+_WORDS = "saltbed-target"
 PICK = ("cherry-pick", "--allow-empty", "--keep-redundant-commits")
 
 
@@ -169,3 +172,39 @@ class Carrier:
 
     def _commit(self) -> None:
         self.git.run(*REMEMBER, "commit", "--quiet", "--allow-empty", "-C", "CHERRY_PICK_HEAD")
+
+
+@dataclass(frozen=True)
+class Carry:
+    """A work tree in which topics are carried over; it stays where one conflicts, until it is continued or given up.
+
+    `words` say where to, and from which commit of ours.
+    """
+
+    git: Git
+    words: tuple[str, ...]
+
+    @staticmethod
+    def begin(repository: Repository, folder: Path, onto: str, words: Iterable[str]) -> Git:
+        """Make the work tree, and note the words."""
+        git = repository.add_worktree(folder, onto)
+        write_atomically(git.git_dir / _WORDS, " ".join(words).encode())
+        return git
+
+    @staticmethod
+    def find(folder: Path, count: int) -> Carry | None:
+        """Find one that waits; None when there is none, or when it was killed before it had its `count` words."""
+        try:
+            link = (folder / ".git").read_text(encoding="utf-8")
+            git_dir = Path(link.removeprefix("gitdir: ").strip())
+            words = (git_dir / _WORDS).read_text(encoding="utf-8").removesuffix("\n").split(" ")
+        except (OSError, ValueError):
+            return None
+        return Carry(Git(git_dir, folder), tuple(words)) if len(words) == count else None
+
+
+def remove(repository: Repository, folder: Path) -> None:
+    """Take away the work tree in a folder."""
+    repository.git.attempt("worktree", "remove", "--force", "--force", str(folder))
+    shutil.rmtree(folder, ignore_errors=True)
+    repository.git.run("worktree", "prune", "--expire=now")

@@ -6,16 +6,13 @@ its own there only if the one for the base does not make what it should on the r
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches import branch, sdist
 from patches.base import Base, parse_base
-from patches.carry import Carrier
+from patches.carry import Carrier, Carry, remove
 from patches.errors import ConflictError, UsageError
-from patches.git import Git
 from patches.layout import write_atomically
 from patches.patch import Patch
 from patches.ready import ready
@@ -26,11 +23,10 @@ from patches.stock import ensure_base
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from patches.git import Git
     from patches.layout import Layout
     from patches.repository import Repository
     from patches.state import State
-
-TARGET = "saltbed-target"
 
 
 @dataclass(frozen=True)
@@ -97,10 +93,9 @@ def keep(repository: Repository, release: str, topics: Sequence[str]) -> Kept:
     stay = [patch for patch in (before.series if before else ()) if patch.topic not in topics]
     wanted = {patch.topic for topic in topics for patch in series.closure(topic)} - {patch.topic for patch in stay}
     ground = branch.commit(repository, stay, branch.Commits(onto)) if stay else onto
-    git = repository.add_worktree(layout.keeping, ground)
     names = [patch.topic for patch in series if patch.topic in wanted]
     words = (release, base.sha256, state.head, ground, ",".join(names), ",".join(patch.topic for patch in stay))
-    write_atomically(git.git_dir / TARGET, " ".join(words).encode())
+    Carry.begin(repository, layout.keeping, ground, words)
     return _go_on(repository, state)
 
 
@@ -118,7 +113,7 @@ def abandon(repository: Repository) -> None:
     repository.prepare()
     waiting = _waiting(repository)
     Carrier(waiting.git, waiting.ground, (), repository.layout.discarded).remember()
-    _remove(repository)
+    remove(repository, repository.layout.keeping)
 
 
 @dataclass(frozen=True)
@@ -134,16 +129,12 @@ class _Waiting:
 
 
 def _waiting(repository: Repository) -> _Waiting:
-    folder = repository.layout.keeping
-    try:
-        link = (folder / ".git").read_text(encoding="utf-8")
-        git_dir = Path(link.removeprefix("gitdir: ").strip())
-        words = (git_dir / TARGET).read_text(encoding="utf-8").split(" ")
-        version, sha256, head, ground, topics, stay = words
-    except (OSError, ValueError):
-        raise UsageError("Nothing waits in build/keep: start with 'keep RELEASE TOPIC'.") from None
+    found = Carry.find(repository.layout.keeping, 6)
+    if found is None:
+        raise UsageError("Nothing waits in build/keep: start with 'keep RELEASE TOPIC'.")
+    version, sha256, head, ground, topics, stay = found.words
     names = (tuple(filter(None, text.split(","))) for text in (topics, stay))
-    return _Waiting(Git(git_dir, folder), Base(version, sha256), head, ground, *names)
+    return _Waiting(found.git, Base(version, sha256), head, ground, *names)
 
 
 def _go_on(repository: Repository, state: State, *, resolved: bool = False) -> Kept:
@@ -190,7 +181,7 @@ def _finish(repository: Repository, waiting: _Waiting, patches: Sequence[Patch])
         kept.append(chosen)
     made = Kept(waiting.base, Series(tuple(kept)), tuple(sorted(own)))
     write_kept(layout, made)
-    _remove(repository)
+    remove(repository, layout.keeping)
     return made
 
 
@@ -213,10 +204,3 @@ def _own(repository: Repository, patch: Patch, result: str) -> Patch:
     message = repository.git.text("log", "-1", "--format=%B", result)
     alone = repository.git.text("commit-tree", repository.tree(result), "-p", laid, feed=message.encode())
     return patch.with_changes(repository.export(alone))
-
-
-def _remove(repository: Repository) -> None:
-    folder = repository.layout.keeping
-    repository.git.attempt("worktree", "remove", "--force", "--force", str(folder))
-    shutil.rmtree(folder, ignore_errors=True)
-    repository.git.run("worktree", "prune", "--expire=now")

@@ -218,7 +218,7 @@ def test_deleted_file_and_conflict_at_once(patched: Project) -> None:
     assert "left out: second: salt/two.py, which Salt 1.1 does not have" in ended.out
 
 
-@pytest.mark.parametrize("place", ["write_series", "write_base", "_remove", "make"])
+@pytest.mark.parametrize("place", ["write_series", "write_base", "remove", "make"])
 def test_killed_in_the_middle(patched: Project, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """Wherever it ends, it can be continued, or applied when the patches are all written, and nothing is lost."""
     patched.release("1.1", BOTH)
