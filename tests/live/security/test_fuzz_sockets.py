@@ -95,7 +95,9 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(LONG.seconds + 1500)]
 @pytest.fixture(scope="module")
 def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HandlerBed]:
     """Yield a patched master with its job handler and salt-api, and a user who may run one runner."""
-    options = {"log_level": "quiet", "log_level_logfile": "warning"}
+    # two processes end by themselves each hour
+    own_ends = dict.fromkeys(("maintenance_interval", "fileserver_interval"), 86400)
+    options = {"log_level": "quiet", "log_level_logfile": "warning", **own_ends}
     limits = {"criteria": "capacity", "max_master_jobs": 10, "max_minion_jobs": 5}
     api = ApiSettings(users={"reader": [{"@runner": ["query.items"]}]})
     folder = tmp_path_factory.mktemp("sockets")
