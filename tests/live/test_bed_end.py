@@ -26,18 +26,23 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 # a harness as a user would write it, which tells the test what belongs to it
 HARNESS = """
-import json, logging, sys
+import json, sys
 from pathlib import Path
 from harness.bed import bed
 from harness.bed.settings import TemporarySettings
 from harness.commands import serve
+from harness.database import sources
 
 def describe(found):
     ports = [found.master.request_port, found.master.publish_port, found.api.port, found.postgres.port]
     yield json.dumps([str(found.temporary), ports, found._processes.reaper, found._processes.warden])
 
-logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
-serve.describe = describe
+def start(place, source, start=sources.start):
+    postgres = start(place, source)
+    print("PostgreSQL is up.", flush=True)
+    return postgres
+
+serve.describe, sources.start = describe, start
 tree, folder, temporary = map(Path, sys.argv[1:])
 serve.serve(bed.BedSettings(tree=tree, folder=folder, minions=20, temporary=TemporarySettings(temporary)))
 """
@@ -170,7 +175,7 @@ def test_lost_service(running: Running) -> None:
 
 def test_ctrl_c_during_the_start(harness: subprocess.Popen[str]) -> None:
     """Ctrl-C while the master starts ends all that has started."""
-    read_until(harness.stdout, "PostgreSQL comes from")
+    read_until(harness.stdout, "PostgreSQL is up.")
     found = psutil.Process(harness.pid).children(recursive=True)
     assert len(found) > 5
     os.killpg(harness.pid, signal.SIGINT)
@@ -181,7 +186,7 @@ def test_ctrl_c_during_the_start(harness: subprocess.Popen[str]) -> None:
 
 def test_kill_9_during_the_start(harness: subprocess.Popen[str]) -> None:
     """After kill -9 while the master starts, all that has started goes by itself."""
-    read_until(harness.stdout, "PostgreSQL comes from")
+    read_until(harness.stdout, "PostgreSQL is up.")
     found = psutil.Process(harness.pid).children(recursive=True)
     harness.kill()
     until(lambda: not any(map(alive, found)), Deadline(40), lambda: f"left: {list(filter(alive, found))}")
