@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks import (
+    console,
     density,
     fleet,
     growth,
@@ -43,6 +44,7 @@ ALL: tuple[Benchmark, ...] = (
     growth.GROWTHS,
     package_states.PACKAGE_STATES,
     package_fleet.PACKAGE_FLEET,
+    console.CONSOLE,
     interfaces.INTERFACES,
     query.QUERY,
     fleet.FLEET,

@@ -25,7 +25,7 @@ CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found :=
 USERS: dict[str, list[Any]] = {
     "reader": [{"@runner": ["job_handler.list", "job_handler.figures", "query.items", "query.fields", "query.count"]}],
     "editor": [{"@runner": ["package_states.*"]}],
-    "viewer": [{"@runner": ["package_states.(show|history|available|status)"]}],
+    "viewer": [{"@runner": ["package_states.(show|history|available|status|where)"]}],
     "operator": [{"@runner": ["job_handler.*"]}],
     "tester": [{"@runner": ["query.*"]}, "test.*"],
     "pillars": [{"@runner": ["query.*", "cache.pillar"]}],
@@ -112,7 +112,7 @@ def console_bed(
     if patched:
         options["rate_limiting"] = {
             "criteria": "capacity",
-            "max_master_jobs": 5,
+            "max_master_jobs": max(5, minions // 4),
             "max_minion_jobs": 1,
             "operators": ["saltbed"],
         }

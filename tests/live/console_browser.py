@@ -67,6 +67,8 @@ class Browser:
             if inside:
                 expect(page.get_by_role("navigation")).to_be_visible(timeout=30_000)
             yield page
+            # requests may be under way
+            page.unroute_all(behavior="ignoreErrors")
             assert not faults, faults
         finally:
             context.close()

@@ -3,6 +3,7 @@ What the loader does with modules that declare an interface
 """
 
 import copy
+import gc
 import logging
 import pickle
 import textwrap
@@ -171,6 +172,22 @@ def test_who_asks_first_gets_the_answer_of_stock(make):
         doors["door.nosuch"]  # pylint: disable=pointless-statement
     assert type(exc.value) is KeyError
     assert doors.missing_fun_string("door.nosuch") == "'door.nosuch' is not available."
+
+
+def test_a_missed_look_up_leaves_no_cycle(make):
+    """
+    The garbage collector would take longer than the look-up
+    """
+    modules = make()
+    assert "door.ring" not in modules
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(100):
+            assert "door.ring" not in modules
+        assert gc.collect() < 100
+    finally:
+        gc.enable()
 
 
 def test_is_defined_in_a_template(make):

@@ -28,6 +28,7 @@ const CALLS = {
   "states.restore": ["runner", "package_states.restore"],
   "states.available": ["runner", "package_states.available"],
   "states.status": ["runner", "package_states.status"],
+  "states.where": ["runner", "package_states.where"],
   "states.refresh": ["runner", "package_states.refresh"],
   "states.dry_run": ["runner", "package_states.dry_run"],
 };

@@ -8,10 +8,23 @@ import { age, ask, count, Grid, html, text, Trouble, useLoad } from "./parts.js"
 const USUAL = {
   node: ["name", "key_state", "os", "os_release", "mtotal", "seen_ts"],
   job: ["id", "fun", "user", "status", "exp_cnt", "ret_cnt", "fail_cnt"],
+  package: ["name", "version", "node", "held"],
 };
-const MOST_JOBS = 500;
+/** Types that may have far more items than there are minions: how many are shown, and what the bars count. */
+const MOST = { job: 500, package: 2000 };
+const BARS = { node: "os", job: "status", package: "name" };
+const TYPES = { node: "minions", job: "jobs", package: "packages", os: "operating systems", lock: "locks", instance: "virtual machines" };
 const HOW = "Install saltext-query on the master: salt-pip install saltext_query-*.whl.";
 const MARKS = { 1: "no such field", 2: "no data", 3: "not available", 4: "offline" };
+
+/** What an answer leaves out, by the name of its count. */
+const NOTES = {
+  left_out: "of runners and the like left out",
+  undecided: "that the master lacks data to judge",
+  untold: "whose minion sent nothing about this",
+  damaged: "with a damaged document",
+  too_large: "values too large to show",
+};
 
 const what = signal("node");
 const filter = signal("");
@@ -54,7 +67,7 @@ export function Fleet() {
   const terms = [filter.value && `(${filter.value})`, type === "job" && onlyFailed.value && "(fail_cnt > 0)"].filter(Boolean);
   const text_ = terms.join(" and ");
   const [answer, failure, again, busy] = useLoad(
-    () => items(type, wanted, { ...(text_ ? { filter: terms.length === 1 && filter.value ? filter.value : text_ } : {}), ...(type === "job" ? { limit: MOST_JOBS, sort: "-id" } : {}) }),
+    () => items(type, wanted, { ...(text_ ? { filter: terms.length === 1 && filter.value ? filter.value : text_ } : {}), ...(type in MOST ? { limit: MOST[type] } : {}), ...(type === "job" ? { sort: "-id" } : {}) }),
     [type, wanted.join(), text_],
   );
   const rows = useMemo(() => sorted(answer, sort), [answer, sort]);
@@ -68,7 +81,7 @@ export function Fleet() {
     <${Trouble} failure=${noFields} what="query extension" how=${HOW} />
     <div class="line">
       <label>Show <select value=${type} onChange=${(event) => { what.value = event.target.value; filter.value = ""; setTyped(""); setSort(""); setLive(false); }}>
-        ${[["node", "minions"], ["job", "jobs"], ["os", "operating systems"], ["lock", "locks"], ["instance", "virtual machines"]].map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></label>
+        ${Object.entries(TYPES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></label>
       <${Filter} fields=${known} value=${typed} onInput=${setTyped} onDone=${(value) => (value === filter.value ? again() : (filter.value = value))} error=${answer && failure ? failure.message : failure && !failure.missing && !failure.forbidden ? failure.message : ""} />
       ${type === "job" && html`<label><input type="checkbox" checked=${onlyFailed.value} onChange=${(event) => (onlyFailed.value = event.target.checked)} /> Only failed jobs</label>`}
     </div>
@@ -76,13 +89,14 @@ export function Fleet() {
       ${known.slice(0, 2000).map((one) => html`<label title=${one.doc}><input type="checkbox" checked=${columns.includes(one.name)} onChange=${() => choose(one.name)} /> ${text(one.name)}</label>`)}
     </fieldset></details>
     <div class="line">
-      <span role="status">${busy ? "Asking the master…" : answer ? `${count(rows.length, "row")}${failure ? ", of the last filter without an error" : ""}` : ""}</span>
+      <span role="status">${busy ? "Asking the master…" : answer ? `${count(rows.length, "row")}${answer.total > rows.length ? ` of ${answer.total.toLocaleString("en")}; a filter shows others` : ""}${failure ? ", of the last filter without an error" : ""}` : ""}</span>
       ${asking.length > 0 && !live && html`<button onClick=${() => ask({ title: "Ask minions", body: html`<p>${count(rows.length, "minion")} will run the functions behind ${asking.join(", ")}.</p>`, action: "Ask", act: async () => setLive(true) })}>Ask ${count(rows.length, "minion")} for ${asking.join(", ")}…</button>`}
       ${answer?.live && html`<span>${count(answer.live.answered, "minion")} answered, ${answer.live.offline} offline, ${answer.live.not_asked} not asked.</span>`}
+      ${Object.entries(NOTES).map(([key, words]) => answer?.[key] > 0 && html`<span class="dim" key=${key}>${answer[key].toLocaleString("en")} ${words}.</span>`)}
       <button disabled=${!answer} onClick=${() => download(heads, rows)}>Save as CSV</button>
     </div>
-    ${answer && html`<${Grid} label="Fleet" columns=${heads} rows=${rows} sort=${sort} onSort=${(key) => setSort(sort === key ? `-${key}` : key)} draw=${(row, column) => draw(type, row[heads.indexOf(column)], column)} />`}
-    ${may("fleet.count") && html`<${Counts} type=${type} fields=${known} filter=${filter.value} />`}`;
+    ${may("fleet.count") && html`<${Counts} key=${type} type=${type} fields=${known} filter=${filter.value} onPick=${(term) => setTyped((filter.value = filter.value ? `(${filter.value}) and ${term}` : term))} />`}
+    ${answer && html`<${Grid} label="Fleet" columns=${heads} rows=${rows} sort=${sort} onSort=${(key) => setSort(sort === key ? `-${key}` : key)} draw=${(row, column, tab) => draw(type, row[heads.indexOf(column)], column, tab)} />`}`;
 }
 
 function sorted(answer, sort) {
@@ -98,12 +112,12 @@ function sorted(answer, sort) {
   }).map(([, row]) => row);
 }
 
-export function draw(type, [status, value], column) {
+export function draw(type, [status, value], column, tab = 0) {
   if (status) return html`<span class="dim">${MARKS[status] ?? "?"}</span>`;
   if (column.kind === "timestamp") return html`<time title=${new Date(value * 1000).toISOString()}>${age(Date.now() / 1000 - value)} ago</time>`;
   if (column.kind === "bool") return value ? "yes" : "no";
   const shown = text(value);
-  if (type === "node" && column.key === "name") return html`<a href=${`#/minion/${encodeURIComponent(value)}`}>${shown}</a>`;
+  if (type === "node" && column.key === "name") return html`<a tabindex=${tab} href=${`#/minion/${encodeURIComponent(value)}`}>${shown}</a>`;
   return html`<span title=${shown.length > 20 ? shown : null}>${shown}</span>`;
 }
 
@@ -133,14 +147,15 @@ function Filter({ fields, value, onInput, onDone, error }) {
     <div id="filter-error" class="bad" role="alert">${text(error)}</div></div>`;
 }
 
-function Counts({ type, fields, filter: wanted }) {
-  const [field, setField] = useState("");
-  const [answer, failure] = useLoad(async () => (field ? call("fleet.count", { what: type, fields: [field], limit: 20, ...(wanted ? { filter: wanted } : {}) }) : null), [type, field, wanted]);
+/** How many there are of each value; a click on a value shows those. */
+function Counts({ type, fields, filter: wanted, onPick }) {
+  const [field, setField] = useState(BARS[type] ?? "");
+  const [answer, failure] = useLoad(async () => (field ? call("fleet.count", { what: type, fields: [field], limit: 8, sort: "-count", ...(wanted ? { filter: wanted } : {}) }) : null), [type, field, wanted]);
   const most = Math.max(1, ...(answer?.data ?? []).map((row) => row[1][1]));
-  return html`<h2>Counts</h2><label>By <select value=${field} onChange=${(event) => setField(event.target.value)}><option value="">–</option>
+  return html`<label>Count by <select value=${field} onChange=${(event) => setField(event.target.value)}><option value="">–</option>
       ${fields.filter((one) => !asks(one)).slice(0, 2000).map((one) => html`<option value=${one.name}>${text(one.name)}</option>`)}</select></label>
     ${failure && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
-    ${answer && html`<div class="bars">${answer.data.map(([[status, value], [, number]]) => html`<span>${status ? MARKS[status] : text(value)}</span><meter min="0" max=${most} value=${number} aria-label=${text(value)}></meter><span>${number}</span>`)}</div>`}`;
+    ${answer && html`<div class="bars">${answer.data.map(([[status, value], [, number]]) => html`<span>${status || typeof value !== "string" ? text(status ? MARKS[status] : value) : html`<button class="link" onClick=${() => onPick(`${field} == ${JSON.stringify(value)}`)}>${text(value)}</button>`}</span><meter min="0" max=${most} value=${number} aria-label=${text(value)}></meter><span>${number}</span>`)}</div>`}`;
 }
 
 function download(heads, rows) {

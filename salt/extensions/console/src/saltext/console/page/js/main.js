@@ -9,9 +9,11 @@ import { Load, running } from "./load.js";
 import { Minion } from "./minion.js";
 import { Dialogs, html, said, text } from "./parts.js";
 import { Queue } from "./queue.js";
-import { States } from "./states.js";
+import { States, Where } from "./states.js";
 
-const PAGES = { queue: ["Queue", Queue], fleet: ["Fleet", Fleet], states: ["Package states", States], minion: ["Minion", Minion], load: ["Load run", Load] };
+const PAGES = { queue: ["Queue", Queue], fleet: ["Fleet", Fleet], states: ["Package states", States], minion: ["Minion", Minion], package: ["Package", Where], load: ["Load run", Load] };
+/** Pages that others lead to. */
+const INNER = { minion: "fleet", package: "states" };
 const place = () => location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
 const route = signal(place());
 addEventListener("hashchange", () => {
@@ -67,10 +69,11 @@ function Shell() {
   if (!session.value) return html`<main tabindex="-1"><${SignIn} /></main>`;
   const [first, ...rest] = route.value;
   const [title, Page] = PAGES[first] ?? PAGES.queue;
+  const current = INNER[first] ?? first;
   document.title = `${title} – Salt console`;
   return html`<header>
-      <strong>Salt</strong>
-      <nav aria-label="Pages">${Object.entries(PAGES).filter(([key]) => key !== "minion" && (key !== "load" || running.value)).map(([key, [name, one]]) => html`<a href=${`#/${key}`} aria-current=${one === Page ? "page" : null}>${name}</a>`)}</nav>
+      <strong>Salt console</strong>
+      <nav aria-label="Pages">${Object.entries(PAGES).filter(([key]) => !(key in INNER) && (key !== "load" || running.value)).map(([key, [name, one]]) => html`<a href=${`#/${key}`} aria-current=${one === Page || key === current ? "page" : null}>${name}</a>`)}</nav>
       <span>${text(session.value.user)}</span>
       <button onClick=${turn}>Dark or light</button>
       <button onClick=${signOut}>Sign out</button>

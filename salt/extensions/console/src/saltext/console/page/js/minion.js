@@ -2,7 +2,7 @@
 
 import { call, may } from "./calls.js";
 import { draw, items } from "./fleet.js";
-import { ask, html, text, Trouble, useLoad } from "./parts.js";
+import { ask, html, Returned, text, Trouble, useLoad } from "./parts.js";
 
 const JOBS = 50;
 
@@ -45,11 +45,19 @@ async function result(jid, id) {
   let body;
   try {
     const found = await call("jobs.result", { jid });
-    body = html`<pre tabindex="0">${text(id in found ? JSON.stringify(found[id], null, 1) : "The minion has not returned.")}</pre>`;
+    body = id in found ? html`<${Returned} value=${found[id]} />` : html`<p>The minion has not returned.</p>`;
   } catch (failure) {
     body = html`<p class="note bad">${text(failure.message)}</p>`;
   }
   ask({ title: `Result of ${jid}`, body });
+}
+
+/** What a run of package states would do. */
+function Plan({ value }) {
+  const rows = Object.entries(value);
+  if (!rows.length) return html`<p>Nothing: what is wanted is there.</p>`;
+  return html`<table aria-label="Plan"><thead><tr><th>Package</th><th>Action</th><th>Version</th><th>Why</th><th>Goes with it</th></tr></thead>
+    <tbody>${rows.map(([key, one]) => html`<tr><td>${text(key)}</td><td class=${one.action === "refused" ? "bad" : ""}>${text(one.action)}</td><td>${text(one.version)}</td><td>${text(one.reason)}</td><td>${(one.also_removed ?? []).map(text).join(", ")}</td></tr>`)}</tbody></table>`;
 }
 
 /** What is wanted of each package, which source wins, and what is there. */
@@ -57,10 +65,10 @@ function Packages({ id }) {
   const [status, failure, again] = useLoad(() => call("states.status", { minion: id, table: false }), [id]);
   if (failure?.missing) return null;
   const rows = status?.rows ?? [];
-  const run = async (name, title) => {
+  const run = async (name, title, Shown) => {
     try {
       const found = await call(name, { minion: id });
-      ask({ title, body: html`<pre tabindex="0">${text(JSON.stringify(found, null, 1))}</pre>` });
+      ask({ title, body: html`<${Shown} value=${found} />` });
       again();
     } catch (error) {
       ask({ title, body: html`<p class="note bad">${text(error.message)}</p>` });
@@ -70,10 +78,10 @@ function Packages({ id }) {
     ${failure && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
     ${status && html`<p>${status.pending ? `Pending: ${text(status.pending)}` : status.consistent ? "Consistent." : "Inconsistent: see drift."}</p>`}
     <div class="line">
-      ${may("states.refresh") && html`<button onClick=${() => run("states.refresh", "Packages of the minion")}>Ask it for its packages</button>`}
-      ${may("states.dry_run") && html`<button onClick=${() => run("states.dry_run", "What a run would do")}>Ask it what a run would do</button>`}
+      ${may("states.refresh") && html`<button onClick=${() => run("states.refresh", "Packages of the minion", Returned)}>Ask it for its packages</button>`}
+      ${may("states.dry_run") && html`<button onClick=${() => run("states.dry_run", "What a run would do", Plan)}>Ask it what a run would do</button>`}
     </div>
-    ${rows.length > 0 && html`<div class="wide" tabindex="0"><table aria-label="Packages"><thead><tr><th>Package</th><th>Wanted</th><th>Source that wins</th><th>Overruled</th><th>There</th><th>Drift</th></tr></thead>
-      <tbody>${rows.map((one) => html`<tr key=${one.package}><td>${text(one.package)}</td><td>${text(one.verdict)}</td><td>${text(one.source)}</td><td>${text(one.overruled.map(text).join("; "))}</td><td>${text(one.found)}</td><td>${one.consistent ? "" : text(one.reason) || "drift"}</td></tr>`)}</tbody></table></div>`}
+    ${rows.length > 0 && html`<div class="wide" tabindex="0"><table aria-label="Packages"><thead><tr><th>Package</th><th>Version</th><th>Condition</th><th>State</th><th>Source that wins</th><th>Overruled</th><th>Installed</th><th>Drift</th></tr></thead>
+      <tbody>${rows.map((one) => html`<tr key=${one.package}><td><a href=${`#/package/${encodeURIComponent(one.package)}`}>${text(one.package)}</a></td><td>${text(one.version)}</td><td>${text(one.condition)}</td><td>${text(one.state)}</td><td>${text(one.source)}</td><td>${text(one.overruled.map(text).join("; "))}</td><td>${text(one.found)}</td><td class="bad">${one.consistent ? "" : text(one.reason) || "drift"}</td></tr>`)}</tbody></table></div>`}
     ${Object.entries(status?.errors ?? {}).map(([name, why]) => html`<p class="note bad">${text(name)}: ${text(why)}</p>`)}`;
 }

@@ -28,6 +28,14 @@ export function age(seconds) {
   return `${Math.round(seconds)} s`;
 }
 
+/** Numbers side by side: name, value, what stands below it, and `of` [used, limit] for a bar.
+ * With `pick` each is a button, and `picked` the name of the one that is pressed. */
+export function Tiles({ tiles, pick, picked }) {
+  const inside = ({ name, value, more, of }) => html`<b>${typeof value === "number" ? value.toLocaleString("en") : value}</b> <span>${name}</span>${of && html`<meter min="0" max=${of[1]} value=${of[0]} aria-label=${name}></meter>`}${more && html`<small>${more}</small>`}`;
+  return html`<div class="tiles">${tiles.filter(Boolean).map((one) =>
+    pick ? html`<button class="tile" key=${one.name} aria-pressed=${picked === one.name} onClick=${() => pick(one.name)}>${inside(one)}</button>` : html`<div class="tile" key=${one.name}>${inside(one)}</div>`)}</div>`;
+}
+
 /** The dialog that is open, and the sentence that a screen reader says. */
 const asked = signal(null);
 export const said = signal("");
@@ -95,8 +103,9 @@ export function Trouble({ failure, what, how }) {
 }
 
 /**
- * A table of which only the visible rows are drawn.
- * @param {{label: string, columns: {key: string, title: string, number?: boolean, doc?: string}[], rows: any[], draw: (row: any, column: any) => unknown, sort?: string, onSort?: (key: string) => void}} given
+ * A table of which only the visible rows are drawn. Of all rows, Tab reaches the links of the current one; arrows, Page Up and Down,
+ * Home and End choose another one. `draw` gets what a link needs as its `tabindex`.
+ * @param {{label: string, columns: {key: string, title: string, number?: boolean, doc?: string}[], rows: any[], draw: (row: any, column: any, tab: number) => unknown, sort?: string, onSort?: (key: string) => void}} given
  */
 export function Grid({ label, columns, rows, draw, sort, onSort }) {
   const place = useRef(null);
@@ -105,25 +114,63 @@ export function Grid({ label, columns, rows, draw, sort, onSort }) {
   const shown = 60;
   // steps of ten rows: a new step is drawn at most once a frame
   const first = Math.min(Math.max(0, Math.floor(top / height / 10) * 10 - 10), Math.max(0, rows.length - 1));
+  const [current, setCurrent] = useState(0);
+  const moved = useRef(false);
   useEffect(() => {
     if (place.current) place.current.scrollTop = 0;
     setTop(0);
+    setCurrent(0);
   }, [rows]);
+  useEffect(() => {
+    if (moved.current) place.current.querySelector(".row [tabindex='0']")?.focus();
+    moved.current = false;
+  }, [current]);
+  const pressed = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -rows.length, End: rows.length }[event.key];
+    if (!step || !rows.length) return;
+    event.preventDefault();
+    const next = Math.min(Math.max(0, current + step), rows.length - 1);
+    // the head covers the first row of what is visible
+    const most = next * height;
+    const least = (next + 2) * height - place.current.clientHeight;
+    place.current.scrollTop = Math.min(Math.max(place.current.scrollTop, least), most);
+    setTop(place.current.scrollTop);
+    moved.current = true;
+    setCurrent(next);
+  };
   const frame = useRef(0);
   const scrolled = () => {
     cancelAnimationFrame(frame.current);
     frame.current = requestAnimationFrame(() => place.current && setTop(Math.floor(place.current.scrollTop / height / 10) * height * 10));
   };
-  return html`<div class="grid" ref=${place} onScroll=${scrolled} tabindex="0" role="table" aria-label=${label} aria-rowcount=${rows.length + 1} aria-colcount=${columns.length}>
+  return html`<div class="grid" ref=${place} onScroll=${scrolled} onKeyDown=${pressed} tabindex="0" role="table" aria-label=${label} aria-rowcount=${rows.length + 1} aria-colcount=${columns.length}>
     <div role="rowgroup" class="head"><div role="row" class="head" aria-rowindex="1">
-      ${columns.map((one) => html`<div role="columnheader" class="cell" key=${one.key} title=${one.doc} aria-sort=${sort === one.key ? "ascending" : sort === `-${one.key}` ? "descending" : "none"}>
+      ${columns.map((one) => html`<div role="columnheader" class=${one.number ? "cell number" : "cell"} key=${one.key} title=${one.doc} aria-sort=${sort === one.key ? "ascending" : sort === `-${one.key}` ? "descending" : "none"}>
         ${onSort ? html`<button onClick=${() => onSort(one.key)}>${text(one.title)} ${sort === one.key ? "▲" : sort === `-${one.key}` ? "▼" : ""}</button>` : text(one.title)}</div>`)}
     </div></div>
     <div role="rowgroup" ref=${(node) => node && (node.style.height = `${rows.length * height}px`)}>
       ${rows.slice(first, first + shown).map((row, index) => html`<div role="row" class="row" key=${first + index} aria-rowindex=${first + index + 2} style=${{ top: `${(first + index + 1) * height}px` }}>
-        ${columns.map((one) => html`<div role="cell" class=${one.number ? "cell number" : "cell"} key=${one.key}>${draw(row, one)}</div>`)}</div>`)}
+        ${columns.map((one) => html`<div role="cell" class=${one.number ? "cell number" : "cell"} key=${one.key}>${draw(row, one, first + index === current ? 0 : -1)}</div>`)}</div>`)}
     </div>
   </div>`;
+}
+
+/** A table of one page of rows, and the way to the other pages. `found` has `minions`, `page` and `pages`; `draw` gives the cells of a row. */
+export function Paged({ label, found, heads, draw, onPage }) {
+  return html`<div class="wide" tabindex="0"><table aria-label=${label}><thead><tr>${heads.map((one) => html`<th>${one}</th>`)}</tr></thead>
+      <tbody>${found.minions.map((one) => html`<tr key=${one.minion}>${draw(one).map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>
+    ${found.pages > 1 && html`<div class="line"><button disabled=${found.page <= 1} onClick=${() => onPage(found.page - 1)}>Previous page</button>
+      <span role="status">Page ${found.page} of ${found.pages}</span><button disabled=${found.page >= found.pages} onClick=${() => onPage(found.page + 1)}>Next page</button></div>`}`;
+}
+
+/** What minions answer: a run of states as a table, anything else as text. */
+export function Returned({ value }) {
+  const rows = value && typeof value === "object" ? Object.values(value) : [];
+  if (typeof value === "object" && value !== null && !rows.length) return html`<p>Nothing.</p>`;
+  if (!rows.length || !rows.every((one) => one && typeof one === "object" && "result" in one && "comment" in one)) return html`<pre tabindex="0">${text(typeof value === "string" ? value : JSON.stringify(value, null, 1))}</pre>`;
+  const words = (one) => (one.result === null ? "would change" : one.result ? (Object.keys(one.changes ?? {}).length ? "changed" : "as wanted") : "failed");
+  return html`<table aria-label="States of the run"><thead><tr><th>State</th><th>Result</th><th>What</th></tr></thead>
+    <tbody>${rows.map((one) => html`<tr><td>${text(one.name ?? one.__id__)}</td><td class=${one.result === false ? "bad" : ""}>${words(one)}</td><td>${text(one.comment)}</td></tr>`)}</tbody></table>`;
 }
 
 /** Load something, again whenever `keys` change. Returns [value, failure, again, busy]. */

@@ -4,13 +4,12 @@ import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { expired, listen, stale } from "./api.js";
 import { call, may } from "./calls.js";
-import { age, ask, count, html, text, Trouble } from "./parts.js";
+import { age, ask, count, html, text, Tiles, Trouble } from "./parts.js";
 import { Plot } from "./plot.js";
 
 const REST_MS = 5000;
 const IDLE_MS = 30000;
 const POINTS = 720;
-const SCALES = { scales: { x: { range: (_, least, most) => [least, Math.max(most, least + 60)] }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } } };
 const TAGS = /"tag": ?"salt\/(job\/\d+\/(queued|dispatched|excluded|discarded|new|ret)|job_handler)/;
 
 const jobs = signal([]);
@@ -69,16 +68,21 @@ export function Queue() {
   return html`<h1>Queue</h1>
     <${Trouble} failure=${failure.value} what="job handler" how="It is a part of the patched Salt: set rate_limiting in the master's configuration." />
     ${now && html`<${Summary} now=${now} />`}
-    ${now && html`<${Plot} series=${series} names=${["used", "limit"]} label=${`Used slots over time: now ${used} of ${limit}`} options=${SCALES} />`}
+    ${now && html`<${Plot} series=${series} names=${["used", "limit"]} label=${`Used slots over time: now ${used} of ${limit}`} />`}
     ${(now || jobs.value.length > 0) && html`<${Waiting} />`}
     ${ended.value.length > 0 && html`<${Ended} />`}`;
 }
 
 function Summary({ now }) {
   const { used, limit, full_minions: full } = now.capacity ?? {};
-  return html`<p>${count(now.queued, "job")} waiting${used === undefined ? "" : `, ${used} of ${limit} slots used`}${full ? `, ${count(full, "minion")} at the own limit` : ""}${now.silent_minions ? `, ${count(now.silent_minions, "silent minion")} left out` : ""}.
-    ${now.paused && html` <strong>The queue is paused${now.paused_until ? ` until ${new Date(now.paused_until * 1000).toLocaleTimeString()}` : ""}.</strong>`}</p>
-    ${(now.pauses ?? []).map((one) => html`<p>Paused: ${text(one)}</p>`)}
+  return html`${now.paused && html`<p class="note"><strong>The queue is paused${now.paused_until ? ` until ${new Date(now.paused_until * 1000).toLocaleTimeString()}` : ""}.</strong></p>`}
+    ${(now.pauses ?? []).map((one) => html`<p class="note">Paused: ${text(one)}</p>`)}
+    <${Tiles} tiles=${[
+      { name: now.queued === 1 ? "job waiting" : "jobs waiting", value: now.queued, more: now.oldest ? `the oldest for ${age(now.oldest)}` : "" },
+      used !== undefined && { name: "slots used", value: `${used} of ${limit}`, of: [used, limit] },
+      full !== undefined && { name: "minions at their own limit", value: full },
+      { name: "silent minions left out", value: now.silent_minions },
+    ]} />
     <div class="line">
       ${may("queue.pause") && html`<button onClick=${() => pause(now)}>Pause…</button>`}
       ${may("queue.resume") && (now.paused || now.pauses?.length > 0) && html`<button onClick=${resume}>Resume…</button>`}
@@ -138,10 +142,10 @@ function Job({ job }) {
     if (!cancelled) throw new Error("The job did not wait any more: its minions have got it.");
   };
   return html`<tr>
-    <td>${job.position}</td><td>${may("queue.show") ? html`<button onClick=${() => show(job.jid)}>${job.jid}</button>` : job.jid}</td>
+    <td>${job.position}</td><td>${may("queue.show") ? html`<button class="link" onClick=${() => show(job.jid)}>${job.jid}</button>` : job.jid}</td>
     <td>${text(job.fun)}</td><td>${text(job.user)}</td><td>${text(job.reason)}</td>
     <td>${job.waiting}${job.sent ? ` (${job.sent} sent)` : ""}</td><td>${age(job.waited)}</td><td>${age(job.starts_in)}</td><td>${job.priority}</td>
-    <td>${!held && button("queue.hold", "Hold", simply("queue.hold", "Hold the job", `${minions} will not get it until it is released; others pass.`, "Hold"))}
+    <td class="acts">${!held && button("queue.hold", "Hold", simply("queue.hold", "Hold the job", `${minions} will not get it until it is released; others pass.`, "Hold"))}
       ${(held || figures.value?.paused) && button("queue.release", "Release", simply("queue.release", "Release the job", `${minions} may get it.`, "Release"))}
       ${button("queue.priority", "Priority", () => ask({
         title: "Set the priority",
@@ -172,6 +176,6 @@ async function show(jid) {
 }
 
 function Ended() {
-  return html`<h2>Cancelled or discarded</h2><div class="wide" tabindex="0"><table aria-label="Cancelled or discarded jobs"><thead><tr><th>Job</th><th>Function</th><th>User</th><th>State</th><th>Reason</th></tr></thead>
-    <tbody>${ended.value.slice(0, 50).map((one) => html`<tr key=${`${one.jid} ${one.ended}`}><td>${one.jid}</td><td>${text(one.fun)}</td><td>${text(one.user)}</td><td>${text(one.state)}</td><td>${text(one.reason)}</td></tr>`)}</tbody></table></div>`;
+  return html`<h2>Cancelled or discarded</h2><div class="wide" tabindex="0"><table aria-label="Cancelled or discarded jobs"><thead><tr><th>Job</th><th>User</th><th>State</th><th>When</th><th>Reason</th></tr></thead>
+    <tbody>${ended.value.slice(0, 50).map((one) => html`<tr key=${`${one.jid} ${one.at}`}><td>${one.jid}</td><td>${text(one.user)}</td><td>${text(one.state)}</td><td>${text(one.at)}</td><td>${text(one.reason)}</td></tr>`)}</tbody></table></div>`;
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { call, may } from "./calls.js";
-import { ask, count, html, text, Trouble, useLoad } from "./parts.js";
+import { age, ask, count, html, Paged, text, Tiles, Trouble, useLoad } from "./parts.js";
 
 const HOW = "Install saltext-package-states on the master, then run: salt-run package_states.setup.";
 const LATEST = "Latest";
@@ -35,7 +35,6 @@ export function States({ path }) {
 
 function List() {
   const [states, failure, again] = useLoad(() => call("states.show"), []);
-  const [fleet] = useLoad(async () => (may("states.status") ? call("states.status", { table: false }) : null), []);
   const create = () => ask({
     title: "Make a package state",
     body: html`<p>It is empty and changes no minion. One with the id of a minion is that minion's own state.</p>`,
@@ -48,10 +47,57 @@ function List() {
   });
   return html`<h1>Package states</h1>
     <${Trouble} failure=${failure} what="package states" how=${HOW} />
-    ${fleet && html`<p>${Object.entries(fleet.counts).map(([name, number]) => `${number} ${name}`).join(", ")}.</p>`}
     ${states && html`<div class="wide" tabindex="0"><table aria-label="Package states"><thead><tr><th>State</th><th>Revision</th><th>Packages</th><th>Assigned to</th></tr></thead>
       <tbody>${Object.entries(states).map(([name, one]) => html`<tr key=${name}><td><a href=${`#/states/${encodeURIComponent(name)}`}>${text(name)}</a></td><td>${one.revision}</td><td>${one.packages}</td><td>${text(one.assigned.join("; "))}</td></tr>`)}</tbody></table></div>`}
-    ${may("states.set") && !failure && html`<button onClick=${create}>Make a state…</button>`}`;
+    ${may("states.set") && !failure && html`<div class="line"><button onClick=${create}>Make a state…</button></div>`}
+    ${states && may("states.where") && html`<${WhereForm} />`}
+    ${states && may("states.status") && html`<${Verdicts} />`}`;
+}
+
+/** The age of a time as PostgreSQL writes it. */
+function time(words) {
+  const at = Date.parse(words.replace(" ", "T").replace(/([+-]\d\d)$/, "$1:00"));
+  return html`<time title=${words}>${Number.isNaN(at) ? words : `${age((Date.now() - at) / 1000)} ago`}</time>`;
+}
+
+const minionLink = (id) => html`<a href=${`#/minion/${encodeURIComponent(id)}`}>${text(id)}</a>`;
+
+/** How many minions are consistent, drifting and so on; a click shows which. */
+function Verdicts() {
+  const [only, setOnly] = useState("");
+  const [page, setPage] = useState(1);
+  const [fleet, failure] = useLoad(() => call("states.status", { table: false, page, ...(only ? { only } : {}) }), [only, page]);
+  const pick = (name) => {
+    setOnly(name === only || name === "minions" ? "" : name);
+    setPage(1);
+  };
+  const why = (one) => text(one.error ?? one.pending ?? (one.drifted ? `${one.drifted} of ${count(one.managed, "package")}` : ""));
+  return html`<h2>Minions</h2>${failure && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
+    ${fleet && html`<${Tiles} tiles=${Object.entries(fleet.counts).map(([name, value]) => ({ name, value }))} pick=${pick} picked=${only || "minions"} />
+      <${Paged} label="Minions" found=${fleet} onPage=${setPage} heads=${["Minion", "Verdict", "Why", "Packages sent"]}
+        draw=${(one) => [minionLink(one.minion), one.verdict, why(one), one.refreshed ? time(one.refreshed) : "–"]} />`}`;
+}
+
+function WhereForm() {
+  const go = (event) => {
+    event.preventDefault();
+    location.hash = `#/package/${encodeURIComponent(String(new FormData(event.target).get("package")).trim())}`;
+  };
+  return html`<form class="line" onSubmit=${go}><label>Which minions have or lack a package <input name="package" required placeholder="nginx" /></label><button>Show</button></form>`;
+}
+
+/** One package on all minions: where it is, who wants it, and what keeps it. */
+export function Where({ path }) {
+  const name = path[0] ?? "";
+  const [page, setPage] = useState(1);
+  const [found, failure] = useLoad(() => call("states.where", { package: name, page }), [name, page]);
+  const note = (one) => [one.held && "held on the minion", one.halted].filter(Boolean).join("; ");
+  return html`<p><a href="#/states">All package states</a></p><h1>Package ${text(name)}</h1>
+    <${Trouble} failure=${failure} what="package states" how=${HOW} />
+    ${found && html`<${Tiles} tiles=${Object.entries(found.counts).map(([title, value]) => ({ name: title, value }))} />
+      <${Paged} label="Minions with the package" found=${found} onPage=${setPage} heads=${["Minion", "Installed", "Wanted", "Source", "Remarks"]}
+        draw=${(one) => [minionLink(one.minion), text(one.installed) || html`<span class="dim">not installed</span>`, text(one.wanted) || html`<span class="dim">nothing</span>`, text(one.source), text(note(one))]} />
+      <p class="dim">Minions that neither have the package nor want anything of it are not listed. What is installed is what minions sent last.</p>`}`;
 }
 
 /** What was typed and not saved survives a reload: the revision that it is based on, and the changed rows. */
@@ -140,7 +186,7 @@ async function review(name, draft, shown, { drop, again, setDraft }) {
     const changes = found.flatMap((one) => Object.entries(one.changes));
     ask({
       title: `Save ${name}`,
-      body: html`<p>The files of ${count(minions.size, "minion")} change; packages change there at the next run.</p><${Changes} changes=${changes} />`,
+      body: html`<p>The files of ${count(minions.size, "minion")} change; packages change there at the next run.</p><${Changes} changes=${changes} /><${Members} minions=${[...minions]} />`,
       action: "Save",
       fields: [{ name: "comment", label: "Why" }],
       act: async ({ comment }) => {
@@ -166,6 +212,14 @@ async function review(name, draft, shown, { drop, again, setDraft }) {
   }
 }
 
+const MOST_NAMES = 200;
+
+/** Which minions a change is about. */
+function Members({ minions }) {
+  const more = minions.length - MOST_NAMES;
+  return minions.length > 0 && html`<details><summary>Which minions</summary><p>${minions.slice(0, MOST_NAMES).map(text).join(", ")}${more > 0 ? ` and ${more.toLocaleString("en")} more` : ""}</p></details>`;
+}
+
 function Changes({ changes }) {
   return html`<table aria-label="Changes"><thead><tr><th>Package</th><th>Before</th><th>After</th></tr></thead>
     <tbody>${changes.map(([key, one]) => html`<tr><td>${text(key)}</td><td>${text(one.old) || "not managed"}</td><td>${text(one.new) || "not managed"}</td></tr>`)}</tbody></table>`;
@@ -179,7 +233,7 @@ function Assignments({ name, shown, again }) {
     const found = await call(fun, { ...wanted, dry_run: true });
     ask({
       title: `${action} ${name}: ${KINDS[wanted.kind]} ${wanted.target}`,
-      body: html`<p>The files of ${count((found.minions ?? []).length, "minion")} change. ${fun === "states.assign" ? "Packages change there at the next run." : "The next run there releases the locks of this state."}</p>`,
+      body: html`<p>The files of ${count((found.minions ?? []).length, "minion")} change. ${fun === "states.assign" ? "Packages change there at the next run." : "The next run there releases the locks of this state."}</p><${Members} minions=${found.minions ?? []} />`,
       action,
       act: async () => {
         await call(fun, wanted);
@@ -219,7 +273,7 @@ function History({ name, revision, again }) {
     if (found instanceof Error) return ask({ title: "This cannot be rolled back", body: html`<p class="note bad">${text(found.message)}</p>` });
     ask({
       title: `Roll back to revision ${number}`,
-      body: html`<p>The files of ${count((found.minions ?? []).length, "minion")} change.</p><${Changes} changes=${Object.entries(found.changes)} />`,
+      body: html`<p>The files of ${count((found.minions ?? []).length, "minion")} change.</p><${Changes} changes=${Object.entries(found.changes)} /><${Members} minions=${found.minions ?? []} />`,
       action: "Roll back",
       act: async () => {
         await call("states.restore", { name, revision: number });
@@ -229,7 +283,7 @@ function History({ name, revision, again }) {
   };
   return html`<h2>Revisions</h2>${failure && html`<p class="note bad">${text(failure.message)}</p>`}
     ${rows && html`<div class="wide" tabindex="0"><table aria-label="Revisions"><thead><tr><th>Revision</th><th>Author</th><th>When</th><th>Why</th><th>Packages</th><th>Actions</th></tr></thead>
-      <tbody>${[...rows].reverse().map((one) => html`<tr key=${one.revision}><td>${one.revision}</td><td>${text(one.author)}</td><td>${text(one.created)}</td><td>${text(one.comment)}</td><td>${one.packages}</td>
+      <tbody>${[...rows].reverse().map((one) => html`<tr key=${one.revision}><td>${one.revision}</td><td>${text(one.author)}</td><td>${time(one.created)}</td><td>${text(one.comment)}</td><td>${one.packages}</td>
         <td>${one.revision !== revision && may("states.show") && html`<button aria-label=${`Difference to ${one.revision}`} onClick=${() => difference(one.revision)}>Difference</button> `}
           ${one.revision !== revision && may("states.restore") && html`<button aria-label=${`Roll back to ${one.revision}`} onClick=${() => back(one.revision)}>Roll back…</button>`}</td></tr>`)}</tbody></table></div>`}`;
 }
