@@ -150,8 +150,7 @@ def _shipped(folder: Path) -> float:
 
 def _browse(bed: Bed, options: Options) -> dict[Figure, Samples]:
     """Open the page in a Chromium, and return the samples of what happens there."""
-    # only this benchmark needs them
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only this benchmark needs it
 
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -192,7 +191,7 @@ def _sign_in(page: Page, bed: Bed) -> None:
 
 def _everything(page: Page) -> dict[Figure, list[float]]:
     """Do everything once, and return the samples."""
-    from playwright.sync_api import Error  # noqa: PLC0415
+    from playwright.sync_api import Error  # noqa: PLC0415 - only this benchmark needs it
 
     def act(action: tuple[str, str]) -> float:
         try:

@@ -460,6 +460,9 @@ class Commands:
     async def cmd_show(self, request):
         return self.report.show(request["jid"], self.clock())
 
+    async def cmd_owners(self, request):
+        return {"owners": self.store.owners(request["jid"])}
+
     async def cmd_history(self, request):
         return {"jobs": self.report.history(request["limit"])}
 

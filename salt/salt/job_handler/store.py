@@ -759,6 +759,13 @@ class Store:
             ret.update(unpack(reasons))
         return ret
 
+    def owners(self, jid):
+        """
+        Return the users whose jobs have this id.
+        """
+        rows = self.db.execute("SELECT DISTINCT owner FROM jobs WHERE jid = ?", (jid,))
+        return [owner for (owner,) in rows]
+
     def history(self, limit):
         """
         Return ``(jid, user, state, reason, when)`` of the jobs that were cancelled or

@@ -204,10 +204,12 @@ def clear_commands(scene: Scene, credentials: dict[str, str]) -> dict[str, str]:
         return YES if answer and not (isinstance(answer, dict) and "error" in answer) else NO
 
     job = {"fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob", "ret": "", "jid": "", "user": "root"}
+    # everybody may publish the first one
+    two = {"fun": ["saltutil.find_job", "test.ping"], "arg": [["1"], []]}
     status, text, _ = request(port, "/login", "", credentials)
     token = json.loads(text)["return"][0]["token"] if status == 200 else ""
 
-    def api(client: str, fun: str, **more: object) -> str:
+    def api(client: str, fun: object, **more: object) -> str:
         status, text, _ = request(port, "/", token, [{"client": client, "fun": fun, **more}])
         if status != 200:
             return NO
@@ -221,12 +223,16 @@ def clear_commands(scene: Scene, credentials: dict[str, str]) -> dict[str, str]:
         "publish `test.ping`": scene.fires(
             r"^salt/job/\d+/new", lambda: scene.clear("publish", **job, kwargs=credentials, key="0" * 64)
         ),
+        "publish two functions at once": scene.fires(
+            r"^salt/job/\d+/new", lambda: scene.clear("publish", **job | two, kwargs=credentials, key="0" * 64)
+        ),
         "have a token made": granted(scene.clear("mk_token", **credentials)),
         "run `query.items`": granted(scene.clear("runner", fun="query.items", kwarg={}, **credentials)),
         "run `jobs.list_jobs`": granted(scene.clear("runner", fun="jobs.list_jobs", kwarg={}, **credentials)),
         "list keys": granted(scene.clear("wheel", fun="key.list_all", **credentials)),
         "salt-api: a session": YES if token else NO,
         "salt-api: `local`": api("local", "test.ping", tgt="*"),
+        "salt-api: `local`, two functions at once": api("local", two["fun"], arg=two["arg"], tgt="*"),
         "salt-api: `runner` `query.items`": api("runner", "query.items", arg=["node", "name"]),
         "salt-api: `runner` `jobs.list_jobs`": api("runner", "jobs.list_jobs"),
         "salt-api: `wheel`": api("wheel", "key.list_all"),

@@ -44,6 +44,7 @@ COMMANDS: Final[list[dict[str, Any]]] = [
     {"cmd": "order", "jid": loads.JID, "priority": 1, "held": False},
     {"cmd": "list", "limit": 5},
     {"cmd": "show", "jid": loads.JID},
+    {"cmd": "owners", "jid": loads.JID},
     {"cmd": "leases", "minion": "minion-00000"},
     {"cmd": "history", "limit": 5},
     {"cmd": "reconcile"},

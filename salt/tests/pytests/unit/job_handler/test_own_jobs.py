@@ -10,12 +10,15 @@ from tests.support.mock import patch
 
 OWNERS = {"1": "alice", "2": "bob", "3": "alice"}
 JOBS = [{"jid": jid, "user": user} for jid, user in OWNERS.items()]
+# what the job cache has where a client chose the id of a job that waits, and whose jobs do
+CACHED = {**OWNERS, "5": "alice", "6": "alice", "7": "bob"}
+TAKEN = {"5": ["bob", "alice"], "6": ["bob"], "7": ["alice"]}
 
 
 @pytest.fixture
 def configure_loader_modules(master_opts):
     def list_job(jid):
-        return {"User": OWNERS[jid]} if jid in OWNERS else {"Error": "no such job"}
+        return {"User": CACHED[jid]} if jid in CACHED else {"Error": "no such job"}
 
     opts = {**master_opts, "rate_limiting": {"criteria": "capacity"}, "user": "salt"}
     return {runner: {"__opts__": opts, "__salt__": {"jobs.list_job": list_job}}}
@@ -31,6 +34,8 @@ def asked():
     def ask(opts, request):
         if request["cmd"] in ("list", "history"):
             return {"jobs": JOBS[: request["limit"]]}
+        if request["cmd"] == "owners":
+            return {"owners": TAKEN.get(request["jid"], [])}
         ret.append((request["cmd"], request["jid"]))
         return {"cancelled": 1, "minions": 1}
 
@@ -62,6 +67,19 @@ def test_root_and_the_master_itself_see_all(asked, user):
         assert runner.cancel("2") == 1
 
 
+@pytest.mark.parametrize("user", ["Reactor", "UNKNOWN"])
+def test_a_user_with_a_name_of_the_master(asked, user):
+    """
+    A kind of account may let somebody have any name.
+    """
+    with _as(user, external_auth={"sharedsecret": {"*": ["@runner"]}}):
+        assert runner.list_() == []
+        with pytest.raises(salt.exceptions.CommandExecutionError):
+            runner.cancel("2")
+    with _as(user, external_auth={"pam": {"alice": ["@runner"]}}):
+        assert len(runner.list_()) == 3
+
+
 def test_salt_run_without_eauth(asked):
     """
     It needs root, or the master's user, to reach the job handler at all.
@@ -83,6 +101,22 @@ def test_acting_on_a_job(asked, name):
             ):
                 getattr(runner, name)(jid, **more)
         assert len(asked) == 1
+
+
+@pytest.mark.parametrize("name", ["show", "cancel", "hold", "release", "prioritize"])
+def test_a_job_id_that_somebody_else_chose_too(asked, name):
+    """
+    The job cache knows the last user of a job id; the queue knows whose jobs wait.
+    """
+    more = {"priority": -1} if name == "prioritize" else {}
+    with _as("alice"):
+        for jid in ("5", "6"):
+            with pytest.raises(
+                salt.exceptions.CommandExecutionError, match=f"^Job {jid} is none of"
+            ):
+                getattr(runner, name)(jid, **more)
+        getattr(runner, name)("7", **more)
+        assert [jid for _, jid in asked] == ["7"]
 
 
 def test_only_root_lets_a_job_pass_others(asked):

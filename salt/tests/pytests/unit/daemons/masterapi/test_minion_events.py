@@ -83,6 +83,9 @@ def _both_forms(remote, tag, data, **top):
         "salt/beacon/web2/pkgset/",
         f"salt/job/{JID}/start/web2",
         f"salt/job/{JID}/prog/web2/0",
+        "salt/minion//web2/start",
+        "salt/beacon//web2/x/",
+        f"salt/job/{JID}/1/start/web2",
         f"custom\n\nsalt/job/{JID}/ret/web2",
         pytest.param("custom\ud800", id="surrogate"),
         pytest.param(b"custom\xff", id="bytes"),
@@ -102,6 +105,7 @@ def test_tags_of_the_master_and_of_others_are_dropped(remote, tag):
         "salt/minion/web1/start",
         "minion_start",
         "salt/beacon/web1/pkgset/",
+        "salt/beacon/web1/inotify//etc/passwd",
         f"salt/job/{JID}/start/web1",
         f"salt/job/{JID}/prog/web1/0",
     ],
@@ -225,6 +229,50 @@ async def test_only_a_syndic_changes_the_load_of_a_job(aes_funcs, order_masters)
     load = {"id": "web1", "jid": JID, "load": {"fun": "x"}, "return": {}}
     await _run(aes_funcs, "_syndic_return", load)
     assert saved.called is order_masters
+
+
+@pytest.mark.parametrize(
+    "name, fired",
+    [
+        ("pkg_|-nginx_|-nginx_|-installed", ["pkg.installed"]),
+        ("salt/minion/web_|-example.com/start", []),
+        ("salt/job/1/publish_|-x", []),
+        ("salt_|-/key", []),
+        ("any\nsalt_|-x", []),
+    ],
+)
+def test_a_failed_state_names_no_tag_of_the_master(opts, name, fired):
+    """
+    The name of a state, which a minion chooses, becomes a tag
+    """
+    load = {"id": "web1", "jid": JID, "fun": "state.sls", "retcode": 2}
+    data = {"result": False, "__peer_id": "master2", "fun": "cmd.run", "tgt": "*"}
+    with salt.utils.event.SaltEvent(
+        "master", opts=opts, listen=False, sock_dir=opts["sock_dir"]
+    ) as event, patch.object(event, "fire_event") as fire:
+        event.fire_ret_load({**load, "return": {name: data}})
+    tags = [call.args[1] for call in fire.call_args_list]
+    assert tags == [*fired, f"salt/job/{JID}/sub/web1/error/state.sls"]
+    assert not any("__peer_id" in call.args[0] for call in fire.call_args_list)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"fun": ["state.sls"], "retcode": 1, "return": {}},
+        {"fun": [["state.sls"]], "retcode": {"state.sls": 1}, "return": {}},
+        {"fun": "state.sls", "retcode": 1, "return": [1, 2]},
+    ],
+)
+def test_returns_that_do_not_fit_together(opts, more):
+    """
+    They cause no exception
+    """
+    with salt.utils.event.SaltEvent(
+        "master", opts=opts, listen=False, sock_dir=opts["sock_dir"]
+    ) as event, patch.object(event, "fire_event") as fire:
+        event.fire_ret_load({"id": "web1", "jid": JID, **more})
+    fire.assert_not_called()
 
 
 @pytest.mark.parametrize("order_masters", [False, True])
