@@ -112,7 +112,7 @@ def test_hold_and_release(page: Page, console: ConsoleBed, job: str) -> None:
     (line,) = console.run("job_handler.list")
     assert line["jid"] == job
     assert line["reason"] == "an administrator holds it"
-    page.get_by_role("button", name="Look again").click()
+    page.get_by_role("button", name="Refresh").click()
     page.get_by_role("button", name=f"Release {job}").click(timeout=30_000)
     confirm(page, "Release")
     expect(page.locator(WAITING)).to_have_count(0, timeout=60_000)

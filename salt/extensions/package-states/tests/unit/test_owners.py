@@ -10,6 +10,9 @@ from saltext.package_states.errors import Conflict
 from saltext.package_states.model.resolver import GROUP, Source
 
 
+SENT = ["new", "web"]
+
+
 class Fleet:
     """
     Two minions, of which one has collided
@@ -48,9 +51,12 @@ def tables(monkeypatch):
         entries = (items.make("foo", "removed"),)
         return {one: store.EMPTY._replace(number=1, items=entries) for one in ids}
 
-    def ask(*_):
+    def ask(_, query, *__):
+        if "unnest" not in query:
+            return [(one,) for one in SENT]
         # as each query for lists, keys and all
-        return [("new", "foo", ["0.9"], True), ("web", "foo", ["1.0"], False)]
+        found = [("new", "foo", ["0.9"], True), ("web", "foo", ["1.0"], False)]
+        return [row for row in found if row[0] in SENT]
 
     monkeypatch.setattr(owners, "Fleet", Fleet)
     monkeypatch.setattr(store, "newest", revisions)
@@ -77,11 +83,20 @@ def test_of_who_is_held_nobody_knows_what_is_wanted():
     assert found["counts"] == {
         "minions": 2,
         "have it": 2,
+        "not known": 0,
         "want it": 0,
         "want it gone": 1,
         "in conflict": 0,
         "halted": 1,
     }
+
+
+def test_of_who_never_sent_its_packages_nothing_is_known(monkeypatch):
+    monkeypatch.setitem(globals(), "SENT", ["new"])
+    found = owners.page({}, "foo")
+    assert found["counts"]["have it"] == found["counts"]["not known"] == 1
+    (web,) = [row for row in found["minions"] if row["minion"] == "web"]
+    assert (web["installed"], web["unknown"]) == ("", True)
 
 
 def test_a_minion_calls_what_is_its_own_without_architecture():

@@ -430,8 +430,9 @@ def where(package, page=1, size=100):
     """
     Return which minions have a package, of which it is wanted and why, and what keeps it
 
-    What is installed is what they sent last. ``held`` says that the minion holds or locks the
-    package, and ``halted`` why the file of a minion stays as it is.
+    What is installed is what they sent last; ``unknown`` says that the minion never sent its
+    packages. ``held`` says that it holds or locks the package, and ``halted`` why the file
+    of a minion stays as it is.
 
     package
         ``name`` or ``name:architecture``.

@@ -30,10 +30,18 @@ def page(opts, key, number=1, size=100):
         halted = _halted(fleet)
         wanted = _wanted(connection, fleet, asked, halted)
         known = set(fleet.registry.minions())
+        sent = {
+            one
+            for (one,) in store.ask(
+                connection, "SELECT minion_id FROM package_states.package_list"
+            )
+        }
     rows, words = [], []
     for one in sorted({*there, *wanted} & known):
         versions, held = there.get(one, ("", False))
         row = {"minion": one, "installed": versions}
+        if one not in sent:
+            row["unknown"] = True
         if held:
             row["held"] = True
         if one in wanted:
@@ -46,6 +54,7 @@ def page(opts, key, number=1, size=100):
         "counts": {
             "minions": len(rows),
             "have it": sum(bool(row["installed"]) for row in rows),
+            "not known": sum("unknown" in row for row in rows),
             "want it": sum(word in items.THERE for word in words),
             "want it gone": sum(word in items.ABSENT for word in words),
             "in conflict": words.count(CONFLICT),

@@ -82,7 +82,7 @@ export function Fleet() {
     <div class="line">
       <label>Show <select value=${type} onChange=${(event) => { what.value = event.target.value; filter.value = ""; setTyped(""); setSort(""); setLive(false); }}>
         ${Object.entries(TYPES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></label>
-      <${Filter} fields=${known} value=${typed} onInput=${setTyped} onDone=${(value) => (value === filter.value ? again() : (filter.value = value))} error=${answer && failure ? failure.message : failure && !failure.missing && !failure.forbidden ? failure.message : ""} />
+      <${Filter} fields=${known} value=${typed} applied=${filter.value} onInput=${setTyped} onDone=${(value) => (value === filter.value ? again() : (filter.value = value))} error=${answer && failure ? failure.message : failure && !failure.missing && !failure.forbidden ? failure.message : ""} />
       ${type === "job" && html`<label><input type="checkbox" checked=${onlyFailed.value} onChange=${(event) => (onlyFailed.value = event.target.checked)} /> Only failed jobs</label>`}
     </div>
     <details><summary>Columns</summary><fieldset><legend>Columns to show</legend>
@@ -122,7 +122,7 @@ export function draw(type, [status, value], column, tab = 0) {
 }
 
 /** A filter with completion of field names; the error of the master stands below it. */
-function Filter({ fields, value, onInput, onDone, error }) {
+function Filter({ fields, value, applied, onInput, onDone, error }) {
   const [place, setPlace] = useState(-1);
   const word = /[\w./]+$/.exec(value)?.[0] ?? "";
   const found = word ? fields.filter((one) => one.name.startsWith(word) && one.name !== word).slice(0, 8) : [];
@@ -144,6 +144,7 @@ function Filter({ fields, value, onInput, onDone, error }) {
     <input role="combobox" aria-expanded=${found.length > 0} aria-controls="completions" aria-autocomplete="list" aria-invalid=${Boolean(error)} aria-describedby="filter-error" aria-activedescendant=${place >= 0 ? `completion-${place}` : null}
       placeholder='os == "Debian" and mtotal < 4G' value=${value} onInput=${(event) => onInput(event.target.value)} onKeyDown=${key} /></label>
     <ul id="completions" role="listbox" aria-label="Fields" hidden=${found.length === 0}>${found.map((one, index) => html`<li role="option" id=${`completion-${index}`} aria-selected=${index === place} onMouseDown=${() => take(one.name)}>${text(one.name)}</li>`)}</ul>
+    ${value.trim() !== applied && html`<div class="dim" role="status">Not applied yet: press Enter.</div>`}
     <div id="filter-error" class="bad" role="alert">${text(error)}</div></div>`;
 }
 

@@ -82,6 +82,6 @@ function Packages({ id }) {
       ${may("states.dry_run") && html`<button onClick=${() => run("states.dry_run", "What a run would do", Plan)}>Ask it what a run would do</button>`}
     </div>
     ${rows.length > 0 && html`<div class="wide" tabindex="0"><table aria-label="Packages"><thead><tr><th>Package</th><th>Version</th><th>Condition</th><th>State</th><th>Source that wins</th><th>Overruled</th><th>Installed</th><th>Drift</th></tr></thead>
-      <tbody>${rows.map((one) => html`<tr key=${one.package}><td><a href=${`#/package/${encodeURIComponent(one.package)}`}>${text(one.package)}</a></td><td>${text(one.version)}</td><td>${text(one.condition)}</td><td>${text(one.state)}</td><td>${text(one.source)}</td><td>${text(one.overruled.map(text).join("; "))}</td><td>${text(one.found)}</td><td class="bad">${one.consistent ? "" : text(one.reason) || "drift"}</td></tr>`)}</tbody></table></div>`}
+      <tbody>${rows.map((one) => html`<tr key=${one.package}><td><a href=${`#/package/${encodeURIComponent(one.package)}`}>${text(one.package)}</a></td><td>${text(one.version)}</td><td>${text(one.condition)}</td><td>${text(one.state)}</td><td>${text(one.source)}</td><td>${text(one.overruled.map(text).join("; "))}</td><td>${text(one.found)}</td><td class=${status.pending ? "dim" : "bad"}>${one.consistent ? "" : status.pending ? "not known" : text(one.reason) || "drift"}</td></tr>`)}</tbody></table></div>`}
     ${Object.entries(status?.errors ?? {}).map(([name, why]) => html`<p class="note bad">${text(name)}: ${text(why)}</p>`)}`;
 }

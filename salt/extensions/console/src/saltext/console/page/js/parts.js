@@ -28,10 +28,10 @@ export function age(seconds) {
   return `${Math.round(seconds)} s`;
 }
 
-/** Numbers side by side: name, value, what stands below it, and `of` [used, limit] for a bar.
+/** Numbers side by side: name, label (the name if there is none), value, what stands below it, and `of` [used, limit] for a bar.
  * With `pick` each is a button, and `picked` the name of the one that is pressed. */
 export function Tiles({ tiles, pick, picked }) {
-  const inside = ({ name, value, more, of }) => html`<b>${typeof value === "number" ? value.toLocaleString("en") : value}</b> <span>${name}</span>${of && html`<meter min="0" max=${of[1]} value=${of[0]} aria-label=${name}></meter>`}${more && html`<small>${more}</small>`}`;
+  const inside = ({ name, label, value, more, of }) => html`<b>${typeof value === "number" ? value.toLocaleString("en") : value}</b> <span>${label ?? name}</span>${of && html`<meter min="0" max=${of[1]} value=${of[0]} aria-label=${name}></meter>`}${more && html`<small>${more}</small>`}`;
   return html`<div class="tiles">${tiles.filter(Boolean).map((one) =>
     pick ? html`<button class="tile" key=${one.name} aria-pressed=${picked === one.name} onClick=${() => pick(one.name)}>${inside(one)}</button>` : html`<div class="tile" key=${one.name}>${inside(one)}</div>`)}</div>`;
 }
@@ -158,7 +158,7 @@ export function Grid({ label, columns, rows, draw, sort, onSort }) {
 /** A table of one page of rows, and the way to the other pages. `found` has `minions`, `page` and `pages`; `draw` gives the cells of a row. */
 export function Paged({ label, found, heads, draw, onPage }) {
   return html`<div class="wide" tabindex="0"><table aria-label=${label}><thead><tr>${heads.map((one) => html`<th>${one}</th>`)}</tr></thead>
-      <tbody>${found.minions.map((one) => html`<tr key=${one.minion}>${draw(one).map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>
+      <tbody>${found.minions.length === 0 && html`<tr><td colspan=${heads.length}>No minion.</td></tr>`}${found.minions.map((one) => html`<tr key=${one.minion}>${draw(one).map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>
     ${found.pages > 1 && html`<div class="line"><button disabled=${found.page <= 1} onClick=${() => onPage(found.page - 1)}>Previous page</button>
       <span role="status">Page ${found.page} of ${found.pages}</span><button disabled=${found.page >= found.pages} onClick=${() => onPage(found.page + 1)}>Next page</button></div>`}`;
 }

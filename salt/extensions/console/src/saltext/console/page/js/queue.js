@@ -76,7 +76,7 @@ export function Queue() {
 function Summary({ now }) {
   const { used, limit, full_minions: full } = now.capacity ?? {};
   return html`${now.paused && html`<p class="note"><strong>The queue is paused${now.paused_until ? ` until ${new Date(now.paused_until * 1000).toLocaleTimeString()}` : ""}.</strong></p>`}
-    ${(now.pauses ?? []).map((one) => html`<p class="note">Paused: ${text(one)}</p>`)}
+    ${(now.pauses ?? []).map((one) => html`<p class="note">Paused until resumed: jobs with ${Object.entries(one).filter(([key]) => key !== "action").map(([key, value]) => `${key} ${text(value)}`).join(", ")}</p>`)}
     <${Tiles} tiles=${[
       { name: now.queued === 1 ? "job waiting" : "jobs waiting", value: now.queued, more: now.oldest ? `the oldest for ${age(now.oldest)}` : "" },
       used !== undefined && { name: "slots used", value: `${used} of ${limit}`, of: [used, limit] },
@@ -86,7 +86,7 @@ function Summary({ now }) {
     <div class="line">
       ${may("queue.pause") && html`<button onClick=${() => pause(now)}>Pause…</button>`}
       ${may("queue.resume") && (now.paused || now.pauses?.length > 0) && html`<button onClick=${resume}>Resume…</button>`}
-      <button onClick=${load}>Look again</button>
+      <button onClick=${load}>Refresh</button>
     </div>`;
 }
 

@@ -62,6 +62,9 @@ function time(words) {
 
 const minionLink = (id) => html`<a href=${`#/minion/${encodeURIComponent(id)}`}>${text(id)}</a>`;
 
+/** Words that say more than the master's. */
+const VERDICTS = { "never heard": "never sent packages", silent: "sent none for long" };
+
 /** How many minions are consistent, drifting and so on; a click shows which. */
 function Verdicts() {
   const [only, setOnly] = useState("");
@@ -72,10 +75,10 @@ function Verdicts() {
     setPage(1);
   };
   const why = (one) => text(one.error ?? one.pending ?? (one.drifted ? `${one.drifted} of ${count(one.managed, "package")}` : ""));
-  return html`<h2>Minions</h2>${failure && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
-    ${fleet && html`<${Tiles} tiles=${Object.entries(fleet.counts).map(([name, value]) => ({ name, value }))} pick=${pick} picked=${only || "minions"} />
+  return html`<h2>Minions</h2>${!fleet && !failure && html`<p role="status">Asking the master…</p>`}${failure && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
+    ${fleet && html`<${Tiles} tiles=${Object.entries(fleet.counts).map(([name, value]) => ({ name, label: VERDICTS[name], value }))} pick=${pick} picked=${only || "minions"} />
       <${Paged} label="Minions" found=${fleet} onPage=${setPage} heads=${["Minion", "Verdict", "Why", "Packages sent"]}
-        draw=${(one) => [minionLink(one.minion), one.verdict, why(one), one.refreshed ? time(one.refreshed) : "–"]} />`}`;
+        draw=${(one) => [minionLink(one.minion), VERDICTS[one.verdict] ?? one.verdict, why(one), one.refreshed ? time(one.refreshed) : "–"]} />`}`;
 }
 
 function WhereForm() {
@@ -96,7 +99,7 @@ export function Where({ path }) {
     <${Trouble} failure=${failure} what="package states" how=${HOW} />
     ${found && html`<${Tiles} tiles=${Object.entries(found.counts).map(([title, value]) => ({ name: title, value }))} />
       <${Paged} label="Minions with the package" found=${found} onPage=${setPage} heads=${["Minion", "Installed", "Wanted", "Source", "Remarks"]}
-        draw=${(one) => [minionLink(one.minion), text(one.installed) || html`<span class="dim">not installed</span>`, text(one.wanted) || html`<span class="dim">nothing</span>`, text(one.source), text(note(one))]} />
+        draw=${(one) => [minionLink(one.minion), text(one.installed) || html`<span class="dim">${one.unknown ? "not known: it never sent its packages" : "not installed"}</span>`, text(one.wanted) || html`<span class="dim">nothing</span>`, text(one.source), text(note(one))]} />
       <p class="dim">Minions that neither have the package nor want anything of it are not listed. What is installed is what minions sent last.</p>`}`;
 }
 
@@ -124,7 +127,7 @@ function Editor({ name }) {
         <tbody>${names.map((key) => html`<${Entry} key=${key} name=${key} editable=${editable} one=${key in draft.rows ? draft.rows[key] : row(saved[key])} changed=${key in draft.rows} onChange=${(next) => change(key, next)} />`)}</tbody></table></div>
       ${editable && html`<${Search} onAdd=${(key) => change(key, { version: LATEST, condition: "=", state: "installed" })} />
         <div class="line"><button class="do" disabled=${!edits} onClick=${() => review(name, draft, shown, { drop, again, setDraft })}>Review ${count(edits, "change")}…</button>
-          ${edits > 0 && html`<button onClick=${() => ask({ title: "Drop what you changed", body: html`<p>${count(edits, "change")} that nobody saved will be lost; no minion changes.</p>`, action: "Drop", act: async () => drop() })}>Drop…</button>`}</div>`}
+          ${edits > 0 && html`<button onClick=${() => ask({ title: "Discard what you changed", body: html`<p>${count(edits, "change")} that nobody saved will be lost; no minion changes.</p>`, action: "Discard", act: async () => drop() })}>Discard changes…</button>`}</div>`}
       <${Assignments} name=${name} shown=${shown} again=${again} />
       ${may("states.history") && html`<${History} name=${name} revision=${shown.revision} again=${again} />`}`}`;
 }
@@ -149,7 +152,7 @@ function Entry({ name, one, changed, editable, onChange }) {
       ${Object.entries(CONDITIONS).map(([mark, words]) => html`<option value=${mark}>${words}</option>`)}</select>`}</td>
     <td><select aria-label=${`State of ${name}`} disabled=${!editable} value=${one.state} onChange=${(event) => set({ state: event.target.value })}>
       ${Object.entries(states).map(([key, words]) => html`<option value=${key}>${words}</option>`)}</select></td>
-    <td>${changed ? "changed " : ""}${editable && may("states.unset") && html`<button aria-label=${`Not managed: ${name}`} onClick=${() => onChange(null)}>Not managed</button>`}</td></tr>`;
+    <td>${changed ? "changed " : ""}${editable && may("states.unset") && html`<button aria-label=${`Stop managing ${name}`} onClick=${() => onChange(null)}>Stop managing</button>`}</td></tr>`;
 }
 
 function Search({ onAdd }) {
@@ -185,8 +188,8 @@ async function review(name, draft, shown, { drop, again, setDraft }) {
     const minions = new Set(found.flatMap((one) => one.minions ?? []));
     const changes = found.flatMap((one) => Object.entries(one.changes));
     ask({
-      title: `Save ${name}`,
-      body: html`<p>The files of ${count(minions.size, "minion")} change; packages change there at the next run.</p><${Changes} changes=${changes} /><${Members} minions=${[...minions]} />`,
+      title: `Review: ${name}`,
+      body: html`<p>Nothing is saved yet. The files of ${count(minions.size, "minion")} change; packages change there when the minions apply their states next.</p><${Changes} changes=${changes} /><${Members} minions=${[...minions]} />`,
       action: "Save",
       fields: [{ name: "comment", label: "Why" }],
       act: async ({ comment }) => {
