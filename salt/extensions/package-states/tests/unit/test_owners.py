@@ -9,7 +9,6 @@ from saltext.package_states.compile.fleet import Minion
 from saltext.package_states.errors import Conflict
 from saltext.package_states.model.resolver import GROUP, Source
 
-
 SENT = ["new", "web"]
 
 
