@@ -2,10 +2,16 @@
 sys.interface describes the module that a loader has
 """
 
+import types
+
 import pytest
 
+import salt.interfaces
 import salt.loader
+import salt.modules.sysmod
+import salt.output
 from salt.exceptions import CommandExecutionError
+from tests.pytests.unit.interfaces.providers import load, providers
 
 
 @pytest.fixture(params=(False, True))
@@ -33,8 +39,8 @@ def test_what_is_missing(functions, minion_opts):
     found = functions["sys.interface"]("user")
     assert found["core"] == "complete"
     assert (
-        "POSIXAttributes: 'user.chuid' is not supported by win_useradd: Windows users "
-        "have neither numbers nor a shell."
+        "POSIXAttributes: not supported by win_useradd: Windows users have neither "
+        "numbers nor a shell."
     ) in found["without"]
     assert found["differences"] == [
         "delete takes no argument 'remove'",
@@ -43,6 +49,84 @@ def test_what_is_missing(functions, minion_opts):
     found = functions["sys.interface"]("shadow")
     assert found["features"] == "Ageing, Expiry, Inactivity, PasswordRemoval"
     assert len(found["differences"]) == 5
+
+
+class Loader(dict):
+    """
+    The functions of one module, as a loader has them
+    """
+
+    stand_ins = ()
+
+    def __init__(self, declaration, functions):
+        super().__init__(
+            (f"{declaration}.{name}", types.SimpleNamespace(func=func))
+            for name, func in functions.items()
+        )
+        self.interfaces = {str(declaration): declaration}
+
+
+def describe(monkeypatch, name):
+    """
+    Return what sys.interface says of a module of Salt's, on any platform
+    """
+    declaration, functions = load(name)
+    for key, value in (
+        ("__salt__", Loader(declaration, functions)),
+        ("__grains__", {}),
+    ):
+        monkeypatch.setattr(salt.modules.sysmod, key, value, raising=False)
+    return salt.modules.sysmod.interface(str(declaration))
+
+
+def names(lines):
+    """
+    Return the names in lines of a result, which is "complete" without lines
+    """
+    if lines == "complete":
+        return set()
+    return {name for line in lines for name in line.partition(":")[0].split(", ")}
+
+
+@pytest.mark.parametrize("name", providers())
+def test_twenty_lines_say_all(monkeypatch, minion_opts, name):
+    """
+    Each function of the interface is named, alone or by its feature, in twenty lines
+    """
+    found = describe(monkeypatch, name)
+    minion_opts["color"] = False
+    shown = salt.output.out_format({"web1": found}, "nested", minion_opts)
+    assert len(shown.splitlines()) <= 20
+    declaration, functions = load(name)
+    features = salt.interfaces.features(declaration.interface)
+    core = set(salt.interfaces.functions(declaration.interface)) - set().union(
+        *features.values()
+    )
+    assert names(found["core"]) == core - set(functions)
+    without = set()
+    for feature, keys in features.items():
+        missing = set(keys) - set(functions)
+        assert (feature in found["features"].split(", ")) is not bool(missing)
+        if missing == set(keys):
+            without.add(feature)
+        else:
+            without |= {f"{key} of {feature}" for key in missing}
+    assert names(found["without"]) == without
+
+
+def test_reasons_share_a_line(monkeypatch):
+    """
+    What is missing for the same reason is one line, a feature in part is no core
+    """
+    found = describe(monkeypatch, "pkgin")
+    assert found["core"] == ["upgrade_available: not implemented by pkgin."]
+    assert len(found["without"]) == 1
+    assert "VersionComparison, owner of Files, Details" in found["without"][0]
+    assert describe(monkeypatch, "aptpkg")["without"] == [
+        "Groups: not supported by aptpkg: apt has no groups.",
+        "Verification, Search: not implemented by aptpkg.",
+        "Patches: not supported by aptpkg: Debian publishes no patches.",
+    ]
 
 
 def test_all_names(functions):
