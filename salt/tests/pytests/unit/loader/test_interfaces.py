@@ -144,7 +144,10 @@ def test_a_missing_function_says_why(make, name, error, message):
     with pytest.raises(error) as exc:
         doors[key]("front")
     assert str(exc.value) == message
-    assert isinstance(exc.value, (CommandExecutionError, KeyError))
+    assert isinstance(exc.value, CommandExecutionError)
+    assert isinstance(exc.value, KeyError)
+    copied = pickle.loads(pickle.dumps(exc.value))
+    assert copied.message == copied.strerror == str(copied) == message
     assert doors.missing_fun_string(key) == message
 
 
