@@ -103,6 +103,20 @@ def test_holds(call, package):
     assert again["result"] is True and not again["changes"]
 
 
+def test_upgrades(call, package):
+    versions = call("list_repo_pkgs", package).get(package, [])
+    if len(versions) < 2:
+        pytest.skip("the repositories have one version of the package")
+    call("remove", package)
+    call("install", package, version=versions[-1])
+    assert package in call("list_upgrades")
+    call("hold", package)
+    while_held = call("list_upgrades")
+    call("unhold", package)
+    call("remove", package)
+    assert package not in while_held
+
+
 def test_test_mode(call, calls, package):
     call("install", package)
     done = calls("pkg", test=True)("hold", package)[package]
