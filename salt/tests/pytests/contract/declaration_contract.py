@@ -56,7 +56,7 @@ def problems(file, declaration, functions):
     interface = declaration.interface
     methods = salt.interfaces.functions(interface)
     found = [*differences(declaration, functions), *_unread(file, methods, functions)]
-    lines = []
+    lines = [*_renames(file, declaration)]
     for name, text in found:
         here = _place(functions[name]) if name in functions else f"{file}:{_line(file)}"
         line = f"{here}: {text}"
@@ -72,6 +72,23 @@ def problems(file, declaration, functions):
                 " ignored: let it inherit from salt.interfaces.Feature"
             )
     return lines
+
+
+def _renames(file, declaration):
+    """
+    Yield where ``__virtual__`` returns another name than the declared one
+    """
+    for function in ast.parse(file.read_text(encoding="utf-8")).body:
+        if getattr(function, "name", None) != "__virtual__":
+            continue
+        for node in ast.walk(function):
+            value = getattr(getattr(node, "value", None), "value", None)
+            if isinstance(node, ast.Return) and isinstance(value, str):
+                if value != declaration:
+                    yield (
+                        f"{file}:{node.lineno}: __virtual__ returns '{value}', and the"
+                        f" module declares '{declaration}': return __virtualname__"
+                    )
 
 
 def _unread(file, methods, functions):

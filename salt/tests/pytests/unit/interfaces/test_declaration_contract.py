@@ -118,3 +118,21 @@ def test_a_forgotten_call(found, name):
 def test_a_module_that_does_not_load(found):
     with pytest.raises(AssertionError, match="does not load"):
         found("import no_such_module\n" + SOURCE)
+
+
+@pytest.mark.parametrize("name, right", (("wood", False), ("pkg", True)))
+def test_another_name(found, tmp_path, name, right):
+    """
+    The loader would give the interface to the name that __virtual__ returns
+    """
+    source = SOURCE.replace("return __virtualname__", f"return {name!r}")
+    assert source != SOURCE
+    line = source.splitlines().index(f"    return {name!r}") + 1
+    assert found(source) == (
+        []
+        if right
+        else [
+            f"{tmp_path / 'wood_pkg.py'}:{line}: __virtual__ returns 'wood', and the"
+            " module declares 'pkg': return __virtualname__"
+        ]
+    )
