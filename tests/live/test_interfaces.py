@@ -240,7 +240,8 @@ def test_a_proxy_works(apt_root: AptRoot, root: Path) -> None:
     assert set(ask_proxy("pkg.list_pkgs")) == {"apache", "coreutils", "redbull", "tinc"}
     assert set(ask_proxy("service.list")) == {"apache", "ntp", "samba"}
     lacks = apt_root.run(*call, "--proxyid=dummy", "pkg.hold", "x", check=False)
-    assert lacks.returncode == 255
+    # the message is followed by a traceback on stock Salt too: its SProxyMinion has no function_errors
+    assert lacks.returncode == 1
     assert "'pkg.hold' is not available" in lacks.stderr + lacks.stdout
 
 

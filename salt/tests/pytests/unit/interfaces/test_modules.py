@@ -174,3 +174,16 @@ def test_providers(minion_opts, tmp_path):
     for loader in (functions, functions._dunder_salt):
         assert "pkg.autoremove" not in loader
         assert loader.missing_fun_string("pkg.autoremove") == message
+
+
+def test_returns_are_not_checked(minion_opts, tmp_path):
+    """
+    file.makedirs returns None, and the state has made the folder by then
+    """
+    minion_opts["smi"] = True
+    functions = salt.loader.minion_mods(minion_opts)
+    states = salt.loader.states(minion_opts, functions, {}, {})
+    path = tmp_path / "a" / "b"
+    found = states["file.directory"](name=str(path), makedirs=True)
+    assert found["result"] is True, found
+    assert path.is_dir()

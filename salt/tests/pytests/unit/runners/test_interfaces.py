@@ -5,6 +5,7 @@ The check of state files, and what is generated from interfaces
 import ast
 import random
 import textwrap
+import time
 
 import pytest
 
@@ -214,6 +215,19 @@ def test_seeded_faults(check):
     assert sorted(one.split(" ")[0] for one in found["faults"]) == sorted(
         f"{path}:{line}:" for path, _, _, line in rows
     )
+
+
+def test_ten_thousand_minions(check):
+    """
+    The grains of minions are read once, and each platform is checked once
+    """
+    rows = list(seeded())
+    files = {path: wrong for path, wrong, _, _ in rows}
+    start = time.monotonic()
+    found = check(files, *[DEBIAN, SUSE] * 5000)
+    assert time.monotonic() - start < 30
+    assert found["minions"] == 10_000
+    assert len(found["faults"]) >= FAULTS
 
 
 def test_all_providers_have_a_platform():
