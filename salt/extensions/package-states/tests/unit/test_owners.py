@@ -94,7 +94,7 @@ def test_of_who_never_sent_its_packages_nothing_is_known(monkeypatch):
     monkeypatch.setitem(globals(), "SENT", ["new"])
     found = owners.page({}, "foo")
     assert found["counts"]["have it"] == found["counts"]["not known"] == 1
-    (web,) = [row for row in found["minions"] if row["minion"] == "web"]
+    (web,) = (row for row in found["minions"] if row["minion"] == "web")
     assert (web["installed"], web["unknown"]) == ("", True)
 
 
