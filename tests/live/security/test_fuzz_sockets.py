@@ -135,9 +135,9 @@ def watched(setup: HandlerBed) -> Iterator[Check]:
         check(warm=True)
         yield check
         check()
+        assert processes.grown() == []
         done = setup.bed.salt(["*", "test.ping", "--out=json"])
         assert answers(done.stdout) == {f"minion-{number:05d}": True for number in range(MINIONS)}
-        assert processes.grown() == []
         assert [one for one in log.tracebacks() if not one[0].startswith(OWN)] == []
 
 
