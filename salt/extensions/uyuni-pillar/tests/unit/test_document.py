@@ -6,8 +6,9 @@ import pytest
 import saltext.uyuni_pillar.document as document
 
 
-@pytest.mark.parametrize("levels", (5000, 100000))
-def test_what_is_nested_too_deeply_is_a_bad_file(tmp_path, levels):
+def test_what_is_nested_too_deeply_is_a_bad_file(tmp_path):
+    # Python 3.13 reads 5,000 levels
+    levels = 100000
     path = tmp_path / "a.json"
     path.write_text('{"a":' + "[" * levels + "]" * levels + "}")
     with pytest.raises(document.BadFile):
