@@ -136,6 +136,7 @@ def opened():
 
 _AUDITS = []
 
+
 @pytest.fixture(autouse=True)
 def umask():
     """
