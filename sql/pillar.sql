@@ -19,12 +19,18 @@ BEGIN
 END
 $$;
 
+BEGIN;
+
+-- Whoever waits for a table keeps all others from it who come later. Two of these files at once would replace each other's functions
+SET LOCAL lock_timeout = '10s';
+DO 'BEGIN PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext(''suse_salt_pillar'')); END';
+
 -- What functions of the pillars find by its name, and what PostgreSQL may take in place of its own, must be of a role that is trusted anyway:
 -- a superuser, the owner of the database, of the schema or of Uyuni's tables. Whoever could create in the schema may have been here before.
 -- A function of another role would stay that role's if it was only replaced
-SET client_min_messages = warning;
+SET LOCAL client_min_messages = warning;
 DROP FUNCTION IF EXISTS suse_salt_pillar_trusted();
-RESET client_min_messages;
+SET LOCAL client_min_messages TO DEFAULT;
 
 CREATE FUNCTION suse_salt_pillar_trusted() RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
@@ -54,11 +60,6 @@ END
 $$;
 
 SELECT suse_salt_pillar_trusted();
-
-BEGIN;
-
--- Whoever waits for a table keeps all others from it who come later
-SET LOCAL lock_timeout = '10s';
 
 -- Over the table of Uyuni. The index is for the one scope for which Uyuni has none, whose rows the function finds by their level.
 DO $$

@@ -8,14 +8,11 @@
 
 \set ON_ERROR_STOP on
 
-SELECT suse_salt_pillar_trusted();
-
 BEGIN;
-
-SET LOCAL client_min_messages = warning;
-
--- Whoever waits for a table keeps all others from it who come later
 SET LOCAL lock_timeout = '10s';
+DO 'BEGIN PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext(''suse_salt_pillar'')); END';
+SET LOCAL client_min_messages = warning;
+SELECT suse_salt_pillar_trusted();
 
 -- For how long changes are kept, and whether with their values, which may be secrets and outlive their owners. Replace them to have others.
 DO $$

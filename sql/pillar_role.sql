@@ -15,14 +15,16 @@
 \endif
 
 SELECT $$DO 'BEGIN RAISE EXCEPTION ''Run sql/pillar.sql first.''; END'$$ WHERE to_regprocedure('suse_minion_pillars(varchar)') IS NULL \gexec
+
+BEGIN;
+SET LOCAL lock_timeout = '10s';
+DO 'BEGIN PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext(''suse_salt_pillar'')); END';
 SELECT suse_salt_pillar_trusted();
 
 SELECT format('CREATE ROLE %I NOLOGIN', 'salt_pillar_owner')
   WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'salt_pillar_owner') \gexec
 SELECT format('CREATE ROLE %I LOGIN', :'role')
   WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
-
-BEGIN;
 
 ALTER ROLE :"role" NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT;
 ALTER ROLE salt_pillar_owner NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOLOGIN;

@@ -59,6 +59,15 @@ def test_installing_twice_is_safe(server: Postgres, name: str) -> None:
     assert (done.returncode, done.stderr.count("ERROR")) == (0, 0), done.stderr
 
 
+def test_installed_by_many_at_once(server: Postgres) -> None:
+    """Who installs meanwhile waits, and finds each function whole."""
+    database = scratch.make(server, "many")
+    assert _psql(database, "uyuni.sql", "pillar.sql", "pillar_changes.sql").returncode == 0
+    with ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(lambda name: _psql(database, name), 4 * ("pillar.sql", "pillar_changes.sql", "pillar_role.sql")))
+    assert [(one.returncode, one.stderr) for one in done if one.returncode] == []
+
+
 def test_table_in_use_is_waited_for_a_while(server: Postgres) -> None:
     """Who waits for a table keeps others from it that come later: an installation gives up, and changes nothing."""
     database = scratch.make(server, "busy")
