@@ -152,10 +152,12 @@ def test_pause_of_some(page: Page, console: ConsoleBed) -> None:
     """A pause for one function leaves the others alone."""
     page.get_by_role("button", name="Pause…").click()
     page.get_by_label("Only functions").fill("state.*")
+    page.get_by_label("Seconds").fill("600")
     confirm(page, "Pause")
     found = console.run("job_handler.figures")
-    assert found["pauses"]
-    assert not found["paused"]
+    (pause,) = found["pauses"]
+    assert (pause["function"], "until" in pause, found["paused"]) == ("state.*", True, False)
+    expect(page.locator("p.note")).to_contain_text("Paused until ")
     page.get_by_role("button", name="Resume…").click()
     confirm(page, "Resume")
     assert not console.run("job_handler.figures")["pauses"]

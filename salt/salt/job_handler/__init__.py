@@ -30,6 +30,7 @@ takes over what is in the store, and asks all minions with leases what they run.
 """
 
 import logging
+import time
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,17 @@ def sentences(reasons):
         minion: f"Minion did not get the job. [{reason}]"
         for minion, reason in sorted(reasons.items())
     }
+
+
+def date(seconds):
+    """
+    Return a date and time in UTC, or an empty text for a time that never comes.
+
+    :param seconds: seconds since the epoch, or None
+    """
+    if seconds is None or seconds == float("inf"):
+        return ""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
 
 
 def add_process(opts, process_manager):

@@ -489,13 +489,20 @@ class Commands:
             errors = list(salt.job_handler.policy.errors([rule]))
             if errors:
                 raise SaltInvocationError(errors[0])
-            rules.pauses = [one for one in rules.pauses if one != rule]
+            if request["paused"] and seconds is not None:
+                rule["until"] = self.clock() + seconds
+            others = [
+                one
+                for one in rules.pauses
+                if {**one, "until": 0} != {**rule, "until": 0}
+            ]
             if request["paused"]:
-                if len(rules.pauses) >= MAX_PAUSES:
+                if len(others) >= MAX_PAUSES:
                     raise SaltInvocationError(
                         f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
                     )
-                rules.pauses.append(rule)
+                others.append(rule)
+            rules.pauses = others
             rules.refresh()
             await self.dispatcher.resolve_rules()
         else:

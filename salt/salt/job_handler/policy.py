@@ -22,6 +22,7 @@ import fnmatch
 import re
 
 from salt.job_criteria import is_number
+from salt.job_handler import date
 
 ACTIONS = ("accept", "queue", "reject", "pause", "limit")
 
@@ -117,7 +118,9 @@ class Rule:
             for key in ("function", "user", "target")
             if self.settings.get(key)
         ]
-        return f"a rule says {self.action} for {', '.join(what) or 'all jobs'}"
+        ret = f"a rule says {self.action} for {', '.join(what) or 'all jobs'}"
+        until = self.settings.get("until")
+        return f"{ret} until {date(until)}" if until else ret
 
     def matches(self, functions, user, minions):
         """
@@ -137,7 +140,8 @@ class Rules:
     All rules, in their order.
 
     :param list settings: what the configuration says
-    :param list pauses: what administrators have said
+    :param list pauses: what administrators have said; with ``until``, the second of the
+        queue's clock at which it ends
     """
 
     def __init__(self, settings=(), pauses=()):
@@ -155,6 +159,15 @@ class Rules:
         """
         self._settings = list(settings)
         self.refresh()
+
+    def end_pauses(self, now):
+        """
+        Forget the pauses that are over.
+        """
+        left = [one for one in self.pauses if one.get("until", now + 1) > now]
+        if len(left) < len(self.pauses):
+            self.pauses = left
+            self.refresh()
 
     def refresh(self):
         """

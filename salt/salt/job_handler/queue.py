@@ -365,10 +365,11 @@ class Queue:
 
     def pausing(self, now):
         """
-        Return whether the queue is paused.
+        Return whether the queue is paused. Pauses that are over end.
         """
         if self.paused_until is not None and now >= self.paused_until:
             self.paused_until = None
+        self.rules.end_pauses(now)
         return self.paused_until is not None
 
     def hold(self, now, seconds=RETRY_SECONDS):

@@ -8,8 +8,10 @@ import os
 import time
 
 import salt.job_handler.config
+import salt.job_handler.policy
 import salt.job_handler.queue
 import salt.utils.metrics
+from salt.job_handler import date
 
 #: Above this share of a limit people are warned.
 _NEARLY = 0.9
@@ -25,17 +27,6 @@ _COUNTED = (
     "aborted",
     "criteria_failures",
 )
-
-
-def date(seconds):
-    """
-    Return a date and time in UTC, or an empty text for a time that never comes.
-
-    :param seconds: seconds since the epoch, or None
-    """
-    if seconds is None or seconds == float("inf"):
-        return ""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
 
 
 def _count(number, what):
@@ -220,8 +211,9 @@ class Report:
                 )
             )
         for rule in figures["pauses"]:
+            reason = salt.job_handler.policy.Rule(rule).reason
             ret.append(
-                f"Jobs are paused ({rule}): salt-run job_handler.resume lets them go on."
+                f"Jobs wait, as {reason}: salt-run job_handler.resume lets them go on."
             )
         if figures["failing"]:
             ret.append(

@@ -218,8 +218,7 @@ def pause(seconds=3600, function=None, user=None, target=None):
     pause survives a restart.
 
     seconds
-        For so long, an hour by default, or until :func:`resume`. ``0`` has no end, and so
-        has a pause for a function, a user or a target.
+        For so long, an hour by default, or until :func:`resume`. ``0`` has no end.
 
     function, user
         Globs. Jobs that do not match go on.

@@ -217,6 +217,32 @@ def test_pause_of_a_user_and_of_a_function(setup):
     assert sent == ["1", "2", "3", "4"]
 
 
+def test_pause_of_a_function_ends(setup):
+    async def run():
+        await setup.start()
+        await ask(setup, "pause", seconds=600, function="test.sleep")
+        # in place of the one before
+        await ask(setup, "pause", seconds=60, function="test.sleep")
+        await ask(setup, "pause", seconds=0, user="bob")
+        await setup.publish("1", ["m1"], fun="test.sleep")
+        await setup.tick(1)
+        (job,) = await ask(setup, "list_")
+        advice = (await ask(setup, "status"))["to do"]
+        await setup.tick(58)
+        before = [jid for jid, _ in setup.bus.jobs()]
+        await setup.tick(1)
+        figures = await ask(setup, "figures")
+        return job["reason"], advice, before, setup.bus.jobs(), figures["pauses"]
+
+    reason, advice, before, sent, pauses = asyncio.run(run())
+    assert reason.startswith("a rule says pause for function test.sleep until 1970-")
+    assert len(advice) == 2
+    assert f"Jobs wait, as {reason}: salt-run job_handler.resume lets" in advice[0]
+    assert before == []
+    assert [jid for jid, _ in sent] == ["1"]
+    assert pauses == [{"user": "bob", "action": "pause"}]
+
+
 def test_release_keeps_the_priority(setup):
     async def run():
         await setup.start()

@@ -76,7 +76,7 @@ export function Queue() {
 function Summary({ now }) {
   const { used, limit, full_minions: full } = now.capacity ?? {};
   return html`${now.paused && html`<p class="note"><strong>The queue is paused${now.paused_until ? ` until ${new Date(now.paused_until * 1000).toLocaleTimeString()}` : ""}.</strong></p>`}
-    ${(now.pauses ?? []).map((one) => html`<p class="note">Paused until resumed: jobs with ${Object.entries(one).filter(([key]) => key !== "action").map(([key, value]) => `${key} ${text(value)}`).join(", ")}</p>`)}
+    ${(now.pauses ?? []).map((one) => html`<p class="note">Paused until ${one.until ? new Date(one.until * 1000).toLocaleTimeString() : "resumed"}: jobs with ${Object.entries(one).filter(([key]) => !["action", "until"].includes(key)).map(([key, value]) => `${key} ${text(value)}`).join(", ")}</p>`)}
     <${Tiles} tiles=${[
       { name: now.queued === 1 ? "job waiting" : "jobs waiting", value: now.queued, more: now.oldest ? `the oldest for ${age(now.oldest)}` : "" },
       used !== undefined && { name: "slots used", value: `${used} of ${limit}`, of: [used, limit] },
@@ -109,7 +109,7 @@ function pause(now) {
     ],
     act: ({ seconds, ...rule }) => {
       const given = Object.fromEntries(Object.entries(rule).filter(([, value]) => value));
-      return act("queue.pause", { seconds: Object.keys(given).length ? 0 : Number(seconds), ...given });
+      return act("queue.pause", { seconds: Number(seconds), ...given });
     },
   });
 }
