@@ -14,6 +14,7 @@ import fnmatch
 import salt.exceptions
 import salt.job_handler
 import salt.job_handler.control
+import salt.utils.minions
 
 
 def __virtual__():
@@ -207,6 +208,18 @@ def cancel(jid):
 
 
 def _rule(function, user, target):
+    if target is not None and not _sees_all():
+        # a regular expression may take the job handler's process for ever, and a pause
+        # for pillars would tell of them
+        engines = {
+            salt.utils.minions.parse_target(word)["engine"]
+            for word in str(target).split()
+        }
+        if engines & {"E", "P", "I", "J", "N"}:
+            raise salt.exceptions.SaltInvocationError(
+                "Only root pauses jobs for targets with regular expressions, pillars or"
+                " nodegroups: name minions or grains."
+            )
     given = {"function": function, "user": user, "target": target}
     return {key: str(value) for key, value in given.items() if value is not None}
 
@@ -224,7 +237,8 @@ def pause(seconds=3600, function=None, user=None, target=None):
         Globs. Jobs that do not match go on.
 
     target
-        A compound target. Jobs for none of its minions go on.
+        A compound target. Jobs for none of its minions go on. Only root uses regular
+        expressions, pillars and nodegroups.
 
     CLI Example:
 

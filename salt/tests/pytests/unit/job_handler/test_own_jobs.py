@@ -136,3 +136,34 @@ def test_operators_see_all(asked):
     with _as("ann", rate_limiting=settings):
         assert runner.list_() == []
     assert asked == [("cancel", "2")]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "E@(a+)+$",
+        "web1 or E@(a+)+$",
+        "not P@x:(a+)+$",
+        "P|@x|(a+)+$",
+        "( J@password:^a.* )",
+        "I@password:a*",
+        "N@group",
+    ],
+)
+def test_only_root_pauses_by_patterns_and_pillars(target):
+    rules = []
+
+    def ask(opts, request):
+        rules.append(request["rule"])
+        return {"paused": request["paused"]}
+
+    with patch("salt.job_handler.control.ask_sync", ask):
+        for function in (runner.pause, runner.resume):
+            with _as("alice"), pytest.raises(salt.exceptions.SaltInvocationError):
+                function(target=target)
+        assert not rules
+        with _as("root"):
+            assert runner.pause(target=target)
+        with _as("alice"):
+            assert runner.pause(target="G@os:Debian and not L@web1,web2 or web*")
+    assert len(rules) == 2

@@ -311,3 +311,140 @@ async def test_a_job_id_without_rights_is_no_tag(opts, jid):
 @pytest.mark.parametrize("jid", [JID, f"{JID}_0", "a-job", None, 5])
 def test_other_job_ids_are_taken(jid):
     assert salt.utils.jid.is_safe(jid)
+
+
+@pytest.fixture
+def keys(opts):
+    """
+    The cache of keys
+    """
+    return salt.cache.Cache(opts, driver=opts["keys.cache_driver"])
+
+
+@pytest.mark.parametrize(
+    "name", ["web2", "../x", "a/b", "*", "web[12]", "?", "a\nb", "", "..", 5, None, ["x"]]
+)
+def test_a_resource_has_a_name_of_its_own(opts, keys, name):
+    load = {
+        "id": "web1",
+        "resources": {"ssh": ["box", name, "box"]},
+        "resource_grains": {
+            "ssh:box": {"role": "db"},
+            f"ssh:{name}": {"role": "db"},
+            "ssh:other": {},
+            "../tokens/ab": {"name": "admin"},
+        },
+    }
+    found = salt.daemons.masterapi.valid_resources(opts, load, keys)
+    assert found["resources"] == {"ssh": ["box"]}
+    assert found["resource_grains"] == {"ssh:box": {"role": "db"}}
+
+
+@pytest.mark.parametrize("kind", ["a:b", "../x", "*", "", "a\nb", 5])
+def test_a_kind_of_resources_is_a_name(opts, keys, kind):
+    load = {"id": "web1", "resources": {kind: ["box"], "ssh": ["web1", "b:c"]}}
+    found = salt.daemons.masterapi.valid_resources(opts, load, keys)
+    assert found["resources"] == {"ssh": ["web1", "b:c"]}
+
+
+@pytest.mark.parametrize(
+    "more", [{"resources": None}, {"resources": ["x"]}, {"resource_grains": [1]}]
+)
+def test_what_are_no_resources(opts, keys, more):
+    load = {"id": "web1", "resources": {}, **more}
+    assert salt.daemons.masterapi.valid_resources(opts, load, keys) is False
+
+
+@pytest.mark.parametrize("ids", ["box", 5, None, {"a": 1}])
+def test_ids_of_resources_are_a_list(opts, keys, ids):
+    load = {"id": "web1", "resources": {"ssh": ids}}
+    found = salt.daemons.masterapi.valid_resources(opts, load, keys)
+    assert found["resources"] == {}
+
+
+@pytest.mark.asyncio
+async def test_a_minion_registers_no_other_minion(aes_funcs):
+    load = {"id": "web1", "resources": {"ssh": ["web2", "box"]}}
+    aes_funcs.opts["minion_data_cache"] = False
+    with patch("salt.utils.minions.update_resource_index", return_value=(1, 0)) as put:
+        answer = aes_funcs._register_resources(load)
+        if hasattr(answer, "__await__"):
+            answer = await answer
+    assert answer is True
+    assert put.call_args.args[1:] == ("web1", {"ssh": ["box"]})
+
+
+@pytest.fixture
+def mine(remote):
+    """
+    The same, with the cache of two minions
+    """
+    remote.opts["minion_data_cache"] = True
+    remote.cache = salt.cache.factory(remote.opts)
+    for minion in ("web1", "web2"):
+        remote.cache.store("grains", minion, {"id": minion})
+        remote.cache.store("mine", minion, {"test.ping": True})
+        remote.cache.store("pillar", minion, {"password": f"secret-{minion}"})
+    return remote
+
+
+@pytest.mark.parametrize(
+    "tgt_type, tgt, found",
+    [
+        ("pillar_pcre", "password:^secret-.*", []),
+        ("Pillar_PCRE", "password:^secret-.*", []),
+        ("pillar", "password:secret*", []),
+        ("pillar_pcre", "password:secret-web2", ["web2"]),
+        ("compound", "J@password:^secret-.*", []),
+        ("glob", "*", ["web1", "web2"]),
+    ],
+)
+def test_a_pattern_finds_no_pillars_of_others(mine, tgt_type, tgt, found):
+    load = {"id": "web1", "tgt": tgt, "tgt_type": tgt_type, "fun": "test.ping"}
+    assert sorted(mine._mine_get(load)) == found
+
+
+@pytest.mark.parametrize("clear, kept", [(False, True), (True, False)])
+def test_a_mine_is_cleared(mine, clear, kept):
+    assert mine._mine({"id": "web1", "data": {"a": 1}, "clear": clear})
+    found = mine.cache.fetch("mine", "web1")
+    assert found == ({"test.ping": True, "a": 1} if kept else {"a": 1})
+
+
+@pytest.mark.parametrize("opts_", [{"id": "web2"}, {"id": "web2", "grains": {}}, {}])
+def test_a_minion_asks_for_its_own_tops(remote, opts_):
+    asked = MagicMock(return_value={})
+    remote.tops = {"ext_nodes": asked}
+    remote.opts["master_tops"] = {"ext_nodes": "x"}
+    remote._master_tops({"id": "web1", "opts": opts_}, skip_verify=True)
+    assert asked.call_args.kwargs["opts"]["id"] == "web1"
+
+
+@pytest.mark.parametrize("opts_", [None, 5, "x", b"x", ["id"]])
+def test_what_are_no_options(remote, opts_):
+    asked = MagicMock(return_value={})
+    remote.tops = {"ext_nodes": asked}
+    remote.opts["master_tops"] = {"ext_nodes": "x"}
+    remote._master_tops({"id": "web1", "opts": opts_}, skip_verify=True)
+    assert asked.call_args.kwargs == {"opts": {}, "grains": {}}
+
+
+@pytest.mark.parametrize("jid", [".", ".."])
+def test_a_job_id_is_no_folder(jid):
+    assert not salt.utils.jid.is_safe(jid)
+
+
+@pytest.mark.parametrize("form", ["full", "clean"])
+@pytest.mark.parametrize("answered", [True, False])
+def test_minions_that_do_not_answer_a_peer(remote, form, answered):
+    remote.opts["peer"] = {"web1": ["test.ping"]}
+    remote.ckminions, remote.local = MagicMock(), MagicMock()
+    returns = [{"id": "web3", "failed": True}]
+    if answered:
+        returns.append({"id": "web2", "jid": JID, "return": True})
+    remote.local.cmd_iter.return_value = returns
+    remote.local.get_cache_returns.return_value = {}
+    load = {"id": "web1", "fun": "test.ping", "arg": [], "tgt": "*", "ret": ""}
+    found = remote.minion_publish({**load, "form": form})
+    assert ("web2" in found) is answered
+    assert "web3" not in found
