@@ -78,4 +78,4 @@ def test_table_in_use_is_waited_for_a_while(server: Postgres) -> None:
             done = list(pool.map(lambda name: _psql(database, name), ("pillar.sql", "pillar_changes.sql")))
     for one in done:
         assert (one.returncode, "canceling statement due to lock timeout" in one.stderr) == (3, True), one.stderr
-    assert database.run("SELECT to_regprocedure('suse_salt_pillar_ring()')") == [(None,)]
+    assert database.run("SELECT to_regprocedure('suse_salt_pillar_moved()')") == [(None,)]

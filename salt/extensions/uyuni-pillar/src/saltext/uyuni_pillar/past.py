@@ -28,9 +28,8 @@ KNOWN = """
                 AND COALESCE(moved.server_id, m.server_id) = m.server_id
         )
     FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id,
-        (SELECT %s::timestamptz AS time) AS asked, (SELECT GREATEST(
-            now() - suse_salt_pillar_keep(), suse_salt_pillar_since()
-        ) AS time) AS since
+        (SELECT %s::timestamptz AS time) AS asked,
+        (SELECT since AS time FROM suseSaltPillarKnown) AS since
     WHERE m.minion_id = %s
 """
 
