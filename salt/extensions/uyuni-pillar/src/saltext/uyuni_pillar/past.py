@@ -74,12 +74,28 @@ PAST = """
     WHERE pillar IS NOT NULL ORDER BY level, owner, category COLLATE "C"
 """
 
-# The owner of each level, if there is one
-OWNERS = (
-    "SELECT NULL WHERE %s IS NULL",
-    "SELECT id::bigint FROM web_customer WHERE id = %s",
-    "SELECT id::bigint FROM rhnServerGroup WHERE id = %s",
-    "SELECT server_id::bigint FROM suseMinionInfo WHERE minion_id = %s",
+# By level: the owner if there is one, its rows, and the minions that have them
+LEVELS = (
+    (
+        "SELECT NULL WHERE %s IS NULL",
+        "server_id IS NULL AND group_id IS NULL AND org_id IS NULL",
+        "true",
+    ),
+    (
+        "SELECT id::bigint FROM web_customer WHERE id = %s",
+        "org_id = %(owner)s",
+        "s.org_id = %(owner)s",
+    ),
+    (
+        "SELECT id::bigint FROM rhnServerGroup WHERE id = %s",
+        "group_id = %(owner)s",
+        "%(owner)s = ANY (g.numbers)",
+    ),
+    (
+        "SELECT server_id::bigint FROM suseMinionInfo WHERE minion_id = %s",
+        "server_id = %(owner)s",
+        "m.server_id = %(owner)s",
+    ),
 )
 
 # The rows that decide what an edit of some keys comes to, and what of each counts: of a
@@ -99,7 +115,7 @@ VALUE = """
             WHERE key = ANY (%(keys)s::text[]))
     END
 """
-EDITED = "SELECT pillar FROM {table} WHERE {place} AND category = %(category)s"
+EDITED = "SELECT pillar FROM {table} WHERE {own} AND category = %(category)s"
 SHARED = f"""
     SELECT CASE WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END,
         COALESCE(group_id, org_id)::bigint, category, {VALUE}
@@ -127,12 +143,6 @@ MINIONS = f"""
     ) AS found
     GROUP BY org_id, numbers, own
 """
-HAVING = (
-    "true",
-    "s.org_id = %(owner)s",
-    "%(owner)s = ANY (g.numbers)",
-    "m.server_id = %(owner)s",
-)
 
 
 def rows(connection, minion, at):
@@ -170,67 +180,46 @@ def preview(connection, level, owner, category, pillar, options):
     to delete it. The options are those of
     :func:`saltext.uyuni_pillar.pillar.uyuni.merge`.
     """
-    found = table.ask(connection, OWNERS[level], (owner,))
+    find, own, having = LEVELS[level]
+    found = table.ask(connection, find, (owner,))
     if not found:
-        raise table.unknown(table.LEVELS[level], [owner])
+        raise table.unknown(("", "organization", "group", "minion")[level], [owner])
     place = (level, found[0][0])
-    keys = set(pillar or ())
-    name = uyuni.find_table(connection)
+    names = {"table": uyuni.find_table(connection), "own": own, "having": having}
     asked = {"owner": place[1], "category": category}
-    columns = " AND ".join(
-        (
-            f"{column} = %(owner)s"
-            if column == table.COLUMNS[level]
-            else f"{column} IS NULL"
-        )
-        for column in table.COLUMNS[1:]
-    )
-    for (old,) in table.ask(
-        connection, EDITED.format(table=name, place=columns), asked
-    ):
+    keys = set(pillar or ())
+    for (old,) in table.ask(connection, EDITED.format(**names), asked):
         keys.update(old if isinstance(old, dict) else ())
     is_formula = level > 1 and category.startswith(layout.FORMULA)
     folders = options.get("formulas", formula.FOLDERS)
     if is_formula:
         keys = formula.keys(folders, category[len(layout.FORMULA) :])
-    is_listed = is_formula or category == layout.ORDER
+    is_listed = is_formula or layout.ORDER in keys
     if is_listed:
         keys = {*keys, layout.ORDER, layout.FORMULAS}
-    asked.update(
-        keys=list(keys),
-        is_listed=is_listed,
-        formulas=[
-            layout.FORMULA + name
-            for name in formula.installed(folders)
-            if formula.keys(folders, name) & keys
-        ],
-    )
+    touched = [n for n in formula.installed(folders) if formula.keys(folders, n) & keys]
+    asked["formulas"] = [layout.FORMULA + name for name in touched]
+    asked.update(keys=list(keys), is_listed=is_listed)
     now = defaultdict(dict)
-    for *other, name_of_row, value in table.ask(
-        connection, SHARED.format(table=name), asked
-    ):
-        now[tuple(other)][name_of_row] = value
+    for *other, row, value in table.ask(connection, SHARED.format(**names), asked):
+        now[tuple(other)][row] = value
     asked["groups"] = [number for kind, number in {*now, place} if kind == 2]
     count, changes = 0, {}
-    minions = MINIONS.format(table=name, having=HAVING[level])
-    for organization, numbers, own, names in table.ask(connection, minions, asked):
-        count += len(names)
+    minions = table.ask(connection, MINIONS.format(**names), asked)
+    for organization, groups, own, found in minions:
+        count += len(found)
         last = place if level == 3 else (3, None)
         now[last] = json.loads(own or "{}")
         then = {**now, place: {**now[place], category: pillar}}
         if pillar is None:
             del then[place][category]
-        places = [
-            (0, None),
-            (1, organization),
-            *((2, one) for one in numbers or ()),
-            last,
-        ]
+        places = [(0, None), (1, organization)]
+        places += [(2, group) for group in groups or ()] + [last]
         sides = [_pillar(places, rows, options) for rows in (now, then)]
         change = compare.difference(*sides, "now", "then")
         if change:
             text = json.dumps(change, sort_keys=True)
-            changes.setdefault(text, {"minions": [], **change})["minions"] += names
+            changes.setdefault(text, {"minions": [], **change})["minions"] += found
     return {"minions": count, "changes": list(changes.values())}
 
 

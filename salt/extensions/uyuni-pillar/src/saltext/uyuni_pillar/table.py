@@ -18,7 +18,6 @@ BATCH = 500
 
 # The columns of a row's owner, by level
 COLUMNS = (None, "org_id", "group_id", "server_id")
-LEVELS = ("", "organization", "group", "minion")
 
 # NULL is equal to nothing, and IS NOT DISTINCT FROM has no hash join
 SAME_OWNER = """
