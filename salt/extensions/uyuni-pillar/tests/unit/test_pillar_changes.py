@@ -277,7 +277,7 @@ def test_pillars_that_an_outage_broke_are_compiled_again(clock, waiting):
     connection = Connection(clock)
     master = Master(clock)
     master.broken = {"b"}
-    waiting.outage(clock.now)
+    waiting.outage_at = [clock.now + seconds for seconds in pillar_changes.OUTAGE]
     steps(connection, waiting, clock, 5, master=master)
     assert [batch for _, batch in master.refreshed] == [["b"]]
     # one that compiles while workers do not ask the server again

@@ -84,9 +84,6 @@ class Connection:
         self._cursor = self._conn.cursor()
 
     def execute(self, query, values=None):
-        """
-        Execute a query and wait for its result
-        """
         if self._limit is None:
             self._cursor.execute(query, values)
             return
@@ -108,9 +105,6 @@ class Connection:
                 )
 
     def fetchall(self):
-        """
-        Return the rows of the last result
-        """
         return self._cursor.fetchall()
 
     def notified(self, seconds):
@@ -125,7 +119,4 @@ class Connection:
         return is_notified
 
     def close(self):
-        """
-        Close it, which rolls back what is not committed
-        """
         self._conn.close()

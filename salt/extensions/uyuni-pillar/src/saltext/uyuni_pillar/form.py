@@ -95,9 +95,6 @@ def _fill(form, typed, scope, path):
 
 
 def _entries(prototype, value, path):
-    """
-    Return the entries of an ``edit-group``, complete
-    """
     if not prototype:
         return value
     _mapping(prototype, path, "is its $prototype")

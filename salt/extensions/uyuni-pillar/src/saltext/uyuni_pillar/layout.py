@@ -50,24 +50,26 @@ Row = namedtuple(
     defaults=[None, False],
 )
 
-# Where the files are
-Folders = namedtuple("Folders", ("pillar_data", "static_data", "formula_data"))
+
+# The folders of the files, with those of Uyuni
+FOLDERS = {
+    "pillar_data": "/srv/susemanager/pillar_data",
+    "static_data": "/usr/share/susemanager/pillar_data",
+    "formula_data": "/srv/susemanager/formula_data",
+}
 
 
 class Source:
     """
-    Reads all files for the minions, groups and organizations of a database: the ids of
-    the groups of each minion by its id, and the ids of all groups and organizations
+    Reads all files for a :class:`saltext.uyuni_pillar.table.Fleet`
 
     After :meth:`rows` was called, ``bad`` has the reasons by path, and ``ignored`` the
     paths of files of unknown owners.
     """
 
-    def __init__(self, folders, minions, groups, organizations):
+    def __init__(self, folders, fleet):
         self.folders = folders
-        self.minions = minions
-        self.groups = groups
-        self.organizations = organizations
+        self.fleet = fleet
         self.bad = {}
         self.ignored = []
 
@@ -76,10 +78,10 @@ class Source:
         Return the rows of all files, each once
         """
         by_group = self._assigned(
-            "group_formulas.json", {str(group): group for group in self.groups}
+            "group_formulas.json", {str(group): group for group in self.fleet.groups}
         )
         by_minion = self._assigned(
-            "minion_formulas.json", {minion: minion for minion in self.minions}
+            "minion_formulas.json", {minion: minion for minion in self.fleet.minions}
         )
         rows = {}
         for path, places in sorted(self._places(by_group, by_minion)):
@@ -104,11 +106,11 @@ class Source:
         """
         Yield the path of each file, and as level, owner and category what it may be
         """
-        pillar, static, formulas = self.folders
-        owners = {f"org{number}": (1, number) for number in self.organizations}
-        owners.update({f"group{number}": (2, number) for number in self.groups})
+        pillar, static, formulas = (self.folders[name] for name in FOLDERS)
+        owners = {f"org{number}": (1, number) for number in self.fleet.organizations}
+        owners.update({f"group{number}": (2, number) for number in self.fleet.groups})
         own, of_minions, of_groups = (defaultdict(list) for _ in range(3))
-        for minion, groups in self.minions.items():
+        for minion, groups in self.fleet.minions.items():
             own[f"pillar_{minion}"].append((3, minion, GENERAL))
             for category in CATEGORIES:
                 own[f"pillar_{minion}_{category}"].append((3, minion, category))
@@ -157,9 +159,6 @@ class Source:
         return Row(level, owner, category, pillar, path)
 
     def _assigned(self, name, known):
-        """
-        Return the formulas by owner that a file assigns
-        """
         assigned = self._json(name, {})
         return {known[owner]: assigned[owner] for owner in assigned if owner in known}
 
@@ -168,7 +167,7 @@ class Source:
         Return what a file of names holds, or of lists of names by owner. The default if it
         is bad or not there.
         """
-        path = os.path.join(self.folders.formula_data, name)
+        path = os.path.join(self.folders["formula_data"], name)
         if not os.path.exists(path):
             return default
         try:

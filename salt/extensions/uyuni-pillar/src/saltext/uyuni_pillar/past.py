@@ -22,7 +22,7 @@ import salt.exceptions
 # come. Of another organization or id only is known when the minion got it.
 KNOWN = """
     SELECT m.server_id::bigint, s.org_id::bigint, since.time::text,
-        asked.time < since.time, asked.time > clock_timestamp(), (
+        asked.time NOT BETWEEN since.time AND clock_timestamp(), (
             SELECT max(changed)::text FROM suseSaltPillarMoved AS moved
             WHERE changed > asked.time AND group_id IS NULL
                 AND COALESCE(moved.server_id, m.server_id) = m.server_id
@@ -154,8 +154,8 @@ def rows(connection, minion, at):
     known = table.ask(connection, KNOWN, (at, minion))
     if not known:
         raise table.unknown("minion", [minion])
-    server, organization, since, is_early, is_late, moved = known[0]
-    if is_early or is_late:
+    server, organization, since, is_outside, moved = known[0]
+    if is_outside:
         reason = f"name a time from {since} until now"
     elif moved:
         reason = f"name one after {moved}, when it got its id or organization"
@@ -224,9 +224,6 @@ def preview(connection, level, owner, category, pillar, options):
 
 
 def _pillar(places, rows, options):
-    """
-    Return the pillar that the rows of some places make
-    """
     found = [
         (place[0], category, copy.deepcopy(value))
         for place in places

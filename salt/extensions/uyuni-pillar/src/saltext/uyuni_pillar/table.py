@@ -6,10 +6,8 @@ The tables of Uyuni that hold pillars
 
 import contextlib
 import json
-from collections import namedtuple
 
-import saltext.uyuni_pillar.connection
-from saltext.uyuni_pillar.connection import psycopg2
+from saltext.uyuni_pillar.connection import connect, psycopg2
 
 import salt.exceptions
 
@@ -70,18 +68,17 @@ MINIONS = """
     FROM suseMinionInfo AS m
 """
 
-# The numbers of a minion's server and groups
-Minion = namedtuple("Minion", ("server", "groups"))
-
 
 class Fleet:
     """
-    The minions in the tables of Uyuni by id, and the numbers of all groups and
-    organizations
+    The tables of Uyuni: the numbers of the server and the groups of each minion by its id,
+    and the numbers of all groups and organizations
     """
 
     def __init__(self, connection):
-        self.minions = {row[0]: Minion(*row[1:]) for row in ask(connection, MINIONS)}
+        found = ask(connection, MINIONS)
+        self.servers = {minion: server for minion, server, _ in found}
+        self.minions = {minion: groups for minion, _, groups in found}
         self.groups = _ids(connection, "SELECT id FROM rhnServerGroup")
         self.organizations = _ids(connection, "SELECT id FROM web_customer")
 
@@ -118,7 +115,7 @@ def transaction(opts, isolation="REPEATABLE READ", commit=False):
     """
     try:
         # closing it rolls back whatever was not committed
-        with saltext.uyuni_pillar.connection.connect(opts) as connection:
+        with connect(opts) as connection:
             connection.execute(f"BEGIN ISOLATION LEVEL {isolation}")
             yield connection
             connection.execute("COMMIT" if commit else "ROLLBACK")
@@ -149,6 +146,6 @@ def store(connection, fleet, rows):
 def _record(fleet, row):
     record = {name: getattr(row, name) for name in ("category", "pillar", "fallback")}
     if row.level:
-        owner = fleet.minions[row.owner].server if row.level == 3 else row.owner
+        owner = fleet.servers[row.owner] if row.level == 3 else row.owner
         record[COLUMNS[row.level]] = owner
     return record

@@ -37,8 +37,7 @@ import heapq
 import logging
 import time
 
-import saltext.uyuni_pillar.connection
-from saltext.uyuni_pillar.connection import psycopg2
+from saltext.uyuni_pillar.connection import MISSING, connect, psycopg2
 
 import salt.cache
 import salt.client
@@ -47,8 +46,6 @@ import salt.utils.event
 import salt.utils.minions
 
 log = logging.getLogger(__name__)
-
-__virtualname__ = "pillar_changes"
 
 LISTEN = "LISTEN suse_salt_pillar"
 CHANGES = "SELECT snapshot, minions FROM suse_salt_pillar_changes(%s)"
@@ -93,9 +90,8 @@ ERRORS = ("ext_pillar postgres", "ext_pillar uyuni", "pillar table of Uyuni")
 
 def __virtual__():
     if psycopg2 is None:
-        missing = saltext.uyuni_pillar.connection.MISSING
-        return False, f"The pillar_changes engine {missing}"
-    return __virtualname__
+        return False, f"The pillar_changes engine {MISSING}"
+    return True
 
 
 class Waiting:
@@ -148,12 +144,6 @@ class Waiting:
             self.due[name] = now + AGAIN[len(self.jobs[name]) >= AGAIN_OFTEN]
             self.jobs[name].add(job)
 
-    def outage(self, now):
-        """
-        The database is back after an outage
-        """
-        self.outage_at = [now + seconds for seconds in OUTAGE]
-
     def idle(self, now):
         """
         Return for how many seconds there is nothing to do
@@ -188,9 +178,6 @@ class Master:
             waiting.snapshot = ""
 
     def save(self, waiting):
-        """
-        Store what must not be lost
-        """
         found = {"snapshot": waiting.snapshot, "minions": list(waiting.due)}
         salt.cache.factory(self.opts).store(BANK, self.opts["id"], found)
 
@@ -198,14 +185,12 @@ class Master:
         """
         Return the minions whose keys are accepted
         """
-        return set(
-            salt.utils.minions.CkMinions(self.opts).check_minions("*")["minions"]
-        )
+        checker = salt.utils.minions.CkMinions(self.opts)
+        return set(checker.check_minions("*")["minions"])
 
     def refresh(self, minions):
         """
-        Let minions refresh their pillars, and return the id of the job. Events are received
-        from here on.
+        Let minions refresh, receive events from now on, and return the id of the job
         """
         if self._events is None:
             self._events = salt.utils.event.get_master_event(
@@ -241,9 +226,6 @@ class Master:
         return found
 
     def close(self):
-        """
-        Receive no more events
-        """
         if self._events is not None:
             self._events.destroy()
             self._events = None
@@ -328,30 +310,28 @@ def start(debounce=1, batch=20, check=60):
     is_outage = True
     while True:
         try:
-            with saltext.uyuni_pillar.connection.connect(
-                __opts__, ANSWER
-            ) as connection:
+            with connect(__opts__, ANSWER) as connection:
                 connection.execute(LISTEN)
                 connection.execute(PRUNE)
                 # what came before it listened
                 waiting.ask_at = 0
+                start_at = time.monotonic()
                 if is_outage:
-                    waiting.outage(time.monotonic())
+                    waiting.outage_at = [start_at + seconds for seconds in OUTAGE]
                     is_outage = False
-                end = time.monotonic() + LIFETIME
+                end = start_at + LIFETIME
                 while time.monotonic() < end:
                     step(connection, waiting, master, time.monotonic)
                     retry = RETRY[0]
             continue
         except psycopg2.Error as err:
             is_outage = True
-            hint = ""
+            text = str(err).strip().partition("\n")[0]
             if err.pgcode in ("42883", "42501"):
-                hint = ": run sql/pillar_changes.sql and sql/pillar_role.sql"
+                text = f"run sql/pillar_changes.sql and sql/pillar_role.sql: {text}"
             log.error(
-                "Changes of pillars cannot be received%s: %s; trying again in %s seconds",
-                hint,
-                str(err).strip().partition("\n")[0],
+                "Changes of pillars cannot be received: %s; trying again in %s seconds",
+                text,
                 retry,
             )
         time.sleep(retry)

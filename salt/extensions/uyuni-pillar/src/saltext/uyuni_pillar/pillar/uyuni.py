@@ -42,10 +42,9 @@ answer is an error of the pillar, where Uyuni's module leaves the pillar empty.
 
 import logging
 
-import saltext.uyuni_pillar.connection
 import saltext.uyuni_pillar.formula as formula
 import saltext.uyuni_pillar.layout as layout
-from saltext.uyuni_pillar.connection import psycopg2
+from saltext.uyuni_pillar.connection import MISSING, connect, psycopg2
 
 import salt.exceptions
 import salt.utils.dictupdate
@@ -101,7 +100,7 @@ def _cursor():
     """
     if kept is not None:
         return kept.get_cursor(**kept.get_params(__opts__))
-    return saltext.uyuni_pillar.connection.connect(__opts__)
+    return connect(__opts__)
 
 
 def find_table(cursor):
@@ -121,9 +120,7 @@ def find_table(cursor):
 def _rows(minion_id):
     if psycopg2 is None:
         # Salt leaves a pillar out whose module is not there, and states are applied
-        raise salt.exceptions.CommandExecutionError(
-            f"The pillar uyuni {saltext.uyuni_pillar.connection.MISSING}"
-        )
+        raise salt.exceptions.CommandExecutionError(f"The pillar uyuni {MISSING}")
     for tries_left in reversed(range(1 + RETRIES)):
         try:
             with _cursor() as cursor:

@@ -20,24 +20,18 @@ Options of the master, with their defaults:
 import os
 
 import saltext.uyuni_pillar.compare as compare
-import saltext.uyuni_pillar.connection
 import saltext.uyuni_pillar.document as document
 import saltext.uyuni_pillar.layout as layout
 import saltext.uyuni_pillar.past as past
 import saltext.uyuni_pillar.pillar.uyuni as uyuni
 import saltext.uyuni_pillar.table as table
-from saltext.uyuni_pillar.connection import psycopg2
+from saltext.uyuni_pillar.connection import MISSING, psycopg2
 
 import salt.exceptions
 import salt.pillar
 import salt.utils.args
 
 OPTION = "pillar_sql"
-DEFAULTS = {
-    "pillar_data": "/srv/susemanager/pillar_data",
-    "static_data": "/usr/share/susemanager/pillar_data",
-    "formula_data": "/srv/susemanager/formula_data",
-}
 
 #: What a minion is told that calls this runner
 REFUSED = "Minions may not call this runner: use it on the master, or through salt-api."
@@ -47,7 +41,7 @@ def __virtual__():
     if _is_minion(__opts__):
         return False, REFUSED
     if psycopg2 is None:
-        return False, f"The pillar_sql runner {saltext.uyuni_pillar.connection.MISSING}"
+        return False, f"The pillar_sql runner {MISSING}"
     return True
 
 
@@ -66,15 +60,12 @@ def _is_minion(opts):
 
 
 def _folders():
-    """
-    Return the folders of the files
-    """
-    options = {**DEFAULTS, **(__opts__.get(OPTION) or {})}
-    folders = layout.Folders(*(str(options[name]) for name in DEFAULTS))
-    if not any(map(os.path.isdir, (folders.pillar_data, folders.formula_data))):
+    folders = {**layout.FOLDERS, **(__opts__.get(OPTION) or {})}
+    needed = folders["pillar_data"], folders["formula_data"]
+    if not any(map(os.path.isdir, needed)):
         raise salt.exceptions.CommandExecutionError(
-            f"There is neither {folders.pillar_data} nor {folders.formula_data}: name"
-            f" the folders in the option {OPTION} of the master"
+            f"There is neither {' nor '.join(needed)}: name the folders in the option"
+            f" {OPTION} of the master"
         )
     return folders
 
@@ -97,14 +88,12 @@ def import_files(dry_run=False):
     .. code-block:: bash
 
         salt-run pillar_sql.import_files dry_run=True
-        salt-run pillar_sql.import_files
     """
     folders = _folders()
     # reading takes its time, so nothing is locked meanwhile
     with table.transaction(__opts__) as connection:
         fleet = table.Fleet(connection)
-    groups = {name: minion.groups for name, minion in fleet.minions.items()}
-    source = layout.Source(folders, groups, fleet.groups, fleet.organizations)
+    source = layout.Source(folders, fleet)
     rows = source.rows()
     changed = added = 0
     is_imported = not source.bad and not dry_run
@@ -138,7 +127,6 @@ def compare_pillars(minions=None):
 
     .. code-block:: bash
 
-        salt-run pillar_sql.compare
         salt-run pillar_sql.compare minions=web1.example.com
     """
     old = _compiler("suma_minion", True)
