@@ -1,6 +1,8 @@
 """The pillar storage at a hundred thousand minions: the improved function against the RFC's, and against 1,000 minions.
 
 The rows of 1,000 minions are copied inside the server a hundred times: making them out here would take minutes.
+In the end the runner shows earlier pillars, out of a history with one change of each minion, and previews edits of
+everyone's rows and of a group's.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.figure import Figure, Samples, at_most, exactly
 from benchmarks.pillar import duel, fetcher
 from benchmarks.turns import interleave
-from harness.database import forms, scratch
+from harness.database import forms, schema, scratch
+from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from benchmarks.options import Options
-    from harness.saltprocess.process import SaltProcess
+    from harness.database.postgres import Postgres
 
 SMALL = 1000
 GROW = """
@@ -45,6 +48,14 @@ INSIDE = Figure("inside", "inside the server, {minions} minions", "ms", aim=at_m
 INSIDE_P95 = Figure("inside-p95", "inside the server, {minions} minions, p95", "ms", "p95")
 FETCH = Figure("fetch", "one fetch, {minions} minions", "ms")
 GROWTH = Figure("growth", f"a fetch with {{minions}} minions / with {SMALL:,}", "x")
+SHOW = Figure("show", "an earlier pillar, {minions} minions", "ms", aim=at_most(50))
+PREVIEW = Figure("preview", "preview of everyone's row, {minions} minions", "s", aim=at_most(5))
+PREVIEW_GROUP = Figure("preview-group", "preview of a group's row, {minions} minions", "s", aim=at_most(5))
+PREVIEWS = 5
+EDIT = {"category": "motd", "pillar": {"motd": "Closed on Friday"}}
+CHANGE = """
+UPDATE suseSaltPillars SET pillar = pillar || '{"changed": true}' WHERE server_id IS NOT NULL AND category = 'general'
+"""
 EXPLAIN = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT suse_minion_pillars(%s)"
 
 
@@ -79,6 +90,7 @@ def run(options: Options) -> dict[Figure, Samples]:
         samples[FETCH] = duel(pair, minions, options)
         few = stack.enter_context(fetcher("patched", small.server))
         samples[GROWTH] = _growth(pair["patched"], few, minions, replace(options, rounds=options.rounds * 5))
+        samples.update(_past(improved, minions, options))
     return samples
 
 
@@ -112,12 +124,47 @@ def _growth(many: SaltProcess, few: SaltProcess, minions: list[str], options: Op
     return Samples([large / small for large, small in zip(found["many"], found["few"], strict=True)])
 
 
+def _past(database: scratch.Database, minions: list[str], options: Options) -> dict[Figure, Samples]:
+    """Show pillars before a change of every minion, and preview edits; raises BenchmarkError for a wrong answer."""
+    database.run(schema.read("pillar_changes.sql"))
+    ((at,),) = database.run("SELECT clock_timestamp()::TEXT")
+    ((groups, members),) = database.run(
+        "SELECT max(server_group_id)::INT, count(*) FILTER (WHERE server_group_id = 1) FROM rhnServerGroupMembers"
+    )
+    database.run(CHANGE)
+    # as autovacuum does after a while
+    database.alone("VACUUM ANALYZE")
+    chosen = Random(3).choices(minions, k=options.rounds)  # noqa: S311 - nothing secret
+    with _runner(database.server) as runner:
+        shown = [runner.run("pillar_sql.show", {"minion": minion, "at": at}) for minion in chosen]
+        later = runner.run("pillar_sql.show", {"minion": chosen[0]})[1]
+        everyone = [runner.run("pillar_sql.preview", EDIT) for _ in range(PREVIEWS)]
+        group = [runner.run("pillar_sql.preview", {**EDIT, "group": 1 + turn % groups}) for turn in range(PREVIEWS)]
+    if "changed" not in later or any("changed" in pillar for _, pillar in shown):
+        raise BenchmarkError("The pillars shown are not those of before the change.")
+    if [len(answer["changes"][0]["minions"]) for _, answer in everyone] != [options.minions] * PREVIEWS:
+        raise BenchmarkError("An edit of everyone's row does not change the pillar of each minion.")
+    if group[0][1]["minions"] != members:
+        raise BenchmarkError("An edit of a group's row does not change the pillar of each of its minions.")
+    return {
+        SHOW: Samples([1000 * seconds for seconds, _ in shown[1:] or shown]),
+        PREVIEW: Samples([seconds for seconds, _ in everyone]),
+        PREVIEW_GROUP: Samples([seconds for seconds, _ in group]),
+    }
+
+
+def _runner(postgres: Postgres) -> SaltProcess:
+    """Start a Salt that calls runners."""
+    settings = {"postgres": postgres.salt_options(), "ext_pillar": [{"uyuni": {"lenient": True}}]}
+    return SaltProcess("patched", "benchmarks.tasks.runner", settings)
+
+
 PILLAR_SCALE = Benchmark(
     name="pillar-scale",
     about="the same at 100,000 minions: stock with the RFC's function, ours with sql/pillar.sql",
     run=run,
-    figures=(FETCH, INSIDE, INSIDE_P95, SCANS, GROWTH, ROWS, UPGRADE),
+    figures=(FETCH, INSIDE, INSIDE_P95, SCANS, GROWTH, SHOW, PREVIEW, PREVIEW_GROUP, ROWS, UPGRADE),
     minions=100_000,
     rounds=20,
-    minutes=4,
+    minutes=5,
 )

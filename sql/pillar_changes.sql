@@ -69,16 +69,13 @@ CREATE TABLE IF NOT EXISTS suseSaltPillarAsked
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_asked_time_idx ON suseSaltPillarAsked (asked);
 
+-- One row: since when all changes are known. Changes before are deleted or were never noted, as while the triggers were away.
+CREATE TABLE IF NOT EXISTS suseSaltPillarKnown (since TIMESTAMPTZ NOT NULL);
+
+DELETE FROM suseSaltPillarKnown WHERE num_nulls(to_regproc('suse_salt_pillar_changed'), to_regproc('suse_salt_pillar_moved')) > 0;
+
 -- The functions below that run as their owner cast each VARCHAR that they compare, and name the schema of each function that takes a value
 -- of any type: who may create an operator or a function for the type itself would have it called in place of PostgreSQL's.
-
--- The bell, once for each transaction whatever is changed in it
-CREATE OR REPLACE FUNCTION suse_salt_pillar_ring() RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER
-AS $$
-BEGIN
-  PERFORM pg_catalog.pg_notify('suse_salt_pillar', '');
-END
-$$;
 
 -- Delete what is too old, at most so many rows of each table, and return how many. It waits for nobody: whoever changes pillars must not be held
 -- up by it. Changes stay a day longer than the answers that may have missed them.
@@ -93,16 +90,20 @@ BEGIN
   WITH history AS (
     DELETE FROM suseSaltPillarHistory WHERE id IN (
       SELECT id FROM suseSaltPillarHistory WHERE changed < old - INTERVAL '1 day' ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
-      RETURNING id
+      RETURNING changed
   ), moved AS (
     DELETE FROM suseSaltPillarMoved WHERE id IN (
       SELECT id FROM suseSaltPillarMoved WHERE changed < old - INTERVAL '1 day' ORDER BY changed LIMIT most FOR UPDATE SKIP LOCKED)
-      RETURNING id
+      RETURNING changed
   ), asked AS (
     DELETE FROM suseSaltPillarAsked WHERE transaction IN (
       SELECT transaction FROM suseSaltPillarAsked WHERE asked < old ORDER BY asked LIMIT most FOR UPDATE SKIP LOCKED)
+  ), gone AS (
+    TABLE history UNION ALL TABLE moved
+  ), known AS (
+    UPDATE suseSaltPillarKnown SET since = GREATEST(since, (SELECT max(changed) FROM gone))
   )
-  SELECT count(*) INTO pruned FROM (TABLE history UNION ALL TABLE moved) AS gone;
+  SELECT count(*) INTO pruned FROM gone;
   RETURN pruned;
 END
 $$;
@@ -133,7 +134,7 @@ BEGIN
   END IF;
   GET DIAGNOSTICS noted = ROW_COUNT;
   IF noted > 0 THEN
-    PERFORM suse_salt_pillar_ring();
+    PERFORM pg_catalog.pg_notify('suse_salt_pillar', '');
   END IF;
   RETURN NULL;
 END
@@ -148,7 +149,7 @@ BEGIN
     SELECT DISTINCT (side.moved ->> TG_ARGV[0])::NUMERIC, (side.moved ->> TG_ARGV[1])::NUMERIC
       FROM (VALUES (pg_catalog.to_jsonb(OLD)), (pg_catalog.to_jsonb(NEW))) AS side (moved)
       WHERE side.moved <> 'null' OR TG_OP = 'TRUNCATE';
-  PERFORM suse_salt_pillar_ring();
+  PERFORM pg_catalog.pg_notify('suse_salt_pillar', '');
   RETURN NULL;
 END
 $$;
@@ -254,7 +255,7 @@ BEGIN
       AND tgrelid = ANY (ARRAY[target, 'rhnServer', 'rhnServerGroupMembers', 'suseMinionInfo', 'suseSaltPillarHistory']::REGCLASS[]) LOOP
     EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.place);
   END LOOP;
-  FOREACH name IN ARRAY ARRAY['changed()', 'moved()', 'ring()', 'prune(integer)', 'changes(text)', 'restore(bigint)'] LOOP
+  FOREACH name IN ARRAY ARRAY['changed()', 'moved()', 'prune(integer)', 'changes(text)', 'restore(bigint)'] LOOP
     EXECUTE format('ALTER FUNCTION suse_salt_pillar_%s SET search_path = pg_catalog, %s, pg_temp', name, home);
     EXECUTE format('REVOKE ALL ON FUNCTION suse_salt_pillar_%s FROM PUBLIC', name);
   END LOOP;
@@ -287,10 +288,6 @@ CREATE TRIGGER suse_salt_pillar_updated AFTER UPDATE OF server_id, minion_id ON 
   FOR EACH ROW WHEN ((OLD.server_id, OLD.minion_id::TEXT) IS DISTINCT FROM (NEW.server_id, NEW.minion_id::TEXT))
   EXECUTE FUNCTION suse_salt_pillar_moved('server_id');
 
--- Since when changes are noted
-DO $$ BEGIN IF to_regprocedure('suse_salt_pillar_since()') IS NULL THEN
-  EXECUTE format('CREATE FUNCTION suse_salt_pillar_since() RETURNS TIMESTAMPTZ LANGUAGE sql AS %L',
-    format('SELECT %L::TIMESTAMPTZ', clock_timestamp()));
-END IF; END $$;
+INSERT INTO suseSaltPillarKnown SELECT clock_timestamp() WHERE NOT EXISTS (TABLE suseSaltPillarKnown);
 
 COMMIT;

@@ -247,7 +247,7 @@ def test_what_another_role_has_planted_is_refused(template: scratch.Database, pl
         done = psql(database, *files)
         assert done.returncode == 3
         assert "of evil" in done.stderr
-        assert database.run("SELECT to_regprocedure('suse_salt_pillar_ring()')") == [(None,)]
+        assert database.run("SELECT to_regprocedure('suse_salt_pillar_moved()')") == [(None,)]
         database.run("DROP OWNED BY evil")
         install(database, *files)
 

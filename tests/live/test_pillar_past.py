@@ -151,10 +151,35 @@ def test_what_is_not_known(uyuni: Uyuni, database: scratch.Database) -> None:
     )
     edit(database, {"minion": "web1"}, "own", {"own": 2})
     assert "keeps no values" in uyuni.refused(database, minion="web1", at=at)
-    # run again, the history is no younger
-    ((since,),) = database.run("SELECT suse_salt_pillar_since()")
+
+
+def test_what_was_deleted_is_not_known(uyuni: Uyuni, database: scratch.Database) -> None:
+    """Times whose changes were pruned are refused for good, also if changes are kept for longer afterwards."""
+    ((at,),) = database.run(NOW)
+    edit(database, {"minion": "web1"}, "own", {"own": 2})
+    assert uyuni.ask(database, "show", minion="web1", at=at)["own"] == 1
+    keep = "CREATE OR REPLACE FUNCTION suse_salt_pillar_keep() RETURNS INTERVAL LANGUAGE sql AS $$SELECT INTERVAL '{}'$$"
+    # a day longer than this is what stays
+    database.run(keep.format("-1 day") + "; SELECT suse_salt_pillar_prune(100)")
+    database.run(keep.format("10 years") + "; SELECT suse_salt_pillar_prune(100)")
+    ((later,),) = database.run(NOW)
+    edit(database, {"minion": "web1"}, "own", {"own": 3})
+    assert "name a time from" in uyuni.refused(database, minion="web1", at=at)
+    assert uyuni.ask(database, "show", minion="web1", at=later)["own"] == 2
+
+
+def test_installed_again(uyuni: Uyuni, database: scratch.Database) -> None:
+    """The history is as old as before, but not if the triggers were away meanwhile."""
+    ((at,),) = database.run(NOW)
     install(database, "pillar_changes.sql")
-    assert database.run("SELECT suse_salt_pillar_since()") == [(since,)]
+    assert uyuni.ask(database, "show", minion="web1", at=at)["own"] == 1
+    database.run("DROP FUNCTION suse_salt_pillar_changed, suse_salt_pillar_moved CASCADE")
+    edit(database, {"minion": "web1"}, "own", {"own": 2})
+    install(database, "pillar_changes.sql")
+    assert "name a time from" in uyuni.refused(database, minion="web1", at=at)
+    ((at,),) = database.run(NOW)
+    edit(database, {"minion": "web1"}, "own", {"own": 3})
+    assert uyuni.ask(database, "show", minion="web1", at=at)["own"] == 2
 
 
 def test_preview_says_what_an_edit_does(uyuni: Uyuni, database: scratch.Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ import pytest
 
 from harness.database import scratch
 from harness.database.schema import SQL
+from tests.live.pillar_files import OWNERS, UYUNI
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +70,43 @@ def test_installed_by_many_at_once(server: Postgres) -> None:
     assert [(one.returncode, one.stderr) for one in done if one.returncode] == []
 
 
+def _migrate(database: scratch.Database, name: str) -> subprocess.CompletedProcess[str]:
+    """Run a file as a schema migration: Uyuni leaves comments out, adds a line before and after, and gives it to psql."""
+    text = re.sub(r"^--.*\n", "", (SQL / name).read_text(), flags=re.MULTILINE)
+    # what Uyuni would take for the place of its tables
+    assert re.search(r"\[\[.*?\]\]|__.*?__", text) is None
+    argv = ["psql", f"--dbname={database.server.address}", "-v", "ON_ERROR_STOP=ON", "-f", "-"]
+    environment = {
+        **os.environ,
+        "PGPASSWORD": database.server.password,
+        "PGOPTIONS": "--client-min-messages=error -c standard_conforming_strings=on",
+    }
+    sql = f"select '{name}' from dual;\n{text}commit;\n\n"
+    return subprocess.run(argv, env=environment, input=sql, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_files_are_migrations_of_uyuni(server: Postgres) -> None:
+    """Each file is a step of its own; a failed one changes nothing, and the upgrade goes on with it when it is run again."""
+    database = scratch.make(server, "migrated")
+    done = _psql(database, "uyuni.sql")
+    assert done.returncode == 0, done.stderr
+    database.run(f"CREATE TABLE dual AS SELECT 'X'::CHAR AS dummy; {UYUNI} {OWNERS}")
+    row = "INSERT INTO suseSaltPillar (id, server_id, category, pillar) VALUES (1, 1, 'own', '{\"own\": 1}')"
+    database.run(row)
+    columns = "SELECT attname, atttypid FROM pg_attribute WHERE attrelid = 'suseSaltPillar'::regclass AND attnum > 0"
+    before = database.run(columns)
+    with closing(psycopg2.connect(database.server.dsn)) as other, other.cursor() as cursor:
+        cursor.execute("LOCK TABLE suseSaltPillar IN ROW EXCLUSIVE MODE")
+        assert _migrate(database, "pillar.sql").returncode == 3
+    for name in 2 * ("pillar.sql", "pillar_changes.sql", "pillar_role.sql"):
+        done = _migrate(database, name)
+        assert (done.returncode, done.stderr) == (0, ""), (name, done.stdout)
+    database.run("UPDATE suseSaltPillar SET pillar = '{\"own\": 2}'")
+    assert database.run("SELECT suse_minion_pillars('web1')") == [({"own": 2},)]
+    assert database.run("SELECT before, after FROM suseSaltPillarHistory") == [({"own": 1}, {"own": 2})]
+    assert database.run(columns) == before
+
+
 def test_table_in_use_is_waited_for_a_while(server: Postgres) -> None:
     """Who waits for a table keeps others from it that come later: an installation gives up, and changes nothing."""
     database = scratch.make(server, "busy")
@@ -78,4 +117,4 @@ def test_table_in_use_is_waited_for_a_while(server: Postgres) -> None:
             done = list(pool.map(lambda name: _psql(database, name), ("pillar.sql", "pillar_changes.sql")))
     for one in done:
         assert (one.returncode, "canceling statement due to lock timeout" in one.stderr) == (3, True), one.stderr
-    assert database.run("SELECT to_regprocedure('suse_salt_pillar_ring()')") == [(None,)]
+    assert database.run("SELECT to_regprocedure('suse_salt_pillar_moved()')") == [(None,)]

@@ -159,7 +159,7 @@ def test_forms_stay_as_they_are():
             {"x": {"$type": "edit-group", "$prototype": {"a": {}}}},
             {},
             {"x": [1]},
-            "x has to be a mapping, but a int was typed",
+            "x has to be a mapping, but a int was typed for the entry",
         ),
         (
             {"x": {"$type": "edit-group", "$prototype": "a"}},

@@ -25,7 +25,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def formulas(tmp_path):
-    return formula.Formulas([str(tmp_path / "one"), str(tmp_path / "two")])
+    return [str(tmp_path / "one"), str(tmp_path / "two")]
 
 
 def test_values_of_group_and_minion_are_merged_over_the_form(write, formulas):

@@ -2,6 +2,8 @@
 Tests of which rows Uyuni's files make
 """
 
+from types import SimpleNamespace
+
 import pytest
 import saltext.uyuni_pillar.layout as uyuni
 
@@ -17,9 +19,8 @@ MINIONS = {
 
 @pytest.fixture
 def folders(tmp_path):
-    return uyuni.Folders(
-        *(str(tmp_path / name) for name in ("pillar", "static", "formulas"))
-    )
+    names = ("pillar", "static", "formulas")
+    return {option: str(tmp_path / name) for option, name in zip(uyuni.FOLDERS, names)}
 
 
 @pytest.fixture
@@ -40,7 +41,8 @@ def write(tmp_path):
 
 @pytest.fixture
 def source(folders):
-    return uyuni.Source(folders, MINIONS, [1, 2], [1])
+    fleet = SimpleNamespace(minions=MINIONS, groups=[1, 2], organizations=[1])
+    return uyuni.Source(folders, fleet)
 
 
 def rows_of(source):
@@ -132,14 +134,16 @@ def test_general_file_of_an_unknown_minion_is_no_category_of_another(write, sour
 
 
 def test_category_of_an_unknown_minion_is_no_general_file(folders, write):
-    source = uyuni.Source(folders, {"old_custom_info": set()}, [], [])
+    minions = {"old_custom_info": set()}
+    fleet = SimpleNamespace(minions=minions, groups=[], organizations=[])
+    source = uyuni.Source(folders, fleet)
     path = write("pillar/pillar_old_custom_info.yml", "custom_info: {}")
     assert rows_of(source) == {}
     assert source.bad == {
         path: "it has no org_id, so it is not general of old_custom_info: move it away"
     }
     write("pillar/pillar_old_custom_info.yml", "org_id: 1")
-    source = uyuni.Source(folders, {"old_custom_info": set()}, [], [])
+    source = uyuni.Source(folders, fleet)
     assert rows_of(source) == {(3, "old_custom_info", "general"): {"org_id": 1}}
 
 

@@ -103,7 +103,7 @@ class Master(pillar_changes.Master):
         return {*"abcdefgh", *(f"web{number}" for number in range(9))} - self.unknown
 
     def refresh(self, minions):
-        assert self.is_listening
+        self.is_listening = True
         if self.refused:
             self.refused -= 1
             raise salt.exceptions.SaltClientError("no master")
@@ -118,9 +118,6 @@ class Master(pillar_changes.Master):
 
     def has_errors(self, minion):
         return minion in self.broken
-
-    def listen(self):
-        self.is_listening = True
 
     def events(self):
         found, self.queue = self.queue, []
@@ -280,7 +277,7 @@ def test_pillars_that_an_outage_broke_are_compiled_again(clock, waiting):
     connection = Connection(clock)
     master = Master(clock)
     master.broken = {"b"}
-    waiting.outage(clock.now)
+    waiting.outage_at = [clock.now + seconds for seconds in pillar_changes.OUTAGE]
     steps(connection, waiting, clock, 5, master=master)
     assert [batch for _, batch in master.refreshed] == [["b"]]
     # one that compiles while workers do not ask the server again

@@ -21,7 +21,7 @@ pytest.importorskip("psycopg2")
 FOLDERS = ("cachedir", "pki_dir", "sock_dir", "extension_modules")
 FOLDERS_OF_FILES = ("pillar_data", "static_data", "formula_data")
 FLEET = {
-    "SELECT m.minion_id": [("web", 7, 1, [1]), ("web_1", 8, 1, [])],
+    "SELECT m.minion_id": [("web", 7, [1]), ("web_1", 8, [])],
     "SELECT id FROM rhnServerGroup": [(1,), (2,)],
     "SELECT id FROM web_customer": [(1,)],
     "WITH changed": [(1,)],

@@ -7,6 +7,7 @@ small queries.
 :depends: psycopg2
 """
 
+import contextlib
 import math
 import os
 import select
@@ -17,7 +18,7 @@ try:
 except ImportError:
     psycopg2 = None
 
-# What __virtual__ says without the driver
+# What is said without the driver
 MISSING = "needs psycopg2, which is not installed."
 
 # Where the database is, unless a service of libpq says so
@@ -58,17 +59,20 @@ def get_params(opts):
     return {name: value for name, value in params.items() if value is not None}
 
 
+def connect(opts, limit=None):
+    """
+    Return a context with a new :class:`Connection` to the database of the options
+    """
+    return contextlib.closing(Connection(limit=limit, **get_params(opts)))
+
+
 class Connection:
     """
     A connection in autocommit mode, whose owner begins and ends transactions
 
     limit
         The seconds after which a query that is not answered ends the connection, None is
-        no limit. libpq has none as long as the server's kernel acknowledges, as it does
-        for a process that is stopped or waits for its disk.
-
-    params
-        Those of libpq.
+        no limit. libpq has none as long as the server's kernel acknowledges.
     """
 
     def __init__(self, limit=None, **params):
@@ -80,9 +84,6 @@ class Connection:
         self._cursor = self._conn.cursor()
 
     def execute(self, query, values=None):
-        """
-        Execute a query and wait for its result
-        """
         if self._limit is None:
             self._cursor.execute(query, values)
             return
@@ -104,9 +105,6 @@ class Connection:
                 )
 
     def fetchall(self):
-        """
-        Return the rows of the last result
-        """
         return self._cursor.fetchall()
 
     def notified(self, seconds):
@@ -121,7 +119,4 @@ class Connection:
         return is_notified
 
     def close(self):
-        """
-        Close the connection, which rolls back what is not committed
-        """
         self._conn.close()

@@ -48,23 +48,21 @@ def read(path, default=None):
     Return what a file holds, the default if that is nothing. Raises BadFile if it is of
     another type than the default, which is a mapping if there is none.
     """
-    value = _parse(path)
-    if value is None:
-        value = default
-    if not isinstance(value, dict if default is None else type(default)):
-        expected = "mapping" if isinstance(default, (dict, type(None))) else "list"
-        raise BadFile(f"it holds no {expected}, but {type(value).__name__}")
-    return value
-
-
-def _parse(path):
     try:
         with salt.utils.files.fopen(path, "r", encoding="utf-8") as handle:
             if path.endswith(".json"):
-                return salt.utils.json.load(handle)
-            return salt.utils.yaml.safe_load(handle)
+                value = salt.utils.json.load(handle)
+            else:
+                value = salt.utils.yaml.safe_load(handle)
     except OSError as err:
         raise BadFile(f"it cannot be read: {err.strerror}") from err
     except (ValueError, RecursionError, salt.utils.yaml.YAMLError) as err:
         # includes bytes that are no UTF-8
         raise BadFile(f"it cannot be parsed: {' '.join(str(err).split())}") from err
+    if value is None:
+        value = default
+    kind = dict if default is None else type(default)
+    if not isinstance(value, kind):
+        expected = "list" if kind is list else "mapping"
+        raise BadFile(f"it holds no {expected}, but {type(value).__name__}")
+    return value

@@ -31,68 +31,66 @@ class MissingFormula(salt.exceptions.CommandExecutionError):
     """
 
 
-class Formulas:
+# What files hold by their path, and the state of the file: a pillar has to compile all
+# formulas of a minion anew, but who installs another version of one restarts nothing
+_read = {}
+
+
+def read(folders, name, file):
     """
-    The formulas that are installed on this master
-
-    folders
-        Paths of the folders with formulas, the first one wins.
-
-    The files are read once: a pillar has to compile all formulas of a minion anew,
-    but who installs another version of a formula restarts nothing, so a file that
-    has changed since is read again.
+    Return what a file of a formula holds, None if there is none. Raises MissingFormula.
     """
-
-    def __init__(self, folders=FOLDERS):
-        self.folders = tuple(folders)
-        self._read = {}
-
-    def form(self, name):
-        """
-        Return the form of a formula. Raises MissingFormula.
-        """
-        path = self._find(name, "form.yml")
-        if path is None:
-            raise MissingFormula(
-                f"The formula {name} has no form.yml in {', '.join(self.folders)}:"
-                " install the formula, or take it off the minion and its groups."
-            )
-        return self._load(path)
-
-    def is_listed(self, name):
-        """
-        Return whether a formula has states, so that minions list it
-        """
-        path = self._find(name, "metadata.yml")
-        found = None if path is None else self._load(path)
-        return not isinstance(found, dict) or not found.get("pillar_only", False)
-
-    def _find(self, name, file):
-        if not name or name != os.path.basename(name) or name in (".", ".."):
-            raise MissingFormula(f"{name!r} is not the name of a formula.")
-        for folder in self.folders:
-            path = os.path.join(folder, name, file)
-            if os.path.isfile(path):
-                return path
+    if not name or name != os.path.basename(name) or name in (".", ".."):
+        raise MissingFormula(f"{name!r} is not the name of a formula.")
+    paths = (os.path.join(folder, name, file) for folder in folders)
+    path = next(filter(os.path.isfile, paths), None)
+    if path is None:
         return None
-
-    def _load(self, path):
-        try:
-            found = os.stat(path)
-            state = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if self._read.get(path, (None,))[0] != state:
-                self._read[path] = (state, document.read(path, {}))
-        except (OSError, document.BadFile) as err:
-            raise MissingFormula(f"{path} cannot be used: {err}") from err
-        return self._read[path][1]
+    try:
+        found = os.stat(path)
+        state = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if _read.get(path, (None,))[0] != state:
+            _read[path] = (state, document.read(path, {}))
+    except (OSError, document.BadFile) as err:
+        raise MissingFormula(f"{path} cannot be used: {err}") from err
+    return _read[path][1]
 
 
-def pillar(formulas, by_group, by_minion, order, lenient=False):
+def form(folders, name):
+    """
+    Return the form of a formula. Raises MissingFormula.
+    """
+    found = read(folders, name, "form.yml")
+    if found is None:
+        raise MissingFormula(
+            f"The formula {name} has no form.yml in {', '.join(folders)}: install the"
+            " formula, or take it off the minion and its groups."
+        )
+    return found
+
+
+def installed(folders):
+    """
+    Return the names of the formulas in some folders
+    """
+    return {
+        name for folder in filter(os.path.isdir, folders) for name in os.listdir(folder)
+    }
+
+
+def keys(folders, name):
+    """
+    Return the keys that a formula fills in, none if it cannot be used
+    """
+    try:
+        return set(form(folders, name))
+    except MissingFormula:
+        return set()
+
+
+def pillar(folders, by_group, by_minion, order, lenient=False):
     """
     Return what the formulas of a minion add to its pillar
-
-    formulas
-        A :class:`Formulas`.
 
     by_group, by_minion
         What was typed, by the name of the formula.
@@ -102,9 +100,7 @@ def pillar(formulas, by_group, by_minion, order, lenient=False):
         groups come first.
 
     lenient
-        Leave a formula out that cannot be used, with an error in the log, as Uyuni
-        does. By default this is an error of the pillar, so that no state is applied
-        with half of it.
+        Leave a formula out that cannot be used, with an error in the log.
     """
     merged, listed = {}, []
     typed = [(name, by_group[name], by_minion.get(name, {})) for name in by_group]
@@ -115,10 +111,13 @@ def pillar(formulas, by_group, by_minion, order, lenient=False):
         if group is None and name in listed:
             continue
         try:
-            if formulas.is_listed(name):
+            # one without states is not listed
+            metadata = read(folders, name, "metadata.yml") or {}
+            if not metadata.get("pillar_only", False):
                 listed.append(name)
-            values = (group or {}, minion)
-            filled = saltext.uyuni_pillar.form.fill(formulas.form(name), *values)
+            filled = saltext.uyuni_pillar.form.fill(
+                form(folders, name), group or {}, minion
+            )
         except (MissingFormula, saltext.uyuni_pillar.form.BadForm) as err:
             if not isinstance(err, MissingFormula):
                 err = MissingFormula(f"The formula {name} cannot be filled in: {err}.")

@@ -22,7 +22,7 @@ apart: its name is looked up among those that the known minions may have.
 
 import glob
 import os
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 
 import saltext.uyuni_pillar.document as document
 from saltext.uyuni_pillar.document import BadFile
@@ -47,32 +47,29 @@ ORDER = "formula_order"
 Row = namedtuple(
     "Row",
     ("level", "owner", "category", "pillar", "path", "fallback"),
-    defaults=[False],
+    defaults=[None, False],
 )
 
-# Where the files are
-Folders = namedtuple("Folders", ("pillar_data", "static_data", "formula_data"))
+
+# The folders of the files, with those of Uyuni
+FOLDERS = {
+    "pillar_data": "/srv/susemanager/pillar_data",
+    "static_data": "/usr/share/susemanager/pillar_data",
+    "formula_data": "/srv/susemanager/formula_data",
+}
 
 
 class Source:
     """
-    Reads all files for the minions, groups and organizations of a database
-
-    minions
-        The ids of the groups that each minion is in, by minion id.
-
-    groups, organizations
-        Their ids.
+    Reads all files for a :class:`saltext.uyuni_pillar.table.Fleet`
 
     After :meth:`rows` was called, ``bad`` has the reasons by path, and ``ignored`` the
     paths of files of unknown owners.
     """
 
-    def __init__(self, folders, minions, groups, organizations):
+    def __init__(self, folders, fleet):
         self.folders = folders
-        self.minions = minions
-        self.groups = groups
-        self.organizations = organizations
+        self.fleet = fleet
         self.bad = {}
         self.ignored = []
 
@@ -80,90 +77,71 @@ class Source:
         """
         Return the rows of all files, each once
         """
-        formulas = self.folders.formula_data
-        owners = {str(group): group for group in self.groups}
-        by_group = self._assigned("group_formulas.json", owners)
-        by_minion = self._assigned(
-            "minion_formulas.json", {name: name for name in self.minions}
+        by_group = self._assigned(
+            "group_formulas.json", {str(group): group for group in self.fleet.groups}
         )
-        places = {}
-        for path, *place in [*self._pillars(), *self._forms(by_group, by_minion)]:
-            places.setdefault(path, []).append(place)
+        by_minion = self._assigned(
+            "minion_formulas.json", {minion: minion for minion in self.fleet.minions}
+        )
         rows = {}
-        for path in sorted({*self._files(), *filter(os.path.isfile, places)}):
-            for row in self._row(path, places.get(path, [])):
+        for path, places in sorted(self._places(by_group, by_minion)):
+            row = self._row(path, places)
+            if row is not None:
                 other = rows.setdefault(row[:3], row)
                 if other is not row:
                     self.bad[path] = f"{other.path} is the same category"
         order = self._json("formula_order.json", [])
         if order:
-            path = os.path.join(formulas, "formula_order.json")
-            rows[(0, None, ORDER)] = Row(0, None, ORDER, {ORDER: order}, path)
+            rows[(0, None, ORDER)] = Row(0, None, ORDER, {ORDER: order})
         # a formula without data is assigned all the same, and one whose data are
         # gone keeps those that it has
         for level, assigned in ((2, by_group), (3, by_minion)):
             for owner, names in assigned.items():
                 for name in names:
-                    row = Row(level, owner, FORMULA + name, {}, None, True)
+                    row = Row(level, owner, FORMULA + name, {}, fallback=True)
                     rows.setdefault(row[:3], row)
         return list(rows.values())
 
-    def _files(self):
+    def _places(self, by_group, by_minion):
         """
-        Return the paths of the files that are there
+        Yield the path of each file, and as level, owner and category what it may be
         """
-        pillar, _, formulas = map(glob.escape, self.folders)
-        return [
-            *glob.glob(os.path.join(pillar, "pillar_*.yml")),
-            *glob.glob(os.path.join(pillar, "images", "*", "*.sls")),
-            *glob.glob(os.path.join(formulas, "*pillar", "*.json")),
-        ]
-
-    def _pillars(self):
-        """
-        Yield path, level, owner and category of the pillars that may be there
-        """
-        pillar, static, _ = self.folders
-        for folder in (static, pillar):
-            for stem, path in _stems(folder, ".yml"):
-                if folder == static or not stem.startswith("pillar_"):
-                    yield path, 0, None, stem
-        images = os.path.join(pillar, "images")
-        for stem, path in _stems(images, ".sls"):
-            yield path, 0, None, f"images/{stem}"
-        owners = [(1, number, f"org{number}") for number in self.organizations]
-        owners += [(2, number, f"group{number}") for number in self.groups]
-        for level, owner, folder in owners:
-            for stem, path in _stems(os.path.join(images, folder), ".sls"):
-                yield path, level, owner, stem
-        for minion in self.minions:
-            yield os.path.join(pillar, f"pillar_{minion}.yml"), 3, minion, GENERAL
+        pillar, static, formulas = (self.folders[name] for name in FOLDERS)
+        owners = {f"org{number}": (1, number) for number in self.fleet.organizations}
+        owners.update({f"group{number}": (2, number) for number in self.fleet.groups})
+        own, of_minions, of_groups = (defaultdict(list) for _ in range(3))
+        for minion, groups in self.fleet.minions.items():
+            own[f"pillar_{minion}"].append((3, minion, GENERAL))
             for category in CATEGORIES:
-                path = os.path.join(pillar, f"pillar_{minion}_{category}.yml")
-                yield path, 3, minion, category
-
-    def _forms(self, by_group, by_minion):
-        """
-        Yield the same of the data of assigned formulas
-        """
-        formulas = self.folders.formula_data
+                own[f"pillar_{minion}_{category}"].append((3, minion, category))
+            names = {*by_minion.get(minion, ())}
+            for name in names.union(*(by_group.get(group, ()) for group in groups)):
+                of_minions[f"{minion}_{name}"].append((3, minion, FORMULA + name))
         for group, names in by_group.items():
             for name in names:
-                path = os.path.join(formulas, "group_pillar", f"{group}_{name}.json")
-                yield path, 2, group, FORMULA + name
-        for minion, groups in self.minions.items():
-            own = by_minion.get(minion, ())
-            for name in {*own}.union(*(by_group.get(group, ()) for group in groups)):
-                path = os.path.join(formulas, "pillar", f"{minion}_{name}.json")
-                yield path, 3, minion, FORMULA + name
+                of_groups[f"{group}_{name}"].append((2, group, FORMULA + name))
+
+        for stem, path in _stems(static, "*.yml"):
+            yield path, [(0, None, stem)]
+        for stem, path in _stems(pillar, "*.yml"):
+            yield path, own[stem] if stem.startswith("pillar_") else [(0, None, stem)]
+        for stem, path in _stems(pillar, "images/*.sls"):
+            yield path, [(0, None, f"images/{stem}")]
+        for stem, path in _stems(pillar, "images/*/*.sls"):
+            owner = owners.get(os.path.basename(os.path.dirname(path)))
+            yield path, [(*owner, stem)] if owner else []
+        for stem, path in _stems(formulas, "pillar/*.json"):
+            yield path, of_minions[stem]
+        for stem, path in _stems(formulas, "group_pillar/*.json"):
+            yield path, of_groups[stem]
 
     def _row(self, path, places):
         """
-        Return the rows of one file: one, or none if it is bad or nobody's
+        Return the row of a file, None if it is bad or nobody's
         """
         if not places:
             self.ignored.append(path)
-            return []
+            return None
         try:
             if len(places) > 1:
                 names = (f"{category} of {owner}" for _, owner, category in places)
@@ -177,13 +155,10 @@ class Source:
                 raise BadFile(f"{category} is what a formula would be called")
         except BadFile as err:
             self.bad[path] = str(err)
-            return []
-        return [Row(level, owner, category, pillar, path)]
+            return None
+        return Row(level, owner, category, pillar, path)
 
     def _assigned(self, name, known):
-        """
-        Return the formulas by owner that a file assigns
-        """
         assigned = self._json(name, {})
         return {known[owner]: assigned[owner] for owner in assigned if owner in known}
 
@@ -192,7 +167,7 @@ class Source:
         Return what a file of names holds, or of lists of names by owner. The default if it
         is bad or not there.
         """
-        path = os.path.join(self.folders.formula_data, name)
+        path = os.path.join(self.folders["formula_data"], name)
         if not os.path.exists(path):
             return default
         try:
@@ -208,12 +183,12 @@ class Source:
         return value
 
 
-def _stems(folder, suffix):
+def _stems(folder, pattern):
     """
-    Return the names of the files in a folder without their suffix, and their paths
+    Return the names of files in a folder without what follows the dot, and their paths
     """
-    paths = glob.glob(os.path.join(glob.escape(folder), f"*{suffix}"))
-    return [(os.path.basename(path)[: -len(suffix)], path) for path in paths]
+    paths = glob.glob(os.path.join(glob.escape(folder), pattern))
+    return [(os.path.splitext(os.path.basename(path))[0], path) for path in paths]
 
 
 def _check_owner(minion, category, pillar):

@@ -22,15 +22,14 @@ import salt.exceptions
 # come. Of another organization or id only is known when the minion got it.
 KNOWN = """
     SELECT m.server_id::bigint, s.org_id::bigint, since.time::text,
-        asked.time < since.time, asked.time > clock_timestamp(), (
+        asked.time NOT BETWEEN since.time AND clock_timestamp(), (
             SELECT max(changed)::text FROM suseSaltPillarMoved AS moved
             WHERE changed > asked.time AND group_id IS NULL
                 AND COALESCE(moved.server_id, m.server_id) = m.server_id
         )
     FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id,
-        (SELECT %s::timestamptz AS time) AS asked, (SELECT GREATEST(
-            now() - suse_salt_pillar_keep(), suse_salt_pillar_since()
-        ) AS time) AS since
+        (SELECT %s::timestamptz AS time) AS asked,
+        (SELECT since AS time FROM suseSaltPillarKnown) AS since
     WHERE m.minion_id = %s
 """
 
@@ -75,26 +74,74 @@ PAST = """
     WHERE pillar IS NOT NULL ORDER BY level, owner, category COLLATE "C"
 """
 
-# All rows with their level and owner, and those that decide what an edit of some keys
-# comes to for some minions
-ROWS = """
-    WITH rows (level, owner, category, pillar) AS (
-        SELECT CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2
-                WHEN org_id IS NOT NULL THEN 1 ELSE 0 END,
-            COALESCE(server_id, group_id, org_id)::bigint, category, pillar FROM {table}
-    )
-"""
-EDITED = """
-    SELECT pillar FROM rows
-    WHERE (level, owner, category) IS NOT DISTINCT FROM (%s, %s::bigint, %s::text)
-"""
-FORMULAS = """
-    SELECT DISTINCT category FROM rows WHERE level > 1 AND starts_with(category, %s)
-"""
+# By level: the owner if there is one, its rows, and the minions that have them
+LEVELS = (
+    (
+        "SELECT NULL WHERE %s IS NULL",
+        "server_id IS NULL AND group_id IS NULL AND org_id IS NULL",
+        "true",
+    ),
+    (
+        "SELECT id::bigint FROM web_customer WHERE id = %s",
+        "org_id = %(owner)s",
+        "s.org_id = %(owner)s",
+    ),
+    (
+        "SELECT id::bigint FROM rhnServerGroup WHERE id = %s",
+        "group_id = %(owner)s",
+        "%(owner)s = ANY (g.numbers)",
+    ),
+    (
+        "SELECT server_id::bigint FROM suseMinionInfo WHERE minion_id = %s",
+        "server_id = %(owner)s",
+        "m.server_id = %(owner)s",
+    ),
+)
+
+# The rows that decide what an edit of some keys comes to, and what of each counts: of a
+# formula that fills in others only that it is there
 TOUCHED = """
-    SELECT * FROM rows
-    WHERE (level < 3 OR owner IN (SELECT unnest(%(servers)s::bigint[])))
-        AND (pillar ?| %(keys)s::text[] OR level > 1 AND category = ANY (%(formulas)s))
+    (pillar ?| %(keys)s::text[] OR num_nonnulls(server_id, group_id) > 0 AND (
+        category = ANY (%(formulas)s::text[])
+        OR %(is_listed)s AND starts_with(category, 'formula-')
+    ))
+"""
+VALUE = """
+    CASE WHEN jsonb_typeof(pillar) <> 'object' OR category = ANY (%(formulas)s::text[])
+            THEN pillar
+        WHEN num_nonnulls(server_id, group_id) > 0 AND starts_with(category, 'formula-')
+            THEN jsonb_build_object()
+        ELSE (SELECT jsonb_object_agg(key, value) FROM jsonb_each(pillar)
+            WHERE key = ANY (%(keys)s::text[]))
+    END
+"""
+EDITED = "SELECT pillar FROM {table} WHERE {own} AND category = %(category)s"
+SHARED = f"""
+    SELECT CASE WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END,
+        COALESCE(group_id, org_id)::bigint, category, {VALUE}
+    FROM {{table}} WHERE server_id IS NULL AND {TOUCHED}
+"""
+
+# Minions that have the row, together if their own rows and their places are equal; as
+# text, as 1 and 1.0 are equal in jsonb
+MINIONS = f"""
+    SELECT org_id::bigint, numbers, own, array_agg(minion_id ORDER BY minion_id)
+    FROM (
+        SELECT m.minion_id, s.org_id, g.numbers, o.own
+        FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id
+        LEFT JOIN (
+            SELECT server_id,
+                array_agg(server_group_id::bigint ORDER BY server_group_id) AS numbers
+            FROM rhnServerGroupMembers
+            WHERE server_group_id = ANY (%(groups)s::numeric[]) GROUP BY server_id
+        ) AS g ON g.server_id = m.server_id
+        LEFT JOIN (
+            SELECT server_id, jsonb_object_agg(category, {VALUE})::text AS own
+            FROM {{table}} WHERE server_id IS NOT NULL AND {TOUCHED} GROUP BY server_id
+        ) AS o ON o.server_id = m.server_id
+        WHERE {{having}}
+    ) AS found
+    GROUP BY org_id, numbers, own
 """
 
 
@@ -107,8 +154,8 @@ def rows(connection, minion, at):
     known = table.ask(connection, KNOWN, (at, minion))
     if not known:
         raise table.unknown("minion", [minion])
-    server, organization, since, is_early, is_late, moved = known[0]
-    if is_early or is_late:
+    server, organization, since, is_outside, moved = known[0]
+    if is_outside:
         reason = f"name a time from {since} until now"
     elif moved:
         reason = f"name one after {moved}, when it got its id or organization"
@@ -126,93 +173,61 @@ def rows(connection, minion, at):
     )
 
 
-def preview(connection, fleet, place, category, pillar, options):
+def preview(connection, level, owner, category, pillar, options):
     """
-    Return how many minions have a row, and the ``minions`` whose pillars an edit of it
-    would change, by what is different
-
-    place
-        The level and the number of the owner, see
-        :data:`saltext.uyuni_pillar.layout.Row`.
-
-    pillar
-        The new value, None to delete the row.
-
-    options
-        Those of :func:`saltext.uyuni_pillar.pillar.uyuni.merge`.
+    Return how many ``minions`` have a row, see :data:`saltext.uyuni_pillar.layout.Row`,
+    and as ``changes`` those whose pillars it would change to give it another value, None
+    to delete it. The options are those of
+    :func:`saltext.uyuni_pillar.pillar.uyuni.merge`.
     """
-    with_owner = ROWS.format(table=uyuni.find_table(connection))
-    edited = table.ask(connection, with_owner + EDITED, (*place, category))
-    old = [value for (value,) in edited if isinstance(value, dict)]
-    keys = set().union(*old, pillar or ())
-    formulas = table.ask(connection, with_owner + FORMULAS, (layout.FORMULA,))
-    formulas = {name: _form(name, options) for (name,) in formulas}
-    is_formula = place[0] > 1 and category.startswith(layout.FORMULA)
+    find, own, having = LEVELS[level]
+    found = table.ask(connection, find, (owner,))
+    if not found:
+        raise table.unknown(("", "organization", "group", "minion")[level], [owner])
+    place = (level, found[0][0])
+    names = {"table": uyuni.find_table(connection), "own": own, "having": having}
+    asked = {"owner": place[1], "category": category}
+    keys = set(pillar or ())
+    for (old,) in table.ask(connection, EDITED.format(**names), asked):
+        keys.update(old if isinstance(old, dict) else ())
+    is_formula = level > 1 and category.startswith(layout.FORMULA)
+    folders = options.get("formulas", formula.FOLDERS)
     if is_formula:
-        keys = _form(category, options)
-    if is_formula or category == layout.ORDER:
+        keys = formula.keys(folders, category[len(layout.FORMULA) :])
+    is_listed = is_formula or layout.ORDER in keys
+    if is_listed:
         keys = {*keys, layout.ORDER, layout.FORMULAS}
-    else:
-        # the others come to the same before and after
-        formulas = {name: form for name, form in formulas.items() if form & keys}
-    minions = {
-        name: [
-            (0, None),
-            (1, found.organization),
-            *((2, group) for group in found.groups),
-        ]
-        + [(3, found.server)]
-        for name, found in fleet.minions.items()
-    }
-    minions = {name: places for name, places in minions.items() if place in places}
-    asked = {
-        "keys": list(keys),
-        "formulas": list(formulas),
-        "servers": [places[-1][1] for places in minions.values()],
-    }
-    now, then = defaultdict(dict), defaultdict(dict)
-    for level, owner, name, value in table.ask(connection, with_owner + TOUCHED, asked):
-        if isinstance(value, dict) and (level < 2 or name not in formulas):
-            value = {key: value[key] for key in keys if key in value}
-        now[level, owner][name] = value
-    then.update({**now, place: {**now[place], category: pillar}})
-    if pillar is None:
-        del then[place][category]
-    found, changes = {}, {}
-    for name, (*places, own) in minions.items():
-        # equal rows make equal pillars
-        key = (*filter(now.__contains__, places), json.dumps(now.get(own)))
-        if key not in found:
-            sides = [_pillar([*places, own], rows, options) for rows in (now, then)]
-            change = compare.difference(*sides, "now", "then")
+    touched = [n for n in formula.installed(folders) if formula.keys(folders, n) & keys]
+    asked["formulas"] = [layout.FORMULA + name for name in touched]
+    asked.update(keys=list(keys), is_listed=is_listed)
+    now = defaultdict(dict)
+    for *other, row, value in table.ask(connection, SHARED.format(**names), asked):
+        now[tuple(other)][row] = value
+    asked["groups"] = [number for kind, number in {*now, place} if kind == 2]
+    count, changes = 0, {}
+    minions = table.ask(connection, MINIONS.format(**names), asked)
+    for organization, groups, own, found in minions:
+        count += len(found)
+        last = place if level == 3 else (3, None)
+        now[last] = json.loads(own or "{}")
+        then = {**now, place: {**now[place], category: pillar}}
+        if pillar is None:
+            del then[place][category]
+        places = [(0, None), (1, organization)]
+        places += [(2, group) for group in groups or ()] + [last]
+        sides = [_pillar(places, rows, options) for rows in (now, then)]
+        change = compare.difference(*sides, "now", "then")
+        if change:
             text = json.dumps(change, sort_keys=True)
-            found[key] = changes.setdefault(text, {"minions": [], **(change or {})})
-        found[key]["minions"].append(name)
-    changes.pop("null", None)
-    return len(minions), list(changes.values())
-
-
-def _form(category, options):
-    """
-    Return the keys that a formula fills in, none if it cannot be used
-    """
-    try:
-        name = category[len(layout.FORMULA) :]
-        return set(
-            uyuni.installed(options.get("formulas", formula.FOLDERS)).form(name) or ()
-        )
-    except formula.MissingFormula:
-        return set()
+            changes.setdefault(text, {"minions": [], **change})["minions"] += found
+    return {"minions": count, "changes": list(changes.values())}
 
 
 def _pillar(places, rows, options):
-    """
-    Return the pillar that the rows of some places make
-    """
     found = [
-        (level, category, copy.deepcopy(value))
-        for level, owner in places
-        for category, value in sorted(rows.get((level, owner), {}).items())
+        (place[0], category, copy.deepcopy(value))
+        for place in places
+        for category, value in sorted(rows.get(place, {}).items())
     ]
     try:
         return uyuni.merge(found, **options)

@@ -6,10 +6,8 @@ The tables of Uyuni that hold pillars
 
 import contextlib
 import json
-from collections import namedtuple
 
-import saltext.uyuni_pillar.connection
-from saltext.uyuni_pillar.connection import psycopg2
+from saltext.uyuni_pillar.connection import connect, psycopg2
 
 import salt.exceptions
 
@@ -18,17 +16,17 @@ BATCH = 500
 
 # The columns of a row's owner, by level
 COLUMNS = (None, "org_id", "group_id", "server_id")
-LEVELS = ("", "organization", "group", "minion")
 
-# A key that equal owners have in common, as NULL is equal to nothing
-OWNER = (
-    "COALESCE({0}.server_id, -1), COALESCE({0}.group_id, -1),"
-    " COALESCE({0}.org_id, -1), {0}.category"
-)
-SAME_OWNER = f"({OWNER.format('kept')}) = ({OWNER.format('imported')})"
+# NULL is equal to nothing, and IS NOT DISTINCT FROM has no hash join
+SAME_OWNER = """
+    COALESCE(kept.server_id, -1) = COALESCE(imported.server_id, -1)
+    AND COALESCE(kept.group_id, -1) = COALESCE(imported.group_id, -1)
+    AND COALESCE(kept.org_id, -1) = COALESCE(imported.org_id, -1)
+    AND kept.category = imported.category
+"""
 COLUMN_TYPES = """
-    number INTEGER, server_id NUMERIC, group_id NUMERIC, org_id NUMERIC,
-    category VARCHAR, pillar JSONB, fallback BOOLEAN
+    server_id NUMERIC, group_id NUMERIC, org_id NUMERIC, category VARCHAR, pillar JSONB,
+    fallback BOOLEAN
 """
 CREATE = f"CREATE TEMPORARY TABLE imported ({COLUMN_TYPES}) ON COMMIT DROP"
 FILL = f"""
@@ -56,7 +54,6 @@ ADD = f"""
         INSERT INTO suseSaltPillars (server_id, group_id, org_id, category, pillar)
         SELECT server_id, group_id, org_id, category, pillar FROM imported
         WHERE NOT EXISTS (SELECT FROM suseSaltPillars AS kept WHERE {SAME_OWNER})
-        ORDER BY number
         RETURNING 1
     )
     SELECT count(*) FROM added
@@ -64,31 +61,24 @@ ADD = f"""
 
 # Numbers are NUMERIC in Uyuni's tables
 MINIONS = """
-    SELECT m.minion_id, m.server_id::BIGINT, s.org_id::BIGINT, ARRAY(
+    SELECT m.minion_id, m.server_id::BIGINT, ARRAY(
         SELECT g.server_group_id::BIGINT FROM rhnServerGroupMembers AS g
-        WHERE g.server_id = m.server_id ORDER BY g.server_group_id
+        WHERE g.server_id = m.server_id
     )
-    FROM suseMinionInfo AS m JOIN rhnServer AS s ON s.id = m.server_id
-    ORDER BY m.minion_id
+    FROM suseMinionInfo AS m
 """
-
-# The numbers of a minion's server, organization and groups
-Minion = namedtuple("Minion", ("server", "organization", "groups"))
 
 
 class Fleet:
     """
-    The minions, groups and organizations in the tables of Uyuni
-
-    minions
-        The :data:`Minion` by id.
-
-    groups, organizations
-        Their numbers.
+    The tables of Uyuni: the numbers of the server and the groups of each minion by its id,
+    and the numbers of all groups and organizations
     """
 
     def __init__(self, connection):
-        self.minions = {row[0]: Minion(*row[1:]) for row in ask(connection, MINIONS)}
+        found = ask(connection, MINIONS)
+        self.servers = {minion: server for minion, server, _ in found}
+        self.minions = {minion: groups for minion, _, groups in found}
         self.groups = _ids(connection, "SELECT id FROM rhnServerGroup")
         self.organizations = _ids(connection, "SELECT id FROM web_customer")
 
@@ -119,32 +109,16 @@ def _ids(connection, query):
 @contextlib.contextmanager
 def transaction(opts, isolation="REPEATABLE READ", commit=False):
     """
-    Yield a connection in a transaction
-
-    Nothing is half done: if this process dies, the server rolls back.
-
-    opts
-        With the option ``postgres``.
-
-    isolation
-        The level, as PostgreSQL names it. With that of the default all queries
-        see the same.
-
-    commit
-        Whether to commit or to roll back at the end.
-
-    Raises CommandExecutionError for all errors of the database.
+    Yield a connection in a transaction, in which all queries see the same by default, and
+    that is rolled back in the end unless ``commit``. Raises CommandExecutionError for all
+    errors of the database.
     """
-    params = saltext.uyuni_pillar.connection.get_params(opts)
     try:
-        connection = saltext.uyuni_pillar.connection.Connection(**params)
-        try:
+        # closing it rolls back whatever was not committed
+        with connect(opts) as connection:
             connection.execute(f"BEGIN ISOLATION LEVEL {isolation}")
             yield connection
             connection.execute("COMMIT" if commit else "ROLLBACK")
-        finally:
-            # rolls back whatever was not committed
-            connection.close()
     except psycopg2.Error as err:
         # the first line is the message, the others are the query or hints
         text = str(err).strip().partition("\n")[0]
@@ -160,32 +134,18 @@ def store(connection, fleet, rows):
 
     connection
         One in a transaction that sees what others have committed.
-
-    fleet
-        The :class:`Fleet` that the rows were made for.
-
-    rows
-        See :data:`saltext.uyuni_pillar.layout.Row`.
     """
     connection.execute(CREATE)
     for start in range(0, len(rows), BATCH):
-        batch = [
-            _record(fleet, number, row)
-            for number, row in enumerate(rows[start : start + BATCH], start)
-        ]
+        batch = [_record(fleet, row) for row in rows[start : start + BATCH]]
         connection.execute(FILL, (json.dumps(batch),))
     connection.execute(LOCK)
     return [ask(connection, query)[0][0] for query in (CHANGE, ADD)]
 
 
-def _record(fleet, number, row):
-    record = {
-        "number": number,
-        "category": row.category,
-        "pillar": row.pillar,
-        "fallback": row.fallback,
-    }
+def _record(fleet, row):
+    record = {name: getattr(row, name) for name in ("category", "pillar", "fallback")}
     if row.level:
-        owner = fleet.minions[row.owner].server if row.level == 3 else row.owner
+        owner = fleet.servers[row.owner] if row.level == 3 else row.owner
         record[COLUMNS[row.level]] = owner
     return record

@@ -4,9 +4,7 @@ Engine that refreshes minions when their pillars in PostgreSQL change
 
 It listens to the channel of ``sql/pillar_changes.sql`` in the database of the option
 ``postgres``, asks which minions a change affects, and lets these run
-``saltutil.refresh_pillar``, a few at a time, so that ten thousand rows that change at
-once leave the master's workers to other requests. Where the master has a job handler, it
-decides when each job runs.
+``saltutil.refresh_pillar``, a few at a time.
 
 .. code-block:: yaml
 
@@ -24,18 +22,13 @@ batch
     have returned, or after five seconds, so the pace is that of the master.
 
 check
-    Seconds after which it asks in any case
+    Seconds after which it asks in any case, as a notification may be lost
 
-It asks for everything that was committed since the last answer, so a notification that is
-lost loses no change. Where the database cannot know what that was, as after a restore, all
-minions are refreshed.
-
-A minion waits until it has returned from a refresh, and its pillar has no error of the
-database. Until then it is refreshed again: every 20 seconds, after 15 minutes every 5
-minutes, and at once when it authenticates or starts. After an outage of the database,
-minions whose pillar got an error from it are refreshed too. Minions whose keys this
-master has not accepted are left out. What waits, and up to where changes are known, is
-kept in the master's cache. Each time it connects, it lets the database delete old notes.
+It asks for everything that was committed since the last answer. Where the database cannot
+know what that was, as after a restore, all minions are refreshed. A minion is refreshed
+again until it has returned, and its pillar has no error of the database. Minions whose
+keys this master has not accepted are left out. What waits, and up to where changes are
+known, is kept in the master's cache.
 
 :depends: psycopg2
 """
@@ -44,8 +37,7 @@ import heapq
 import logging
 import time
 
-import saltext.uyuni_pillar.connection
-from saltext.uyuni_pillar.connection import psycopg2
+from saltext.uyuni_pillar.connection import MISSING, connect, psycopg2
 
 import salt.cache
 import salt.client
@@ -54,8 +46,6 @@ import salt.utils.event
 import salt.utils.minions
 
 log = logging.getLogger(__name__)
-
-__virtualname__ = "pillar_changes"
 
 LISTEN = "LISTEN suse_salt_pillar"
 CHANGES = "SELECT snapshot, minions FROM suse_salt_pillar_changes(%s)"
@@ -100,54 +90,27 @@ ERRORS = ("ext_pillar postgres", "ext_pillar uyuni", "pillar table of Uyuni")
 
 def __virtual__():
     if psycopg2 is None:
-        missing = saltext.uyuni_pillar.connection.MISSING
-        return False, f"The pillar_changes engine {missing}"
-    return __virtualname__
+        return False, f"The pillar_changes engine {MISSING}"
+    return True
 
 
 class Waiting:
     """
-    What is to be asked for and which minions are to be refreshed; no I/O, and the time in
-    seconds is passed in
-
-    snapshot
-        Up to where changes are known, as the database says it. None before the first
-        answer.
-
-    due
-        When each minion that waits is to be refreshed, in order.
-
-    jobs
-        The refreshes that each was sent since its last change.
-
-    at_work
-        Until when each minion that refreshes is waited for.
+    What is to be asked for and which minions are to be refreshed; without I/O or a clock
     """
 
     def __init__(self, debounce, batch, check):
         self.debounce = debounce
         self.batch = batch
         self.check = check
+        # up to where changes are known, as the database says it
         self.snapshot = None
-        self.due = {}
-        self.jobs = {}
-        self.at_work = {}
+        # by minion: when it is to be refreshed, the refreshes that it was sent since its
+        # last change, and until when one that refreshes is waited for
+        self.due, self.jobs, self.at_work = {}, {}, {}
         # at once: changes may have come before it listened
         self.ask_at = 0
         self.outage_at = []
-
-    def notified(self, now):
-        """
-        The database has sent a notification
-        """
-        self.ask_at = min(self.ask_at, now + self.debounce)
-
-    def answered(self, snapshot, now):
-        """
-        The database has answered
-        """
-        self.snapshot = snapshot
-        self.ask_at = now + self.check
 
     def changed(self, minions, now):
         """
@@ -181,20 +144,6 @@ class Waiting:
             self.due[name] = now + AGAIN[len(self.jobs[name]) >= AGAIN_OFTEN]
             self.jobs[name].add(job)
 
-    def connected(self, name, now):
-        """
-        A minion has started or authenticated
-        """
-        if name in self.due:
-            # it has to subscribe first
-            self.due[name] = min(self.due[name], now + 2)
-
-    def outage(self, now):
-        """
-        The database is back after an outage
-        """
-        self.outage_at = [now + seconds for seconds in OUTAGE]
-
     def idle(self, now):
         """
         Return for how many seconds there is nothing to do
@@ -209,9 +158,6 @@ class Waiting:
 class Master:
     """
     What the engine needs of its master
-
-    opts
-        The options of the master.
     """
 
     def __init__(self, opts):
@@ -232,9 +178,6 @@ class Master:
             waiting.snapshot = ""
 
     def save(self, waiting):
-        """
-        Store what must not be lost
-        """
         found = {"snapshot": waiting.snapshot, "minions": list(waiting.due)}
         salt.cache.factory(self.opts).store(BANK, self.opts["id"], found)
 
@@ -242,14 +185,17 @@ class Master:
         """
         Return the minions whose keys are accepted
         """
-        return set(
-            salt.utils.minions.CkMinions(self.opts).check_minions("*")["minions"]
-        )
+        checker = salt.utils.minions.CkMinions(self.opts)
+        return set(checker.check_minions("*")["minions"])
 
     def refresh(self, minions):
         """
-        Let minions refresh their pillars, and return the id of the job
+        Let minions refresh, receive events from now on, and return the id of the job
         """
+        if self._events is None:
+            self._events = salt.utils.event.get_master_event(
+                self.opts, self.opts["sock_dir"], listen=True
+            )
         # its connections to the master are not kept: a batch is seldom
         with salt.client.LocalClient(mopts=dict(self.opts)) as client:
             return client.cmd_async(
@@ -267,15 +213,6 @@ class Master:
         text = str(pillar.get("_errors", ""))
         return any(error in text for error in ERRORS)
 
-    def listen(self):
-        """
-        Receive events from here on
-        """
-        if self._events is None:
-            self._events = salt.utils.event.get_master_event(
-                self.opts, self.opts["sock_dir"], listen=True
-            )
-
     def events(self):
         """
         Return the tags and data of the events since the last call
@@ -289,9 +226,6 @@ class Master:
         return found
 
     def close(self):
-        """
-        Receive no more events
-        """
         if self._events is not None:
             self._events.destroy()
             self._events = None
@@ -312,7 +246,9 @@ def _read_events(waiting, master, now):
             if data.get("return") is True and not master.has_errors(name):
                 del waiting.due[name]
         elif parts[1] == "auth" or parts[-1] == "start":
-            waiting.connected(name, now)
+            # it has to subscribe first
+            if name in waiting.due:
+                waiting.due[name] = min(waiting.due[name], now + 2)
     return len(waiting.due) != count
 
 
@@ -323,7 +259,7 @@ def _ask(connection, waiting, master, clock):
     before = waiting.snapshot
     connection.execute(CHANGES, (before,))
     ((snapshot, minions),) = connection.fetchall()
-    waiting.answered(snapshot, clock())
+    waiting.snapshot, waiting.ask_at = snapshot, clock() + waiting.check
     if minions:
         known = master.known()
         changed = [minion for minion in minions if minion in known]
@@ -334,19 +270,11 @@ def _ask(connection, waiting, master, clock):
 
 def step(connection, waiting, master, clock):
     """
-    Wait for the next thing to do, and do it
-
-    connection
-        That of :class:`saltext.uyuni_pillar.connection.Connection`, listening.
-
-    master
-        A :class:`Master`.
-
-    clock
-        Returns the time in seconds.
+    Wait for the next thing to do, and do it; the connection listens, and ``clock`` returns
+    the time in seconds
     """
     if connection.notified(waiting.idle(clock())):
-        waiting.notified(clock())
+        waiting.ask_at = min(waiting.ask_at, clock() + waiting.debounce)
     is_changed = _read_events(waiting, master, clock())
     if clock() >= waiting.ask_at:
         is_changed = _ask(connection, waiting, master, clock) or is_changed
@@ -361,7 +289,6 @@ def step(connection, waiting, master, clock):
     batch = waiting.take(clock())
     if batch:
         job = None
-        master.listen()
         try:
             job = master.refresh(batch)
         except salt.exceptions.SaltException as err:
@@ -382,35 +309,30 @@ def start(debounce=1, batch=20, check=60):
     retry = RETRY[0]
     is_outage = True
     while True:
-        connection = None
         try:
-            params = saltext.uyuni_pillar.connection.get_params(__opts__)
-            connection = saltext.uyuni_pillar.connection.Connection(ANSWER, **params)
-            connection.execute(LISTEN)
-            connection.execute(PRUNE)
-            # what came before it listened
-            waiting.ask_at = 0
-            if is_outage:
-                waiting.outage(time.monotonic())
-                is_outage = False
-            end = time.monotonic() + LIFETIME
-            while time.monotonic() < end:
-                step(connection, waiting, master, time.monotonic)
-                retry = RETRY[0]
+            with connect(__opts__, ANSWER) as connection:
+                connection.execute(LISTEN)
+                connection.execute(PRUNE)
+                # what came before it listened
+                waiting.ask_at = 0
+                start_at = time.monotonic()
+                if is_outage:
+                    waiting.outage_at = [start_at + seconds for seconds in OUTAGE]
+                    is_outage = False
+                end = start_at + LIFETIME
+                while time.monotonic() < end:
+                    step(connection, waiting, master, time.monotonic)
+                    retry = RETRY[0]
             continue
         except psycopg2.Error as err:
             is_outage = True
-            hint = ""
+            text = str(err).strip().partition("\n")[0]
             if err.pgcode in ("42883", "42501"):
-                hint = ": run sql/pillar_changes.sql and sql/pillar_role.sql"
+                text = f"run sql/pillar_changes.sql and sql/pillar_role.sql: {text}"
             log.error(
-                "Changes of pillars cannot be received%s: %s; trying again in %s seconds",
-                hint,
-                str(err).strip().partition("\n")[0],
+                "Changes of pillars cannot be received: %s; trying again in %s seconds",
+                text,
                 retry,
             )
-        finally:
-            if connection is not None:
-                connection.close()
         time.sleep(retry)
         retry = min(retry * 2, RETRY[1])

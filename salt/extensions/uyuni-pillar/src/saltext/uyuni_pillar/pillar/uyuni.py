@@ -20,39 +20,31 @@ same database and the same formulas.
             - /srv/formula_metadata
           lenient: False
 
-The options and their defaults are:
-
 formulas
-    Folders with formulas. The first one that has a formula counts.
+    Folders with formulas, by default these. The first one that has a formula counts.
 
 lenient
     Leave out a formula that cannot be used and a row that is no JSON object, and write
     that to the log, as Uyuni does. By default it is an error of the pillar.
 
 What comes later overrides what was before, nested keys are merged: the rows of
-everyone, of the organization of the minion, of its groups and of itself. Within one of
-these the order is that of the groups' numbers and of the categories, where Uyuni's is
-that in which the rows happen to lie. Rows of the category ``formula-<name>`` are
-what was typed into the form of a formula, see :mod:`saltext.uyuni_pillar.form`, and come
-last. ``formulas`` lists the formulas of the minion, in the order of the key
-``formula_order`` of a row of everyone.
+everyone, of the organization of the minion, of its groups by their numbers and of itself;
+those of one owner by their categories. Rows of the category ``formula-<name>`` are what
+was typed into the form of a formula, see :mod:`saltext.uyuni_pillar.form`, and come last.
+``formulas`` lists the formulas of the minion, in the order of the key ``formula_order`` of
+a row of everyone. A minion that Uyuni does not know gets the rows of everyone.
 
-A minion that Uyuni does not know gets the rows of everyone.
-
-All rows are read with one statement, so they are of one moment. If the connection breaks,
-the statement is tried twice again. A database that does not answer is an error of the
-pillar, where Uyuni's module leaves the pillar empty.
+If the connection breaks, the statement is tried twice again. A database that does not
+answer is an error of the pillar, where Uyuni's module leaves the pillar empty.
 
 :depends: psycopg2
 """
 
-import contextlib
 import logging
 
-import saltext.uyuni_pillar.connection
 import saltext.uyuni_pillar.formula as formula
 import saltext.uyuni_pillar.layout as layout
-from saltext.uyuni_pillar.connection import psycopg2
+from saltext.uyuni_pillar.connection import MISSING, connect, psycopg2
 
 import salt.exceptions
 import salt.utils.dictupdate
@@ -68,7 +60,7 @@ log = logging.getLogger(__name__)
 # Uyuni's own name, and that of the proposal
 TABLES = ("suseSaltPillar", "suseSaltPillars")
 
-# The levels of QUERY whose formulas are forms to be filled in
+# The levels whose formulas are forms to be filled in
 GROUP, MINION = 2, 3
 
 QUERY = """
@@ -100,26 +92,15 @@ QUERY = """
 RETRIES = 2
 BROKEN = ("08", "57P")
 
-# The formulas by the folders, whose files are read once in a process
-_formulas = {}
 
-
-@contextlib.contextmanager
 def _cursor():
     """
-    Yield a cursor of the connection of this process where Salt keeps one, else of a
-    new connection
+    Return a context with a cursor of the connection of this process where Salt keeps one,
+    else with a new connection
     """
     if kept is not None:
-        with kept.get_cursor(**kept.get_params(__opts__)) as cursor:
-            yield cursor
-        return
-    params = saltext.uyuni_pillar.connection.get_params(__opts__)
-    connection = saltext.uyuni_pillar.connection.Connection(**params)
-    try:
-        yield connection
-    finally:
-        connection.close()
+        return kept.get_cursor(**kept.get_params(__opts__))
+    return connect(__opts__)
 
 
 def find_table(cursor):
@@ -139,9 +120,7 @@ def find_table(cursor):
 def _rows(minion_id):
     if psycopg2 is None:
         # Salt leaves a pillar out whose module is not there, and states are applied
-        raise salt.exceptions.CommandExecutionError(
-            f"The pillar uyuni {saltext.uyuni_pillar.connection.MISSING}"
-        )
+        raise salt.exceptions.CommandExecutionError(f"The pillar uyuni {MISSING}")
     for tries_left in reversed(range(1 + RETRIES)):
         try:
             with _cursor() as cursor:
@@ -174,13 +153,6 @@ def ext_pillar(
     return merge(_rows(minion_id), formulas, lenient)
 
 
-def installed(folders):
-    """
-    Return the formulas in some folders
-    """
-    return _formulas.setdefault(tuple(folders), formula.Formulas(folders))
-
-
 def merge(rows, formulas=formula.FOLDERS, lenient=False):
     """
     Return the pillar that rows make, each with its level, category and value
@@ -201,7 +173,5 @@ def merge(rows, formulas=formula.FOLDERS, lenient=False):
         else:
             merged = salt.utils.dictupdate.update(merged, value)
     order = merged.pop(layout.ORDER, None)
-    added = formula.pillar(
-        installed(formulas), typed[GROUP], typed[MINION], order, lenient
-    )
+    added = formula.pillar(formulas, typed[GROUP], typed[MINION], order, lenient)
     return salt.utils.dictupdate.update(merged, added)

@@ -3,21 +3,9 @@ Import Uyuni's pillar files into PostgreSQL, and compare pillars
 
 :depends: psycopg2
 
-The functions read and write the table ``suseSaltPillars`` of Uyuni in the
-database of the option ``postgres``, see :mod:`salt.pillar.postgres`. The
-minions, groups and organizations must be in the tables of Uyuni. For the files
-see :mod:`saltext.uyuni_pillar.layout`.
-
-To move a server to the database:
-
-.. code-block:: bash
-
-    salt-run pillar_sql.import_files dry_run=True
-    salt-run pillar_sql.import_files
-    salt-run pillar_sql.compare
-
-Then put ``uyuni`` in the place of ``suma_minion`` in ``ext_pillar``, and keep the files
-until it has proved itself.
+The functions read and write the table ``suseSaltPillars`` in the database of the option
+``postgres``, see :mod:`salt.pillar.postgres`. The minions, groups and organizations must
+be in the tables of Uyuni. For the files see :mod:`saltext.uyuni_pillar.layout`.
 
 Options of the master, with their defaults:
 
@@ -32,25 +20,18 @@ Options of the master, with their defaults:
 import os
 
 import saltext.uyuni_pillar.compare as compare
-import saltext.uyuni_pillar.connection
 import saltext.uyuni_pillar.document as document
 import saltext.uyuni_pillar.layout as layout
 import saltext.uyuni_pillar.past as past
 import saltext.uyuni_pillar.pillar.uyuni as uyuni
 import saltext.uyuni_pillar.table as table
-from saltext.uyuni_pillar.connection import psycopg2
+from saltext.uyuni_pillar.connection import MISSING, psycopg2
 
-import salt.defaults.exitcodes
 import salt.exceptions
 import salt.pillar
 import salt.utils.args
 
 OPTION = "pillar_sql"
-DEFAULTS = {
-    "pillar_data": "/srv/susemanager/pillar_data",
-    "static_data": "/usr/share/susemanager/pillar_data",
-    "formula_data": "/srv/susemanager/formula_data",
-}
 
 #: What a minion is told that calls this runner
 REFUSED = "Minions may not call this runner: use it on the master, or through salt-api."
@@ -60,7 +41,7 @@ def __virtual__():
     if _is_minion(__opts__):
         return False, REFUSED
     if psycopg2 is None:
-        return False, f"The pillar_sql runner {saltext.uyuni_pillar.connection.MISSING}"
+        return False, f"The pillar_sql runner {MISSING}"
     return True
 
 
@@ -78,29 +59,13 @@ def _is_minion(opts):
     )
 
 
-def _retcode(is_wrong):
-    """
-    Return the exit code that salt-run takes from the result of a runner
-    """
-    return (
-        salt.defaults.exitcodes.EX_GENERIC
-        if is_wrong
-        else salt.defaults.exitcodes.EX_OK
-    )
-
-
 def _folders():
-    """
-    Return the folders of the files
-    """
-    options = __opts__.get(OPTION) or {}
-    folders = layout.Folders(
-        **{name: str(options.get(name, path)) for name, path in DEFAULTS.items()}
-    )
-    if not any(map(os.path.isdir, (folders.pillar_data, folders.formula_data))):
+    folders = {**layout.FOLDERS, **(__opts__.get(OPTION) or {})}
+    needed = folders["pillar_data"], folders["formula_data"]
+    if not any(map(os.path.isdir, needed)):
         raise salt.exceptions.CommandExecutionError(
-            f"There is neither {folders.pillar_data} nor {folders.formula_data}: name"
-            f" the folders in the option {OPTION} of the master"
+            f"There is neither {' nor '.join(needed)}: name the folders in the option"
+            f" {OPTION} of the master"
         )
     return folders
 
@@ -113,27 +78,22 @@ def import_files(dry_run=False):
     dry_run
         Report what would be done, and change nothing.
 
-    Nothing is imported if a file cannot be parsed, is ambiguous, or holds what JSON
-    cannot.
-
     The result has the number of rows that were ``added``, ``changed`` and
-    ``unchanged``, the ``bad`` files with the reasons, and those that were ``ignored``:
-    files of minions, groups and organizations that the database does not know, and data
-    of formulas that nobody is assigned to. The ``retcode`` is 1 if a file is bad.
+    ``unchanged``, and the files that were ``ignored``: those of minions, groups and
+    organizations that the database does not know, and data of formulas that nobody is
+    assigned to. If any file is ``bad``, nothing is imported, and the ``retcode`` is 1.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run pillar_sql.import_files dry_run=True
-        salt-run pillar_sql.import_files
     """
     folders = _folders()
     # reading takes its time, so nothing is locked meanwhile
     with table.transaction(__opts__) as connection:
         fleet = table.Fleet(connection)
-    groups = {name: minion.groups for name, minion in fleet.minions.items()}
-    source = layout.Source(folders, groups, fleet.groups, fleet.organizations)
+    source = layout.Source(folders, fleet)
     rows = source.rows()
     changed = added = 0
     is_imported = not source.bad and not dry_run
@@ -147,7 +107,7 @@ def import_files(dry_run=False):
         "unchanged": len(rows) - added - changed,
         "bad": source.bad,
         "ignored": source.ignored,
-        "retcode": _retcode(source.bad),
+        "retcode": int(bool(source.bad)),
     }
 
 
@@ -160,19 +120,17 @@ def compare_pillars(minions=None):
         The ids of the minions, as a list or with commas. All that the database
         knows by default.
 
-    ``uyuni`` has the options that ``ext_pillar`` gives it, and those of its defaults if
-    it is not there yet. The result has the number of ``minions``, and by minion what is
-    ``different``. The ``retcode`` is 1 if anything is.
+    ``uyuni`` has the options that ``ext_pillar`` gives it. The result has the number of
+    ``minions``, and by minion what is ``different``. The ``retcode`` is 1 if anything is.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run pillar_sql.compare
         salt-run pillar_sql.compare minions=web1.example.com
     """
     old = _compiler("suma_minion", True)
-    new = _compiler("uyuni", _uyuni_options() or {})
+    new = _compiler("uyuni", _uyuni_options())
     with table.transaction(__opts__) as connection:
         known = table.Fleet(connection).minions
     wanted = sorted(known) if minions is None else salt.utils.args.split_input(minions)
@@ -187,7 +145,7 @@ def compare_pillars(minions=None):
     return {
         "minions": len(wanted),
         "different": different,
-        "retcode": _retcode(different),
+        "retcode": int(bool(different)),
     }
 
 
@@ -207,9 +165,8 @@ def show(minion, at=None):
 
         salt-run pillar_sql.show web1.example.com at='2026-11-20 10:00'
     """
-    options = _uyuni_options() or {}
     with table.transaction(__opts__) as connection:
-        return uyuni.merge(past.rows(connection, str(minion), at), **options)
+        return uyuni.merge(past.rows(connection, str(minion), at), **_uyuni_options())
 
 
 def preview(category, pillar=None, minion=None, group=None, organization=None):
@@ -232,33 +189,25 @@ def preview(category, pillar=None, minion=None, group=None, organization=None):
 
         salt-run pillar_sql.preview motd '{"motd": "Closed on Friday"}' group=12
     """
-    owners = [None, organization, group, minion]
-    levels = [level for level in (1, 2, 3) if owners[level] is not None] or [0]
-    if len(levels) > 1:
+    named = enumerate((organization, group, minion), 1)
+    owners = [(level, owner) for level, owner in named if owner is not None]
+    if len(owners) > 1:
         raise salt.exceptions.SaltInvocationError(
             "A row has one owner: name a minion, a group or an organization"
         )
     try:
-        document.check(pillar or {})
-        is_pillar = isinstance(pillar, (dict, type(None)))
+        document.check(pillar)
+        if not isinstance(pillar, (dict, type(None))):
+            raise document.BadFile
     except document.BadFile:
-        is_pillar = False
-    if not is_pillar:
         raise salt.exceptions.SaltInvocationError(
             "A pillar is a mapping that JSON can hold"
-        )
+        ) from None
+    ((level, owner),) = owners or [(0, None)]
     with table.transaction(__opts__) as connection:
-        fleet = table.Fleet(connection)
-        (level,), owner = levels, owners[levels[0]]
-        known = ([None], fleet.organizations, fleet.groups, fleet.minions)[level]
-        if owner not in known:
-            raise table.unknown(table.LEVELS[level], [owner])
-        if level == 3:
-            owner = known[owner].server
-        count, changes = past.preview(
-            connection, fleet, (level, owner), category, pillar, _uyuni_options() or {}
+        return past.preview(
+            connection, level, owner, category, pillar, _uyuni_options()
         )
-    return {"minions": count, "changes": changes}
 
 
 __func_alias__ = {"compare_pillars": "compare"}
@@ -266,12 +215,10 @@ __func_alias__ = {"compare_pillars": "compare"}
 
 def _uyuni_options():
     """
-    Return the options of the pillar uyuni of this master, None if it has none
+    Return the options of the pillar uyuni of this master, none if it is not there
     """
-    for source in __opts__.get("ext_pillar") or ():
-        if "uyuni" in source:
-            return source["uyuni"] or {}
-    return None
+    sources = __opts__.get("ext_pillar") or ()
+    return next((one["uyuni"] for one in sources if "uyuni" in one), None) or {}
 
 
 def _compiler(name, options):
