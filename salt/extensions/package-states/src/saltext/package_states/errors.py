@@ -21,39 +21,27 @@ from salt.exceptions import CommandExecutionError
 
 
 class PackageStateError(CommandExecutionError):
-    """
-    The base of all errors of package states
-    """
+    """The base of all errors of package states"""
 
 
 class InvalidInput(PackageStateError):
-    """
-    A name, version or policy is not accepted
-    """
+    """A name, version or policy is not accepted"""
 
 
 class Conflict(PackageStateError):
-    """
-    Two states of equal rank want different things of one package
-    """
+    """Two states of equal rank want different things of one package"""
 
 
 class Unsupported(PackageStateError):
-    """
-    The package manager of a minion can't do what is wanted
-    """
+    """The package manager of a minion can't do what is wanted"""
 
 
 class Protected(PackageStateError):
-    """
-    A package that must not be removed should be
-    """
+    """A package that must not be removed should be"""
 
 
 class Outdated(PackageStateError):
-    """
-    Somebody else saved a revision meanwhile
-    """
+    """Somebody else saved a revision meanwhile"""
 
 
 class Unwritten(PackageStateError):
@@ -63,6 +51,4 @@ class Unwritten(PackageStateError):
 
 
 class NotThere(PackageStateError):
-    """
-    There is no such state, revision, minion, group or organization
-    """
+    """There is no such state, revision, minion, group or organization"""

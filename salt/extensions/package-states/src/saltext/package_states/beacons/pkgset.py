@@ -62,18 +62,14 @@ def __virtual__():
 
 
 def _options(config):
-    """
-    Return the configuration, which may be a list or a dictionary, as a dictionary
-    """
+    """Return the configuration, which may be a list or a dictionary, as a dictionary"""
     if isinstance(config, dict):
         return config
     return salt.utils.beacons.list_to_dict(config)
 
 
 def validate(config):
-    """
-    Validate the beacon configuration
-    """
+    """Validate the beacon configuration"""
     if isinstance(config, list):
         if not all(isinstance(item, dict) for item in config):
             return False, "Configuration for pkgset beacon must be a list of dicts."
@@ -97,9 +93,7 @@ def validate(config):
 
 
 def _cookie(path):
-    """
-    Return the line of a cookie file, or an empty one
-    """
+    """Return the line of a cookie file, or an empty one"""
     try:
         with salt.utils.files.fopen(path, "r") as fh_:
             return fh_.readline().strip()
@@ -108,9 +102,7 @@ def _cookie(path):
 
 
 def _locked(path):
-    """
-    Say whether a process has locked the file, without locking it
-    """
+    """Say whether a process has locked the file, without locking it"""
     try:
         with salt.utils.files.fopen(path, "rb") as fh_:
             ask = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -148,9 +140,7 @@ def _database(path, old):
 
 
 def _load(place):
-    """
-    Return what was seen last, or ``None`` if there was no look yet
-    """
+    """Return what was seen last, or ``None`` if there was no look yet"""
     try:
         with salt.utils.files.fopen(place, "r") as fh_:
             seen = salt.utils.json.load(fh_)
@@ -170,9 +160,7 @@ def _load(place):
 
 
 def _written_since_start(paths):
-    """
-    Return those of the files that were written after this minion was started
-    """
+    """Return those of the files that were written after this minion was started"""
     if not HAS_PSUTIL:
         return []
     start = psutil.Process().create_time()
@@ -187,9 +175,7 @@ def _written_since_start(paths):
 
 
 def _changed(old, new, pairs):
-    """
-    Return the files that show a change which is not Salt's own
-    """
+    """Return the files that show a change which is not Salt's own"""
     ret = []
     before, after = old["database"], new["database"]
     same = before and after and before["path"] == after["path"]
@@ -206,9 +192,7 @@ def _changed(old, new, pairs):
 
 
 def _own(old, new):
-    """
-    Return the files that show a change of Salt's own
-    """
+    """Return the files that show a change of Salt's own"""
     ret = [path for path, line in new["own"].items() if line != old["own"].get(path)]
     before, after = old["database"], new["database"]
     if before and after and before["digest"] != after["digest"]:

@@ -33,10 +33,6 @@ class Compiler:
     def texts(self, fleet, minions, sources):
         """
         Return the texts of the files of minions, and what is wrong by id and package
-
-        :param Fleet fleet: the minions
-        :param dict minions: those to compile, by id
-        :param dict sources: their sources by id, see :meth:`Fleet.sources`
         """
         texts, problems, known, gone = {}, {}, {}, fleet.gone()
         for name, minion in minions.items():
@@ -65,10 +61,6 @@ class Compiler:
         """
         Return the error of a minion that has a state by its file and not any more, as what
         the state is assigned to is not there; None if there is none
-
-        :param str name: its id
-        :param sources: those that apply to it
-        :param dict gone: see :meth:`Fleet.gone`
         """
         if not gone:
             return None
@@ -98,12 +90,7 @@ class Compiler:
         return text, trouble
 
     def alone(self, fleet, where):
-        """
-        Return the text of the file of a state by itself
-
-        :param Fleet fleet: the minions
-        :param State where: the state
-        """
+        """Return the text of the file of a state by itself"""
         revision = store.newest(fleet.connection, [where.id])[where.id]
         source = resolver.Source(
             where.name,
@@ -122,8 +109,6 @@ class Compiler:
         """
         Write files and return the names of those that changed
 
-        :param dict texts: what they hold, by name, see :mod:`saltext.package_states.compile.files`
-        :param failed: errors of before, which are raised with those of here
         :raises Unwritten: if some can't be written; all others are
         """
         changed, failed = [], list(failed)
@@ -145,14 +130,7 @@ class Compiler:
         return sorted(map(files.shown, changed))
 
     def refuse(self, before, minions, problems, sources):
-        """
-        Raise what is wrong with minions and was not before
-
-        :param Fleet before: the minions as they were
-        :param dict minions: minions by id
-        :param dict problems: what is wrong with them, see :meth:`texts`
-        :param dict sources: their sources before, by id
-        """
+        """Raise what is wrong with minions and was not before"""
         troubled = {name: minions[name] for name in problems}
         _, known = self.texts(before, troubled, sources)
         for name, found in problems.items():
@@ -168,25 +146,16 @@ class Compiler:
         """
         Return whether a minion needs no file: there is none for one that never had a state,
         and an empty one for one that had, so that its locks are released
-
-        :param str name: its id
-        :param str text: what the file would hold
         """
         return sls.NOTHING in text and not os.path.exists(files.path(self.root, name))
 
     def strays(self, known):
-        """
-        Return the names of files that belong to nobody, a list
-
-        :param known: the names of those that do
-        """
+        """Return the names of files that belong to nobody, a list"""
         return [name for name in files.names_of(self.root) if name not in known]
 
 
 def _error(name, trouble):
-    """
-    Return the error of what is wrong with a minion
-    """
+    """Return the error of what is wrong with a minion"""
     kinds = {type(exc) for exc in trouble.values()}
     kind = kinds.pop() if len(kinds) == 1 else PackageStateError
     return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")
@@ -195,7 +164,5 @@ def _error(name, trouble):
 def contents(sources):
     """
     Return what tells sources apart: all but their items, of which they have a digest
-
-    :param sources: those of a minion, a list
     """
     return [source[:-1] for source in sources]

@@ -30,39 +30,22 @@ _DOT = "+"
 
 
 def alone(name):
-    """
-    Return by what name the functions here know the file of a state by itself
-
-    :param str name: that of the state
-    """
+    """Return by what name the functions here know the file of a state by itself"""
     return f"{_MARK}{name}"
 
 
 def is_alone(name):
-    """
-    Return whether this is what :func:`alone` returned, and no id of a minion
-
-    :param str name: by what name the functions here know a file
-    """
+    """Return whether this is what :func:`alone` returned, and no id of a minion"""
     return name.startswith(_MARK)
 
 
 def shown(name):
-    """
-    Return the name of a state or minion for people
-
-    :param str name: the id of a minion, or what :func:`alone` returned
-    """
+    """Return the name of a state or minion for people"""
     return name[len(_MARK) :] if is_alone(name) else name
 
 
 def root(opts):
-    """
-    Return the first folder of the environment ``base`` of a master
-
-    :param dict opts: its options
-    :raises PackageStateError: if it has none
-    """
+    """Return the first folder of the environment ``base`` of a master"""
     found = (opts.get("file_roots") or {}).get("base")
     if not found:
         raise PackageStateError(
@@ -72,13 +55,7 @@ def root(opts):
 
 
 def path(root, name):
-    """
-    Return the path of the file of a state or minion
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :raises InvalidInput: if the name is not accepted
-    """
+    """Return the path of the file of a state or minion"""
     stem = names.state(shown(name))
     if is_alone(name):
         # a state can be applied by the name of its file, in which a dot is a folder
@@ -88,25 +65,12 @@ def path(root, name):
 
 
 def write(root, name, text):
-    """
-    Write the file of a state or minion, and return whether it changed
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :param str text: what the file should hold
-    :raises PackageStateError: if it can't be written
-    """
+    """Write the file of a state or minion, and return whether it changed"""
     return _write(path(root, name), text)
 
 
 def read(root, name):
-    """
-    Return what the file of a state or minion holds, empty if there is none
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :raises PackageStateError: if it can't be read
-    """
+    """Return what the file of a state or minion holds, empty if there is none"""
     place = path(root, name)
     try:
         with salt.utils.files.fopen(place, "rb") as handle:
@@ -121,9 +85,6 @@ def read(root, name):
 def found(root, name):
     """
     Return what the file of a state or minion holds, empty if there is none that can be read
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
     """
     try:
         return read(root, name)
@@ -134,8 +95,6 @@ def found(root, name):
 def names_of(root):
     """
     Return the names of all states and minions that have a file made here, a sorted list
-
-    :param str root: one of the file roots
     """
     try:
         found = os.listdir(os.path.join(root, FOLDER))
@@ -160,10 +119,6 @@ def remove(root, name):
 
     Another file of that name, which somebody else made, is left alone, and so is what has a
     name that no minion and no state can have.
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :raises PackageStateError: if it can't be removed
     """
     try:
         place = path(root, name)
@@ -182,11 +137,7 @@ def remove(root, name):
 
 
 def ship(root):
-    """
-    Write ``susemanager/packages.sls``, which includes the file of each minion
-
-    :param str root: one of the file roots
-    """
+    """Write ``susemanager/packages.sls``, which includes the file of each minion"""
     return _write(os.path.join(root, FOLDER, "packages.sls"), sls.SHIPPED)
 
 

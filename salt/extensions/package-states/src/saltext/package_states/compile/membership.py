@@ -12,41 +12,25 @@ import saltext.package_states.store.roster as roster
 
 
 class _Noticed(NamedTuple):
-    """
-    Who notices it, in the history, and what
-    """
+    """Who notices it, in the history, and what"""
 
     comment: str
     author: str = "package_states"
 
 
 class Movement(NamedTuple):
-    """
-    What has changed since somebody looked
+    """What has changed since somebody looked"""
 
-    joined, gone
-        The ids of minions, sorted lists.
-
-    renamed
-        The new ids of minions by the old ones.
-
-    adopted
-        The names of states that are the own ones of minions now.
-
-    collided
-        The old ids of minions by the new ones where both have a state of their own: nothing
-        is moved then.
-
-    vanished
-        How many minions there were, if now there is none at all: then that is out of order
-        from which they are known, and nobody is gone.
-    """
-
+    # the ids of minions, sorted lists
     joined: list
     gone: list
-    renamed: dict
-    adopted: list
+    renamed: dict  # the new ids of minions by the old ones
+    adopted: list  # the names of states that are the own ones of minions now
+    # the old ids of minions by the new ones where both have a state of their own:
+    # nothing is moved then
     collided: dict
+    # how many minions there were, if now there is none at all: then that is out of
+    # order from which they are known, and nobody is gone
     vanished: int = 0
 
 
@@ -54,8 +38,6 @@ def notice(connection, registry, ids=None):
     """
     Write down what has changed, and return it, a :class:`Movement`
 
-    :param connection: see :func:`saltext.package_states.store.tables.writing`
-    :param Registry registry: who there is, see :mod:`saltext.package_states.compile.registry`
     :param ids: the ids of minions that may have come or gone, None for all
     """
     known = roster.known_minions(connection)
@@ -85,9 +67,7 @@ def notice(connection, registry, ids=None):
 
 
 def _renamed(connection, registry, known, identities, lost):
-    """
-    Give to those that are there what was theirs under ids that are gone
-    """
+    """Give to those that are there what was theirs under ids that are gone"""
     now = {one: identity for one, (identity, away) in known.items() if not away}
     now.update(identities)
     by_identity = {}

@@ -38,8 +38,6 @@ def get(opts, connection):
     """
     Return the registry that the master's options name
 
-    :param dict opts: the options of the master
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
     :raises InvalidInput: if there is none of that name
     """
     name = (opts.get("package_states") or {}).get("minions", "keys")
@@ -69,16 +67,13 @@ class Registry:
         self.connection = connection
 
     def members(self):
-        """
-        Return what of each minion may change without an event, by id
-        """
+        """Return what of each minion may change without an event, by id"""
         return {}
 
     def target(self, kind, name):
         """
         Return the id of what a state is to be assigned to
 
-        :param str kind: one of the levels, but for ``own``
         :param str name: a name or id, or a grain match
         :raises NotThere: if there is none, or more than one
         """
@@ -107,9 +102,7 @@ class Registry:
 
 
 class Keys(Registry):
-    """
-    The accepted keys and the nodegroups of the master
-    """
+    """The accepted keys and the nodegroups of the master"""
 
     def __init__(self, opts, connection):
         super().__init__(opts, connection)
@@ -153,8 +146,6 @@ class Keys(Registry):
 
         It is not in one that matches by what the master does not know of it yet.
 
-        :param str minion: its id
-        :param str kind: ``group`` or ``organization``
         :param str target: the id of the group or organization
         """
         if kind == ORGANIZATION:
@@ -171,9 +162,6 @@ class Keys(Registry):
         """
         Check that a nodegroup is one: Salt takes what is none for an empty group, so that a
         mistake would take from all of its members what they should have
-
-        :param str target: its name
-        :raises InvalidInput: if it is none
         """
         try:
             found = salt.utils.minions.nodegroup_comp(target, self.opts["nodegroups"])
@@ -190,8 +178,6 @@ class Keys(Registry):
         """
         Return by what minions are known again under other ids, by id: the digests of their
         public keys, empty if there is none
-
-        :param ids: the ids of minions
         """
         found = {}
         for one in ids:
@@ -205,32 +191,18 @@ class Keys(Registry):
         return found
 
     def found(self, kind, name):
-        """
-        Return the ids of the groups or organizations that somebody may mean
-
-        :param str kind: ``group`` or ``organization``
-        :param str name: a name or an id
-        """
+        """Return the ids of the groups or organizations that somebody may mean"""
         if kind == ORGANIZATION:
             return [ALL] if name == ALL else []
         return [name] if name in (self.opts.get("nodegroups") or {}) else []
 
     def label(self, kind, target):
-        """
-        Return the name of a group or organization, None if it is gone
-
-        :param str kind: ``group`` or ``organization``
-        :param str target: its id
-        """
+        """Return the name of a group or organization, None if it is gone"""
         return target if self.found(kind, target) else None
 
     @staticmethod
     def hint(kind):
-        """
-        Return what to do where a minion, group or organization is not there
-
-        :param str kind: what it is
-        """
+        """Return what to do where a minion, group or organization is not there"""
         return {
             ORGANIZATION: f"use {ALL}, which is every minion with an accepted key",
             GROUP: "use one of the master's nodegroups",
@@ -239,9 +211,7 @@ class Keys(Registry):
 
 
 class Database(Registry):
-    """
-    The views ``minion`` and ``target`` of the database
-    """
+    """The views ``minion`` and ``target`` of the database"""
 
     def __init__(self, opts, connection):
         super().__init__(opts, connection)
@@ -266,9 +236,7 @@ class Database(Registry):
             self._known[minion] = (organization, frozenset(groups))
 
     def minions(self, ids=None):
-        """
-        Return the ids of minions of the view, see :meth:`Keys.minions`
-        """
+        """Return the ids of minions of the view, see :meth:`Keys.minions`"""
         if not self._whole and (ids is None or not self._known.keys() >= set(ids)):
             self._read(ids)
         if ids is None:
@@ -295,25 +263,19 @@ class Database(Registry):
         return found
 
     def members(self):
-        """
-        Return what of each minion may change without an event, by id
-        """
+        """Return what of each minion may change without an event, by id"""
         self.minions()
         return dict(self._known)
 
     def belongs(self, minion, kind, target):
-        """
-        Return whether a minion is there, see :meth:`Keys.belongs`
-        """
+        """Return whether a minion is there, see :meth:`Keys.belongs`"""
         if not self.minions([minion]):
             return False
         organization, groups = self._known[minion]
         return target == organization if kind == ORGANIZATION else target in groups
 
     def found(self, kind, name):
-        """
-        Return what there is of a name or id, see :meth:`Keys.found`
-        """
+        """Return what there is of a name or id, see :meth:`Keys.found`"""
         return [
             one
             for (what, one), label in self._targets().items()
@@ -327,15 +289,11 @@ class Database(Registry):
         return self._labels
 
     def label(self, kind, target):
-        """
-        Return the name, see :meth:`Keys.label`
-        """
+        """Return the name, see :meth:`Keys.label`"""
         return self._targets().get((kind, target))
 
     @staticmethod
     def hint(kind):
-        """
-        Return what to do, see :meth:`Keys.hint`
-        """
+        """Return what to do, see :meth:`Keys.hint`"""
         view = "minion" if kind == MINION else "target"
         return f"use a name or id that is in the view package_states.{view}"

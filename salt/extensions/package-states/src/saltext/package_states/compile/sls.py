@@ -37,7 +37,6 @@ def render(
         <saltext.package_states.model.resolver.Source>`
     :param verdicts: those that ask for anything, see
         :func:`saltext.package_states.model.resolver.managed`
-    :param protected: the names of packages that must not be removed
     :param str scope: the name of a state whose file is applied by itself, beside others
         or a minion's own
     :param dict trouble: what can't be decided, sentences by package: the state of the
@@ -77,11 +76,7 @@ def render(
 
 
 def states(text):
-    """
-    Return the names of the states that a file made here is of, a set
-
-    :param str text: what the file holds
-    """
+    """Return the names of the states that a file made here is of, a set"""
     found = _REVISION.search(text)
     words = found.group(1).split() if found else ()
     return {word.partition("@")[0] for word in words if "@" in word}

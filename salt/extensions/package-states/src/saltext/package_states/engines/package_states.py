@@ -61,8 +61,6 @@ def groups(opts):
     """
     Return the nodegroups that the configuration of the master has now, or those of its
     start if it can't be read
-
-    :param dict opts: the options of the master
     """
     before, path = opts.get("nodegroups") or {}, opts.get("conf_file") or ""
     if not os.path.isfile(path):
@@ -114,13 +112,7 @@ class Keeper:
         self.doubted = set()
 
     def event(self, tag, data, now):
-        """
-        Look at an event of the master's
-
-        :param str tag: its tag
-        :param dict data: what is in it
-        :param float now: the time
-        """
+        """Look at an event of the master's"""
         minion, named = None, data.get("id")
         if not isinstance(named, str):
             # a minion fires what it likes
@@ -146,11 +138,7 @@ class Keeper:
                 self.since = now
 
     def tick(self, now):
-        """
-        Do what is due
-
-        :param float now: the time
-        """
+        """Do what is due"""
         if now < self.wait:
             return
         try:
@@ -208,9 +196,7 @@ class Keeper:
             return registries.get(self.opts, connection).members()
 
     def _look(self, now):
-        """
-        Find the minions whose groups changed in the database
-        """
+        """Find the minions whose groups changed in the database"""
         members, before = self._members(), self.members or {}
         changed = {
             one for one in {*members, *before} if members.get(one) != before.get(one)
@@ -237,9 +223,7 @@ class Keeper:
 
 
 def start(window=1, look=3, sweep=600):
-    """
-    Keep the files up to date until the master ends
-    """
+    """Keep the files up to date until the master ends"""
     opts = dict(__opts__)
     keeper = Keeper(opts, Service(opts), window, look, sweep)
     bus.serve(__opts__, keeper.event, keeper.tick)

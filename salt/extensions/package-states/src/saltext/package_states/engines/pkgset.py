@@ -105,9 +105,7 @@ class Waiting:
         self.asked = set()
 
     def changed(self, minion, now):
-        """
-        A minion has reported a change
-        """
+        """A minion has reported a change"""
         self.tries.pop(minion, None)
         wanted = now + self.window
         if minion in self.rested:
@@ -115,9 +113,7 @@ class Waiting:
         self.due[minion] = min(wanted, self.due.get(minion, wanted))
 
     def take(self, now):
-        """
-        Return the minions to ask now, none while others have still to answer
-        """
+        """Return the minions to ask now, none while others have still to answer"""
         if self.asked or not any(due <= now for due in self.due.values()):
             return []
         if self.begun is not None and now < self.begun + self.window:
@@ -137,15 +133,11 @@ class Waiting:
         return taken
 
     def _is_new(self, minion):
-        """
-        Return whether a minion waits for nothing but its window
-        """
+        """Return whether a minion waits for nothing but its window"""
         return minion not in self.tries and minion not in self.rested
 
     def answered(self, minion):
-        """
-        A minion has answered
-        """
+        """A minion has answered"""
         self.asked.discard(minion)
         self.tries.pop(minion, None)
 
@@ -165,31 +157,20 @@ class Waiting:
         return True
 
     def names(self):
-        """
-        Return all that must not be forgotten
-        """
+        """Return all that must not be forgotten"""
         return sorted({*self.due, *self.asked})
 
 
 class Job(NamedTuple):
-    """
-    A job to which minions have still to return
+    """A job to which minions have still to return"""
 
-    jid
-        Its id.
-
-    looks
-        When to look for returns, :class:`saltext.package_states.master.returns.Looks`.
-    """
-
-    jid: str
+    jid: str  # its id
+    # when to look for returns
     looks: returns.Looks
 
 
 class Refresher:
-    """
-    Asks minions, and stores what they answer
-    """
+    """Asks minions, and stores what they answer"""
 
     def __init__(self, opts, waiting, client, clock=time.monotonic):
         self.opts = opts
@@ -207,9 +188,7 @@ class Refresher:
         self.saved = []
 
     def load(self):
-        """
-        Take up the minions that waited when the engine ended
-        """
+        """Take up the minions that waited when the engine ended"""
         try:
             with salt.utils.files.fopen(self.place, "r") as fh_:
                 self.saved = [
@@ -226,9 +205,7 @@ class Refresher:
             self.waiting.changed(minion, self.clock())
 
     def save(self):
-        """
-        Keep the minions that wait, if they are others than before
-        """
+        """Keep the minions that wait, if they are others than before"""
         names = self.waiting.names()
         if names != self.saved:
             os.makedirs(os.path.dirname(self.place), mode=0o700, exist_ok=True)
@@ -237,9 +214,7 @@ class Refresher:
             self.saved = names
 
     def event(self, tag):
-        """
-        Look at the tag of an event of the master's; a minion may have fired any
-        """
+        """Look at the tag of an event of the master's; a minion may have fired any"""
         parts = tag.split("/", 5)
         if (*parts[:2], *parts[3:]) in TAGS:
             minion = parts[2]
@@ -247,9 +222,7 @@ class Refresher:
                 self.hints.add(minion)
 
     def sort(self, now):
-        """
-        Take the minions out of what events named
-        """
+        """Take the minions out of what events named"""
         if not self.hints or now < self.sort_at:
             return
         hints, self.hints = self.hints, set()
@@ -269,9 +242,7 @@ class Refresher:
         self.sort_at = end + max(bus.TICK, (end - now) * returns.PART)
 
     def mark(self, minions, why):
-        """
-        Let the status of minions say that their packages are not known
-        """
+        """Let the status of minions say that their packages are not known"""
         try:
             lists.mark(self.opts, minions, why)
         except Exception as exc:  # pylint: disable=broad-except
@@ -294,9 +265,7 @@ class Refresher:
             job.looks.done(now, self.clock())
 
     def answers(self):
-        """
-        Store what minions have answered
-        """
+        """Store what minions have answered"""
         if self.job is None:
             return
         job, found = self.job, self.look(self.job)
@@ -309,9 +278,7 @@ class Refresher:
             self.job = None
 
     def answer(self, minion, answer):
-        """
-        Store what a minion has answered
-        """
+        """Store what a minion has answered"""
         packages = answer["return"]
         if answer.get("retcode") or not isinstance(packages, dict):
             self.fail(minion, f"it returned {returns.problem(answer)}")
@@ -331,9 +298,7 @@ class Refresher:
         self.waiting.answered(minion)
 
     def answer_offers(self):
-        """
-        Store what a minion has said of its repositories
-        """
+        """Store what a minion has said of its repositories"""
         if self.offers_job is None:
             return
         job, found = self.offers_job, self.look(self.offers_job)
@@ -356,9 +321,7 @@ class Refresher:
         self.lacking.answered(told)
 
     def fail(self, minion, why):
-        """
-        Ask a minion again, or tell that it was asked often enough
-        """
+        """Ask a minion again, or tell that it was asked often enough"""
         if not self.waiting.failed(minion, self.clock()):
             self.mark([minion], f"it was asked in vain: {why}")
             log.warning(
@@ -370,9 +333,7 @@ class Refresher:
             )
 
     def tick(self):
-        """
-        Do what is due
-        """
+        """Do what is due"""
         self.answers()
         self.answer_offers()
         now = self.clock()
@@ -386,9 +347,7 @@ class Refresher:
         self.save()
 
     def publish(self, minions):
-        """
-        Ask minions for their packages
-        """
+        """Ask minions for their packages"""
         try:
             found = self.client.run_job(
                 minions,
@@ -410,9 +369,7 @@ class Refresher:
             self.waiting.answered(minion)
 
     def publish_offers(self, minion, digests):
-        """
-        Ask a minion for what its repositories have
-        """
+        """Ask a minion for what its repositories have"""
         try:
             found = self.client.run_job(
                 [minion],
@@ -431,9 +388,7 @@ class Refresher:
 
 
 def start(window=5, batch=200, timeout=60, retries=3, rest=60):
-    """
-    Collect, ask and store until the master ends
-    """
+    """Collect, ask and store until the master ends"""
     waiting = Waiting(window, batch, timeout, retries, rest)
     with salt.client.LocalClient(mopts=__opts__) as client:
         refresher = Refresher(__opts__, waiting, client)

@@ -27,10 +27,6 @@ def get(salt, opts, grains, context):
     """
     Return the package manager of this minion
 
-    :param salt: the execution modules, ``__salt__``
-    :param dict opts: the options of the minion
-    :param dict grains: its grains
-    :param dict context: ``__context__``, where what was found is kept
     :raises Unsupported: if there is none that package states know
     """
     name = platforms.manager(grains)
@@ -47,8 +43,6 @@ def get(salt, opts, grains, context):
 
 
 def _is_dnf5():
-    """
-    Return whether ``dnf`` is another name of dnf 5 here
-    """
+    """Return whether ``dnf`` is another name of dnf 5 here"""
     found = salt.utils.path.which("dnf")
     return bool(found) and os.path.basename(os.path.realpath(found)) == platforms.DNF5

@@ -79,18 +79,14 @@ class Policy(NamedTuple):
 
 
 class Apt(Manager):
-    """
-    apt and dpkg
-    """
+    """apt and dpkg"""
 
     name = versions.APT
     # why unmet dependencies of a run that was killed were not met by themselves
     unmet = ""
 
     def _stamp(self):
-        """
-        Return what changes whenever dpkg or apt know something new
-        """
+        """Return what changes whenever dpkg or apt know something new"""
         stamp = []
         for path in (STATUS, LISTS, PREFERENCES):
             try:
@@ -101,9 +97,7 @@ class Apt(Manager):
         return tuple(stamp)
 
     def _known(self):
-        """
-        Return what was found since the last change, a dictionary
-        """
+        """Return what was found since the last change, a dictionary"""
         stamp = self._stamp()
         known = self.context.get("package_state.apt")
         if known is None or known["stamp"] != stamp:
@@ -120,9 +114,7 @@ class Apt(Manager):
         return known
 
     def native(self):
-        """
-        Return the architecture of this system
-        """
+        """Return the architecture of this system"""
         if "package_state.native" not in self.context:
             self.context["package_state.native"] = self.run(
                 "dpkg", "--print-architecture"
@@ -130,9 +122,7 @@ class Apt(Manager):
         return self.context["package_state.native"]
 
     def _dpkg(self):
-        """
-        Return the status of each package that dpkg knows
-        """
+        """Return the status of each package that dpkg knows"""
         native, found = self.native(), {}
         for line in self.run("dpkg-query", "-W", "-f", FIELDS).splitlines():
             name, arch, status, version, essential, protected, *more = line.split("\t")
@@ -151,9 +141,7 @@ class Apt(Manager):
         return found
 
     def fetch(self, keys):
-        """
-        Ask apt for some packages at once
-        """
+        """Ask apt for some packages at once"""
         known = self._known()
         missing = [key for key in keys if key not in known["policy"]]
         # after a change all are asked for again at once, not each by itself
@@ -230,9 +218,7 @@ class Apt(Manager):
             yield key, there
 
     def facts(self, key):
-        """
-        Return what is known of a package
-        """
+        """Return what is known of a package"""
         self.fetch([key])
         known = self._known()
         there = known["dpkg"].get(key, {})
@@ -250,9 +236,7 @@ class Apt(Manager):
         )
 
     def installed(self):
-        """
-        Return the versions of all packages that are there, tuples by key
-        """
+        """Return the versions of all packages that are there, tuples by key"""
         return {
             key: (there["version"],)
             for key, there in self._known()["dpkg"].items()
@@ -260,16 +244,12 @@ class Apt(Manager):
         }
 
     def held(self, key):
-        """
-        Return whether somebody else holds a package
-        """
+        """Return whether somebody else holds a package"""
         there = self._known()["dpkg"].get(key, {})
         return there.get("wanted") == "h" and key not in self._record()
 
     def providers(self, name):
-        """
-        Return the packages that are there and provide a name
-        """
+        """Return the packages that are there and provide a name"""
         dpkg = self._known()["dpkg"]
         return sorted(
             key
@@ -278,9 +258,7 @@ class Apt(Manager):
         )
 
     def essential(self, key):
-        """
-        Return whether dpkg calls a package essential or protected
-        """
+        """Return whether dpkg calls a package essential or protected"""
         return self._known()["dpkg"].get(key, {}).get("essential", False)
 
     def _key(self, name):
@@ -309,9 +287,7 @@ class Apt(Manager):
         return self._solution(answer["stdout"], {step.key for step in steps})
 
     def _solution(self, out, own):
-        """
-        Return what a dry run of apt says, beside what it was asked for
-        """
+        """Return what a dry run of apt says, beside what it was asked for"""
         removed = {self._key(name) for name in _REMOVED.findall(out)}
         changed = {self._key(name) for name in _CHANGED.findall(out)}
         return Solution(tuple(sorted(removed)), tuple(sorted(changed.difference(own))))
@@ -325,9 +301,7 @@ class Apt(Manager):
         return pins.instead(PREFERENCES, found)
 
     def _transaction(self, steps):
-        """
-        Return the arguments of apt-get for steps
-        """
+        """Return the arguments of apt-get for steps"""
         words = ["--allow-downgrades"]
         if self.unmet:
             words.append("--fix-broken")
@@ -347,9 +321,7 @@ class Apt(Manager):
         return words
 
     def _torn(self, step):
-        """
-        Return whether dpkg wants a package to be installed again before all else
-        """
+        """Return whether dpkg wants a package to be installed again before all else"""
         return self._known()["dpkg"].get(step.key, {}).get("torn", False)
 
     def commit(self, steps, items):
@@ -418,19 +390,13 @@ class Apt(Manager):
             )
 
     def _is_unmet(self):
-        """
-        Return whether dependencies of what is installed are not met
-        """
+        """Return whether dependencies of what is installed are not met"""
         answer = self.ask("apt-get", "-s", "-y", *_UNLOCKED, "check")
         return bool(answer["retcode"])
 
     def _allowed(self, words, check, options=()):
         """
         Let apt do what it says that it would do if that is allowed, and return why not
-
-        :param words: what it is asked, a tuple
-        :param check: as for :meth:`recover`
-        :param options: further options
         """
         answer = self.ask("apt-get", "-s", "-y", *_UNLOCKED, *options, *words)
         if answer["retcode"]:
@@ -459,15 +425,11 @@ class Apt(Manager):
                 self._allowed(words, check, options)
 
     def _record(self):
-        """
-        Return the versions at which Salt holds packages
-        """
+        """Return the versions at which Salt holds packages"""
         return self._known()["record"]
 
     def _pinned(self, item):
-        """
-        Return the versions that an item is pinned away from, with the priority
-        """
+        """Return the versions that an item is pinned away from, with the priority"""
         if item.wanted in ABSENT:
             if not item.condition:
                 return [("*", -1)]
@@ -488,12 +450,7 @@ class Apt(Manager):
         return []
 
     def _pins(self, items, coming=()):
-        """
-        Return the pins of items, a list
-
-        :param items: all items that are to be locked
-        :param coming: the keys of packages whose versions are to be changed now
-        """
+        """Return the pins of items, a list"""
         # a pin that is set already stays while its package can't be as it should
         before, found, named = self._known()["pins"], [], {item.key for item in items}
         for item in items:
@@ -553,9 +510,7 @@ class Apt(Manager):
         return changes
 
     def _mark(self, what, keys):
-        """
-        Hold or unhold packages, and tell the beacon ``pkgset`` that it was Salt
-        """
+        """Hold or unhold packages, and tell the beacon ``pkgset`` that it was Salt"""
         with saltext.package_states.minion.pkgset.own_change(self.opts, STATUS):
             answer = self.wait(("apt-mark", what, *keys), _is_locked)
         if answer["retcode"]:
@@ -576,9 +531,7 @@ class Apt(Manager):
         return self.context["package_state.unread"]
 
     def refreshed(self):
-        """
-        Forget which lists there are
-        """
+        """Forget which lists there are"""
         self.context.pop("package_state.unread", None)
 
     def loose(self):
@@ -614,9 +567,7 @@ class Apt(Manager):
         return found
 
     def inventory(self):
-        """
-        Return all packages, see :mod:`saltext.package_states.store.refresh`
-        """
+        """Return all packages, see :mod:`saltext.package_states.store.refresh`"""
         self.readable()
         dpkg = self._known()["dpkg"]
         locked = {pin.key for pin in self._known()["pins"]}
@@ -679,24 +630,18 @@ class Apt(Manager):
 
 
 def _there(package, states=_THERE):
-    """
-    Return whether a package is there, maybe half
-    """
+    """Return whether a package is there, maybe half"""
     return package.get("status", "n") in states
 
 
 def _is_locked(answer):
-    """
-    Return whether another program kept dpkg from its work
-    """
+    """Return whether another program kept dpkg from its work"""
     said = f"{answer['stdout']}\n{answer['stderr']}"
     return bool(answer["retcode"] and _LOCKED.search(said))
 
 
 def _said(answer):
-    """
-    Return what apt or dpkg complain of
-    """
+    """Return what apt or dpkg complain of"""
     lines = f"{answer['stdout']}\n{answer['stderr']}".splitlines()
     found = [line.strip() for line in lines if line.startswith(("E:", "dpkg:", " "))]
     return " ".join(found)[-600:] or "\n".join(lines).strip()[-300:]

@@ -42,31 +42,15 @@ _QUOTED = re.compile(r'[\\|{}\[\]<>"^~_=!@#$%&*]')
 
 
 class List(NamedTuple):
-    """
-    A list of one repository
+    """A list of one repository"""
 
-    path
-        Its file.
-
-    name
-        The repository as ``sources.list`` has it, without a password.
-
-    security
-        Whether its packages are security updates.
-    """
-
-    path: str
-    name: str
-    security: bool
+    path: str  # its file
+    name: str  # the repository as ``sources.list`` has it, without a password
+    security: bool  # whether its packages are security updates
 
 
 def is_lost(folder, source):
-    """
-    Return whether there is no list of a source, or none that can be read
-
-    :param str folder: where apt has its lists
-    :param dict source: one of what ``pkg.list_repos`` returns
-    """
+    """Return whether there is no list of a source, or none that can be read"""
     uri, dist = source.get("uri") or "", source.get("dist") or ""
     if (
         source.get("disabled")
@@ -84,20 +68,12 @@ def is_lost(folder, source):
 
 
 def shown(uri):
-    """
-    Return an address without a password
-
-    :param str uri: the address
-    """
+    """Return an address without a password"""
     return _PASSWORD.sub("//", uri)
 
 
 def lists(manager):
-    """
-    Return the lists that there are, of :class:`List`
-
-    :param Apt manager: the package manager
-    """
+    """Return the lists that there are, of :class:`List`"""
     out = manager.run(
         "apt-get", "indextargets", "--format", _FORMAT, "Created-By: Packages"
     )
@@ -129,12 +105,7 @@ def _is_security(values):
 
 
 def packages(manager, path):
-    """
-    Return the versions that a list has, the newest first, lists by key
-
-    :param Apt manager: the package manager
-    :param str path: that of the file
-    """
+    """Return the versions that a list has, the newest first, lists by key"""
     out = manager.run("sh", "-c", _SCRIPT, "sh", path)
     if _FAILED in out.splitlines():
         raise _unreadable(path)
@@ -162,9 +133,6 @@ def _unreadable(path):
 def digests(manager, place):
     """
     Return the names of all repositories that have a list, by the digest of what they have
-
-    :param Apt manager: the package manager
-    :param str place: the path of a file in which they are kept
     """
     try:
         with salt.utils.files.fopen(place) as handle:

@@ -54,26 +54,17 @@ class Manager:
 
         :param str scope: the state to which the items belong, if a state is applied by
             itself: only its own locks are released then
-        :param spared: further scopes whose locks stay
-        :param left: the keys of packages that are left as they are
         """
         self.scope, self.spared, self.left = scope, tuple(spared), tuple(left)
 
     def stays(self, key, owner):
-        """
-        Return whether a lock stays that is of no item of this run
-
-        :param str key: that of the package
-        :param str owner: the scope for which it was set
-        """
+        """Return whether a lock stays that is of no item of this run"""
         if key in self.left:
             return True
         return owner != self.scope if self.scope else owner in self.spared
 
     def fetch(self, keys):
-        """
-        Ask for some packages at once what :meth:`facts` returns for one
-        """
+        """Ask for some packages at once what :meth:`facts` returns for one"""
         raise NotImplementedError
 
     def facts(self, key):
@@ -83,47 +74,33 @@ class Manager:
         raise NotImplementedError
 
     def refresh(self):
-        """
-        Let the package manager read the lists of its repositories anew
-        """
+        """Let the package manager read the lists of its repositories anew"""
         self.salt["pkg.refresh_db"]()
         self.refreshed()
 
     def refreshed(self):
-        """
-        Forget what the repositories have, as their lists are new
-        """
+        """Forget what the repositories have, as their lists are new"""
 
     def installed(self):
-        """
-        Return the versions of all packages that are there, tuples by key
-        """
+        """Return the versions of all packages that are there, tuples by key"""
         raise NotImplementedError
 
     def held(self, key):
-        """
-        Return whether somebody else holds a package
-        """
+        """Return whether somebody else holds a package"""
         raise NotImplementedError
 
     def essential(self, key):
-        """
-        Return whether the system needs a package
-        """
+        """Return whether the system needs a package"""
         raise NotImplementedError
 
     def providers(self, name):
         """
         Return the packages that are there and provide a name, a list of their names
-
-        :param str name: that of no package
         """
         raise NotImplementedError
 
     def unread(self):
-        """
-        Return the names of the repositories that can't be read, a tuple
-        """
+        """Return the names of the repositories that can't be read, a tuple"""
         raise NotImplementedError
 
     def loose(self):
@@ -138,18 +115,12 @@ class Manager:
         Return what the solver of the package manager makes of a transaction, with the
         locks that would be in force, a :class:`Solution
         <saltext.package_states.managers.step.Solution>`; nothing is changed
-
-        :param steps: the :class:`steps <saltext.package_states.managers.step.Step>`
-        :param items: all items of this minion
         """
         raise NotImplementedError
 
     def commit(self, steps, items):
         """
         Change packages, in one call, and return what the package manager complains of
-
-        :param steps: as for :meth:`solve`
-        :param items: as for :meth:`solve`
         """
         raise NotImplementedError
 
@@ -157,12 +128,9 @@ class Manager:
         """
         Tidy up after a run that was killed
 
-        :param dict notes: what it wrote down, see
-            :mod:`saltext.package_states.managers.journal`
         :param check: a function that takes a :class:`Solution
             <saltext.package_states.managers.step.Solution>` and returns why that must not
             be done, or an empty string
-        :raises PackageStateError: if it can't, or must not
         """
         raise NotImplementedError
 
@@ -174,11 +142,7 @@ class Manager:
         """
 
     def leftovers(self, notes):
-        """
-        Return what :meth:`recover` would remove, a list
-
-        :param dict notes: as for :meth:`recover`
-        """
+        """Return what :meth:`recover` would remove, a list"""
         return []
 
     def locks(self, items, test=False, coming=()):
@@ -187,17 +151,13 @@ class Manager:
 
         What is not as it should be keeps the lock that it has.
 
-        :param items: all items that are to be locked
         :param bool test: only return what would be changed
-        :param coming: the keys of packages that would be changed before, for ``test``
         :return: the changes, a dictionary of the name to ``old`` and ``new``
         """
         raise NotImplementedError
 
     def inventory(self):
-        """
-        Return all packages, see :mod:`saltext.package_states.store.refresh`
-        """
+        """Return all packages, see :mod:`saltext.package_states.store.refresh`"""
         raise NotImplementedError
 
     def repositories(self):
@@ -225,11 +185,7 @@ class Manager:
         raise NotImplementedError
 
     def _newer(self, found):
-        """
-        Return those versions that are newer than what is installed, lists by key
-
-        :param dict found: versions, iterables by key
-        """
+        """Return those versions that are newer than what is installed, lists by key"""
         installed, newer = self.installed(), {}
         for key in sorted(installed.keys() & found.keys()):
             there = versions.newest(self.name, installed[key])
@@ -243,11 +199,7 @@ class Manager:
         return newer
 
     def ask(self, *command, env=None):
-        """
-        Return the whole answer of a command that changes nothing
-
-        :raises PackageStateError: if a signal has ended it
-        """
+        """Return the whole answer of a command that changes nothing"""
         answer = self.salt["cmd.run_all"](
             list(command),
             python_shell=False,
@@ -263,11 +215,7 @@ class Manager:
         return answer
 
     def run(self, *command, env=None):
-        """
-        Return the output of a command
-
-        :raises PackageStateError: if it fails
-        """
+        """Return the output of a command"""
         answer = self.ask(*command, env=env)
         if answer["retcode"]:
             raise PackageStateError(
@@ -344,9 +292,7 @@ class Manager:
         Return the whole answer of a command that changes packages, and wait up to a minute
         while another program is at it
 
-        :param command: the command, a tuple of words
         :param busy: a function that takes an answer and returns whether that is so
-        :param do: :meth:`ask` for a command that changes nothing
         :raises PackageStateError: if the other one is not done by then
         """
         for _ in range(WAITS):
@@ -371,8 +317,6 @@ class Manager:
     def readable(self):
         """
         Check that all repositories can be read, as what they have is told as it is
-
-        :raises PackageStateError: names those that can't
         """
         if self.unread():
             raise PackageStateError(
@@ -381,12 +325,7 @@ class Manager:
             )
 
     def begin(self, steps, replaced=()):
-        """
-        Write down that packages are about to be changed
-
-        :param steps: as for :meth:`solve`
-        :param replaced: the keys of packages whose versions will give way to others
-        """
+        """Write down that packages are about to be changed"""
         before = self.installed()
         journal.begin(
             {

@@ -45,9 +45,7 @@ _NOT_CHANGED = ("Skipping", "Transaction", "Reinstalling")
 
 
 class Dnf(Rpm):
-    """
-    dnf
-    """
+    """dnf"""
 
     name = versions.DNF
     setting = f"locklist in {CONF}"
@@ -65,15 +63,11 @@ class Dnf(Rpm):
         self._expired = True
 
     def file(self):
-        """
-        Return the file of locks
-        """
+        """Return the file of locks"""
         return DnfLocks(settings(CONF, "locklist", LOCKS))
 
     def _listed(self):
-        """
-        Return the locks that dnf lists, see :meth:`Rpm._listed`
-        """
+        """Return the locks that dnf lists, see :meth:`Rpm._listed`"""
         answer = self._dnf("-q", "versionlock", "list")
         said = f"{answer['stdout']}\n{answer['stderr']}"
         if "No such command" in said:
@@ -93,16 +87,12 @@ class Dnf(Rpm):
         return set(map(str.strip, said.splitlines()))
 
     def _dnf(self, *words, act=False):
-        """
-        Return the whole answer of dnf, which waits up to a minute for another one
-        """
+        """Return the whole answer of dnf, which waits up to a minute for another one"""
         command = ("dnf", "--setopt=exit_on_lock=1", *words)
         return self.wait(command, _is_locked, do=self.act if act else self.ask)
 
     def _offers(self, names):
-        """
-        Yield what the repositories have, see :meth:`Rpm._offers`
-        """
+        """Yield what the repositories have, see :meth:`Rpm._offers`"""
         anew = ("--refresh",) if self._expired else ()
         # with -q, it does not say what it could not read
         answer = self._dnf(*anew, "repoquery", "--qf", FORMAT, "--", *names)
@@ -163,9 +153,7 @@ class Dnf(Rpm):
 
     @contextlib.contextmanager
     def _shell(self, steps, items):
-        """
-        Yield the words of a command that does steps
-        """
+        """Yield the words of a command that does steps"""
         lines = []
         for step in steps:
             alias = self.alias(step.key)
@@ -237,16 +225,12 @@ class Dnf(Rpm):
 
 
 def _is_locked(answer):
-    """
-    Return whether another program kept dnf from its work
-    """
+    """Return whether another program kept dnf from its work"""
     return answer["retcode"] == LOCKED
 
 
 def _problem(said):
-    """
-    Return why dnf can't do what it was asked, or an empty string
-    """
+    """Return why dnf can't do what it was asked, or an empty string"""
     found = dict.fromkeys(line.strip() for line in _PROBLEM.findall(said))
     return " ".join(found)[:600]
 

@@ -21,22 +21,11 @@ _NEVRA = re.compile(r"(.+)-(?:\d+:)?[^-]+-[^-]+\Z")
 
 
 class Lock(NamedTuple):
-    """
-    One lock of a file
+    """One lock of a file"""
 
-    id
-        What tells it from others, the same whoever writes it.
-
-    name
-        The name of the package.
-
-    text
-        Its text in the file.
-    """
-
-    id: str
-    name: str
-    text: str
+    id: str  # what tells it from others, the same whoever writes it
+    name: str  # the name of the package
+    text: str  # its text in the file
 
 
 class LockFile:
@@ -51,27 +40,19 @@ class LockFile:
         self.path = path
 
     def parse(self, text):
-        """
-        Return the locks of a text, a list of :class:`Lock`
-        """
+        """Return the locks of a text, a list of :class:`Lock`"""
         raise NotImplementedError
 
     def lock(self, ident):
-        """
-        Return the :class:`Lock` with an id
-        """
+        """Return the :class:`Lock` with an id"""
         raise NotImplementedError
 
     def _join(self, locks):
-        """
-        Return the text of locks
-        """
+        """Return the text of locks"""
         raise NotImplementedError
 
     def read(self):
-        """
-        Return the locks of the file, a list of :class:`Lock`
-        """
+        """Return the locks of the file, a list of :class:`Lock`"""
         try:
             with salt.utils.files.fopen(self.path) as handle:
                 return self.parse(handle.read())
@@ -79,33 +60,22 @@ class LockFile:
             return []
 
     def text(self, others, idents):
-        """
-        Return the text of a file of some locks
-
-        :param others: locks that stay as they are
-        :param idents: the ids of Salt's locks
-        """
+        """Return the text of a file of some locks"""
         known = {lock.id for lock in others}
         own = [self.lock(one) for one in sorted(set(idents)) if one not in known]
         return self._join([*others, *own])
 
     def write(self, others, idents):
-        """
-        Replace the file, see :meth:`text`
-        """
+        """Replace the file, see :meth:`text`"""
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         journal.put(self.path, self.text(others, idents))
 
 
 class ZyppLocks(LockFile):
-    """
-    The locks of zypper; the id is ``name`` or such as ``name<=1.10``
-    """
+    """The locks of zypper; the id is ``name`` or such as ``name<=1.10``"""
 
     def parse(self, text):
-        """
-        Return the locks of a text, see :meth:`LockFile.parse`
-        """
+        """Return the locks of a text, see :meth:`LockFile.parse`"""
         found = []
         for block in re.split(r"\n[ \t]*\n", text):
             fields = dict(_ENTRY.findall(block))
@@ -125,9 +95,7 @@ class ZyppLocks(LockFile):
         return found
 
     def lock(self, ident):
-        """
-        Return a lock, see :meth:`LockFile.lock`
-        """
+        """Return a lock, see :meth:`LockFile.lock`"""
         name, operator, version = re.match(r"([^<>=]+)([<>=]*)(.*)", ident).groups()
         lines = ["type: package"]
         if version:
@@ -142,13 +110,7 @@ class ZyppLocks(LockFile):
 
     @contextlib.contextmanager
     def instead(self, conf, others, idents):
-        """
-        Yield the environment in which zypper has other locks
-
-        :param str conf: the path of libzypp's configuration
-        :param others: as for :meth:`text`
-        :param idents: as for :meth:`text`
-        """
+        """Yield the environment in which zypper has other locks"""
         with tempfile.TemporaryDirectory(prefix="salt-package-states-") as folder:
             locks = os.path.join(folder, "locks")
             text = ""
@@ -176,14 +138,10 @@ class ZyppLocks(LockFile):
 
 
 class DnfLocks(LockFile):
-    """
-    The list of dnf's versionlock; the id is its line
-    """
+    """The list of dnf's versionlock; the id is its line"""
 
     def parse(self, text):
-        """
-        Return the locks of a text, see :meth:`LockFile.parse`
-        """
+        """Return the locks of a text, see :meth:`LockFile.parse`"""
         found, comments = [], []
         for line in text.splitlines():
             words = line.strip()
@@ -198,9 +156,7 @@ class DnfLocks(LockFile):
         return found
 
     def lock(self, ident):
-        """
-        Return a lock, see :meth:`LockFile.lock`
-        """
+        """Return a lock, see :meth:`LockFile.lock`"""
         return Lock(ident, ident.lstrip("!"), ident)
 
     def _join(self, locks):
@@ -208,13 +164,7 @@ class DnfLocks(LockFile):
 
     @contextlib.contextmanager
     def instead(self, conf, others, idents):
-        """
-        Yield options with which dnf has other locks
-
-        :param str conf: the path of versionlock's configuration
-        :param others: as for :meth:`text`
-        :param idents: as for :meth:`text`
-        """
+        """Yield options with which dnf has other locks"""
         folder = os.path.dirname(conf)
         with tempfile.TemporaryDirectory(prefix="salt-package-states-") as mine:
             for name in os.listdir(folder) if os.path.isdir(folder) else ():

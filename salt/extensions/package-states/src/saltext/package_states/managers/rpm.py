@@ -29,32 +29,24 @@ QUERY = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\n"
 
 
 class Rpm(Manager):
-    """
-    What zypper and dnf have in common
-    """
+    """What zypper and dnf have in common"""
 
     #: where the path of the file of locks is set
     setting = ""
 
     def alias(self, key):
-        """
-        Return the name that the package manager has for a package
-        """
+        """Return the name that the package manager has for a package"""
         name, _, arch = key.partition(":")
         return (
             f"{name}.{arch}" if arch and arch not in (get_osarch(), "noarch") else name
         )
 
     def _name(self, name, arch):
-        """
-        Return the key of a package
-        """
+        """Return the key of a package"""
         return f"{name}:{arch}" if arch in FOREIGN and arch != get_osarch() else name
 
     def _rows(self):
-        """
-        Return all packages of rpm's database: key, version, architecture
-        """
+        """Return all packages of rpm's database: key, version, architecture"""
         found = []
         for line in self.run("rpm", "-qa", "--qf", QUERY).splitlines():
             name, version, arch = line.split("\t")
@@ -63,9 +55,7 @@ class Rpm(Manager):
         return found
 
     def installed(self):
-        """
-        Return the versions of all packages that are there, tuples by key
-        """
+        """Return the versions of all packages that are there, tuples by key"""
         if "package_state.rpm" not in self.context:
             found = {}
             for key, version, _ in self._rows():
@@ -77,25 +67,19 @@ class Rpm(Manager):
         return self.context["package_state.rpm"]
 
     def forget(self):
-        """
-        Forget what is installed
-        """
+        """Forget what is installed"""
         super().forget()
         self.context.pop("package_state.rpm", None)
 
     def refreshed(self):
-        """
-        Forget what the repositories have
-        """
+        """Forget what the repositories have"""
         self.forget()
         self.context.pop("package_state.repositories", None)
         self.context.pop("package_state.offers", None)
         self.context.pop("package_state.unread", None)
 
     def fetch(self, keys):
-        """
-        Ask for some packages at once
-        """
+        """Ask for some packages at once"""
         known = self.context.setdefault("package_state.repositories", {})
         missing = sorted({key for key in keys if key not in known})
         if missing:
@@ -110,8 +94,6 @@ class Rpm(Manager):
         """
         Return what the repositories have: by key, a dictionary of the version to the
         priority of the best repository that has it
-
-        :param names: those of the packages, none for all
         """
         priorities, found = self._priorities(), {}
         rows = list(self._offers(names))
@@ -124,11 +106,7 @@ class Rpm(Manager):
         return found
 
     def _offers(self, names):
-        """
-        Yield what the repositories have: key, version and repository
-
-        :param names: those of the packages, none for all
-        """
+        """Yield what the repositories have: key, version and repository"""
         raise NotImplementedError
 
     def unread(self):
@@ -139,9 +117,7 @@ class Rpm(Manager):
         return tuple(sorted(self.context.get("package_state.unread", ())))
 
     def _missed(self, names):
-        """
-        Note which repositories an answer lacked
-        """
+        """Note which repositories an answer lacked"""
         self.context.setdefault("package_state.unread", set()).update(names)
 
     def loose(self):
@@ -170,9 +146,7 @@ class Rpm(Manager):
         raise NotImplementedError
 
     def _unlisted(self, said):
-        """
-        Return the error of locks that can't be listed
-        """
+        """Return the error of locks that can't be listed"""
         return PackageStateError(
             f"Whether locks are in force is not known, as {self.name} can't list them:"
             f" {said}; mend that on the minion."
@@ -215,9 +189,7 @@ class Rpm(Manager):
         return candidate, tuple(versions.sort(self.name, available)[::-1])
 
     def facts(self, key):
-        """
-        Return what is known of a package
-        """
+        """Return what is known of a package"""
         self.fetch([key])
         known = self.context["package_state.repositories"]
         candidate, available = self._candidate(known.get(key, {}))
@@ -231,17 +203,13 @@ class Rpm(Manager):
         )
 
     def providers(self, name):
-        """
-        Return the packages that are there and provide a name
-        """
+        """Return the packages that are there and provide a name"""
         answer = self.ask("rpm", "-q", "--whatprovides", "--qf", r"%{NAME}\n", name)
         # it fails where there are none
         return [] if answer["retcode"] else sorted(set(answer["stdout"].split()))
 
     def essential(self, key):
-        """
-        Return False: both refuse to remove what they protect
-        """
+        """Return False: both refuse to remove what they protect"""
         return False
 
     def file(self):
@@ -252,9 +220,7 @@ class Rpm(Manager):
         raise NotImplementedError
 
     def _idents(self, item, decision):
-        """
-        Return the ids of the locks of an item that is as it should be, a list
-        """
+        """Return the ids of the locks of an item that is as it should be, a list"""
         raise NotImplementedError
 
     def _locks(self):
@@ -281,11 +247,7 @@ class Rpm(Manager):
         return known
 
     def _recorded(self, locks):
-        """
-        Return what Salt has written down of its locks
-
-        :param locks: those that there are
-        """
+        """Return what Salt has written down of its locks"""
         try:
             with salt.utils.files.fopen(RECORD) as handle:
                 found = json.load(handle)
@@ -309,25 +271,16 @@ class Rpm(Manager):
         return self._locks()["record"]
 
     def _others(self):
-        """
-        Return the locks of other people, a list
-        """
+        """Return the locks of other people, a list"""
         return self._locks()["others"]
 
     def held(self, key):
-        """
-        Return whether somebody else holds a package
-        """
+        """Return whether somebody else holds a package"""
         names = self._locks()["names"]
         return key.partition(":")[0] in names or self.alias(key) in names
 
     def _wanted(self, items, coming=()):
-        """
-        Return the record of the locks as they should be
-
-        :param items: all items that are to be locked
-        :param coming: the keys of packages whose versions are to be changed now
-        """
+        """Return the record of the locks as they should be"""
         record, found = self._record(), {}
         named = {item.key for item in items}
         for key, there in record.items():
@@ -362,9 +315,6 @@ class Rpm(Manager):
     def _gone(self, item, idents):
         """
         Return the locks of an item that it has and that are still wanted, beside others
-
-        :param Item item: the item, of which some versions are locked out
-        :param idents: the ids of the others, a set
         """
         found = []
         for ident in self._record().get(item.key, {}).get("locks", ()):
@@ -440,9 +390,7 @@ class Rpm(Manager):
         ]
 
     def recover(self, notes, check):
-        """
-        Erase :meth:`leftovers`
-        """
+        """Erase :meth:`leftovers`"""
         old = self.leftovers(notes)
         if old:
             answer = self.act("rpm", "--erase", "--nodeps", *old)
@@ -455,9 +403,7 @@ class Rpm(Manager):
         self.refreshed()
 
     def inventory(self):
-        """
-        Return all packages, see :mod:`saltext.package_states.store.refresh`
-        """
+        """Return all packages, see :mod:`saltext.package_states.store.refresh`"""
         self.forget()
         installed, record = self.installed(), self._record()
         locks = self.file().read()
@@ -481,9 +427,7 @@ class Rpm(Manager):
 
 
 def _stamp(path):
-    """
-    Return what changes whenever a file is written
-    """
+    """Return what changes whenever a file is written"""
     try:
         stat = os.stat(path)
     except OSError:
@@ -492,27 +436,17 @@ def _stamp(path):
 
 
 def _present(recorded, there):
-    """
-    Return those of recorded locks that there are, a sorted list
-    """
+    """Return those of recorded locks that there are, a sorted list"""
     return sorted(one for one in (recorded or {}).get("locks", ()) if one in there)
 
 
 def _bare(version):
-    """
-    Return a version without the epoch 0, which nobody writes
-    """
+    """Return a version without the epoch 0, which nobody writes"""
     return version[2:] if version.startswith("0:") else version
 
 
 def settings(path, name, usual):
-    """
-    Return a value of the section ``main`` of a configuration, or what is usual
-
-    :param str path: that of the file
-    :param str name: that of the setting
-    :param usual: what holds without it
-    """
+    """Return a value of the section ``main`` of a configuration, or what is usual"""
     try:
         with salt.utils.files.fopen(path) as handle:
             lines = handle.read().splitlines()

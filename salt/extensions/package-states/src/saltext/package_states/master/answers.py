@@ -20,15 +20,7 @@ TIMEOUT = 120
 
 
 def ask(opts, minion, function, arg=()):
-    """
-    Return what a minion answers
-
-    :param dict opts: the options of the master
-    :param str minion: its id
-    :param str function: one of its execution modules
-    :param arg: its arguments
-    :raises PackageStateError: if it does not answer
-    """
+    """Return what a minion answers"""
     with store.reading(opts) as connection:
         Fleet(opts, connection).minion(minion)
     data = _asked(opts, [minion], function, arg).get(minion)
@@ -44,8 +36,6 @@ def ask(opts, minion, function, arg=()):
 def _asked(opts, ids, function, arg):
     """
     Return what minions answer, see :func:`saltext.package_states.master.returns.ask`, by id
-
-    :raises PackageStateError: if nobody can be asked
     """
     try:
         with salt.client.get_local_client(mopts=opts) as client:
@@ -58,12 +48,7 @@ def _asked(opts, ids, function, arg):
 
 
 def refresh(service, minion):
-    """
-    Ask a minion for its packages, store them, and return its status
-
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str minion: its id
-    """
+    """Ask a minion for its packages, store them, and return its status"""
     opts = service.opts
     try:
         inventory = ask(opts, minion, "package_state.inventory")
@@ -82,7 +67,6 @@ def plan(service, minion=None, group=None):
     """
     Return what minions say that would be done, by their ids, or why there is no answer
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
     :param str minion: the id of one, whose answer alone is returned then
     :param str group: the name or id of a group, None for all minions
     :raises PackageStateError: if the one minion does not answer

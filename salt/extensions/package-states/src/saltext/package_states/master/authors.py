@@ -31,8 +31,6 @@ def is_minion(opts):
     them, and runs the function as itself. Those of ``salt-run`` have both as well, and
     ``async``; those of Thorium ``fun`` and ``async``. The configuration of the master may
     have any of them, but does not set ``__cli``.
-
-    :param dict opts: the options of the runner
     """
     return "fun" in opts and not (
         "async" in opts and (opts.get("__cli") == "salt-run" or "doc" not in opts)
@@ -44,8 +42,6 @@ def caller(user, opts, other=None):
     Return who calls, and whom they name besides
 
     :param str user: whom Salt has authenticated, None for the user of this process
-    :param dict opts: the options of the master
-    :param str other: for whom they do it
     """
     user = user or salt.utils.user.get_specific_user()
     if is_within() and (

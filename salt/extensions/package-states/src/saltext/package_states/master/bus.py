@@ -23,9 +23,6 @@ TICK = 0.5
 def event(bus, wait):
     """
     Return the tag and the data of the next event, a text and a dictionary, or None
-
-    :param SaltEvent bus: the bus
-    :param float wait: the seconds for which to wait
     """
     try:
         found = bus.get_event(wait=wait, full=True, auto_reconnect=True)
@@ -43,7 +40,6 @@ def serve(opts, event_came, tick):
     """
     Give events to an engine, and let it do what is due, until the master ends
 
-    :param dict opts: the options of the master
     :param event_came: a function that takes the tag and the data of an event, and the time
     :param tick: a function that takes the time
     """

@@ -28,12 +28,7 @@ class Lacking:
         self.until = 0
 
     def add(self, minion, digests):
-        """
-        A minion has told of digests that nobody knows, or of none
-
-        :param str minion: its id
-        :param digests: an iterable of them
-        """
+        """A minion has told of digests that nobody knows, or of none"""
         self.minions.pop(minion, None)
         if digests:
             self.minions[minion] = tuple(digests)
@@ -42,8 +37,6 @@ class Lacking:
         """
         Return a minion and a list of the digests to ask it for, or None while there is
         nobody, or while another one has still to answer
-
-        :param float now: the time
         """
         if self.asked and now < self.until:
             return None
@@ -64,11 +57,7 @@ class Lacking:
         return None
 
     def answered(self, digests):
-        """
-        The minion that was asked has answered
-
-        :param digests: those of which it told what is behind them
-        """
+        """The minion that was asked has answered"""
         self.asked, known = None, set(digests)
         for minion, lacking in list(self.minions.items()):
             left = tuple(one for one in lacking if one not in known)

@@ -21,9 +21,7 @@ MOST = 16 * 1024 * 1024
 
 
 def function(opts):
-    """
-    Return the execution function whose result :func:`store` takes
-    """
+    """Return the execution function whose result :func:`store` takes"""
     return "package_state.inventory" if "package_states" in opts else "pkg.list_pkgs"
 
 
@@ -48,11 +46,6 @@ def store(opts, minion, packages):
 def mark(opts, minions, why):
     """
     Let the status of minions say that their packages are others than what is stored
-
-    :param dict opts: the options of the master
-    :param minions: the ids of minions
-    :param str why: how it is known
-    :raises PackageStateError: if the database says so
     """
     if "package_states" in opts and minions:
         refresh.mark(opts, minions, why)

@@ -35,28 +35,15 @@ class Looks:
         self.due = min(now + self._gap, self.until)
 
     def is_due(self, now):
-        """
-        Return whether to read now
-
-        :param float now: the time
-        """
+        """Return whether to read now"""
         return now >= self.due
 
     def is_over(self, now):
-        """
-        Return whether the time to answer is over
-
-        :param float now: the time
-        """
+        """Return whether the time to answer is over"""
         return now >= self.until
 
     def done(self, begin, end):
-        """
-        The cache was read
-
-        :param float begin: the time before
-        :param float end: the time after
-        """
+        """The cache was read"""
         self._gap = max(self._gap * LONGER, (end - begin) * PART)
         # once at the end in any case
         self.due = max(end, min(end + self._gap, self.until))
@@ -67,8 +54,6 @@ def read(client, jid):
     Return what minions have returned so far: by id, a dictionary with ``return`` and maybe
     ``retcode``
 
-    :param LocalClient client: a client of the master
-    :param str jid: the id of the job
     :raises PackageStateError: if the job cache can't be read
     """
     name = client.opts.get("ext_job_cache") or client.opts["master_job_cache"]
@@ -91,12 +76,6 @@ def ask(client, minions, function, arg=(), timeout=60):
     """
     Yield what minions return to a function, each as a pair of its id and a dictionary, see
     :func:`read`; those that are silent are left out
-
-    :param LocalClient client: a client of the master
-    :param minions: their ids
-    :param str function: an execution function
-    :param arg: its arguments
-    :param float timeout: the seconds for which they may answer
     """
     job = client.run_job(
         sorted(minions),
@@ -122,11 +101,7 @@ def ask(client, minions, function, arg=(), timeout=60):
 
 
 def problem(answer):
-    """
-    Return what is wrong with an answer that holds no result, as text for people
-
-    :param dict answer: see :func:`read`
-    """
+    """Return what is wrong with an answer that holds no result, as text for people"""
     said = answer["return"]
     # what is no text may be large, and deep
     return names.line(said[:200]) if isinstance(said, str) else type(said).__name__

@@ -26,23 +26,14 @@ FEW = 10
 
 
 class Save(NamedTuple):
-    """
-    How a change is saved
+    """How a change is saved"""
 
-    author, comment
-        Who saves it, and why.
-
-    seen
-        The number of the revision that the author saw, None not to check.
-
-    dry_run
-        Save nothing, and return what would change.
-    """
-
+    # who saves it, and why
     author: str
     comment: str = ""
+    # the number of the revision that the author saw, None not to check
     seen: int = None
-    dry_run: bool = False
+    dry_run: bool = False  # save nothing, and return what would change
 
 
 class Service:
@@ -64,12 +55,8 @@ class Service:
         """
         Save a state with changed entries
 
-        :param str name: that of the state
         :param change: a function that takes the state and its newest revision, a
             connection, and returns the entries
-        :param Save save: how it is saved
-        :param bool create: make the state if there is none
-        :param parent: the number of the revision that is restored
         :raises PackageStateError: says what is wrong; nothing is saved then
         """
 
@@ -97,7 +84,6 @@ class Service:
         :param change: a function that takes a connection and the fleet before the change,
             and returns plain data, and the newest revisions before the change by the states
             whose entries or assignments it changes
-        :param bool dry_run: do it, and roll it back
         :return: the plain data, with the ``minions`` of which something else is wanted, and
             the ``files`` that changed
         :raises PackageStateError: if a minion is in trouble that it was not in before
@@ -153,12 +139,7 @@ class Service:
         return sweeps.sweep(self.opts, self.compiler, ids)
 
     def is_current(self, fleet, minion):
-        """
-        Return whether the file of a minion says what is wanted
-
-        :param Fleet fleet: the minions
-        :param Minion minion: the minion
-        """
+        """Return whether the file of a minion says what is wanted"""
         minions = {minion.id: minion}
         texts, _ = self.compiler.texts(fleet, minions, fleet.sources(minions))
         wanted = texts.get(minion.id, "")
@@ -184,9 +165,6 @@ def _concerned(fleet, states):
     """
     Return the minions to which any of some states applies, by id; all where there are many
     states, as that costs less, and where nobody knows, as what they are assigned to is gone
-
-    :param Fleet fleet: the minions
-    :param states: the states
     """
     if len(states) > FEW or fleet.gone().keys() & {where.name for where in states}:
         return fleet.minions()

@@ -18,7 +18,6 @@ def export(opts, path=None, name=None):
     """
     Return the whole set as text, or write it to a file
 
-    :param dict opts: the options of the master
     :param str path: that of the file, None to return the text
     :param str name: that of the only state to export, None for all
     """
@@ -53,9 +52,7 @@ def _states(connection, fleet):
 
 
 def _target(fleet, entry):
-    """
-    Return what a state is assigned to, by its name if that tells it
-    """
+    """Return what a state is assigned to, by its name if that tells it"""
     if entry.level in (resolver.GRAINS, resolver.MINION):
         return entry.value
     label = fleet.registry.label(entry.level, entry.value)
@@ -67,9 +64,6 @@ def apply(service, text, save, prune=False, seen=None):
     """
     Bring a set into the database, in one transaction
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str text: see :func:`saltext.package_states.master.document.load`
-    :param Save save: how it is saved
     :param bool prune: also empty and unassign the states that the text does not have
     :param str seen: what was exported before the change, None not to check
     :raises Outdated: if somebody else changed a state since, which this would undo
@@ -102,9 +96,6 @@ def _check(before, now, wanted, prune):
     """
     Check that nobody changed since what is about to be changed
 
-    :param dict before: the set as somebody saw it
-    :param dict now: the set as it is
-    :param dict wanted: the set as it is to be
     :param bool prune: whether states that the last one does not have are emptied
     """
     since = []
@@ -127,9 +118,7 @@ def _check(before, now, wanted, prune):
 
 
 class _Change:
-    """
-    The way from the set that there is to another one
-    """
+    """The way from the set that there is to another one"""
 
     def __init__(self, service, connection, fleet, save):
         self.service = service
@@ -139,9 +128,7 @@ class _Change:
         self.told = {"states": {}}
 
     def do(self, wanted, prune):
-        """
-        Do it, and return what :meth:`Service.alter` wants
-        """
+        """Do it, and return what :meth:`Service.alter` wants"""
         entries = dict(wanted)
         known = {where.name: where for where in store.states(self.connection)}
         if prune:
@@ -166,9 +153,7 @@ class _Change:
         return self.told, named
 
     def _contents(self, where, current, entry, told):
-        """
-        Save a revision if the entries are others than those of the newest one
-        """
+        """Save a revision if the entries are others than those of the newest one"""
         if entry.packages is None or entry.packages == current.items:
             return
         platforms.guard(entry.packages, self.service.compiler.protected)
@@ -176,9 +161,7 @@ class _Change:
         told["changes"] = difference.between(current.items, entry.packages)
 
     def _assigned(self, where, entry, told):
-        """
-        Let a state apply to what the text says, and to nothing else
-        """
+        """Let a state apply to what the text says, and to nothing else"""
         if entry.assigned is None:
             return
         if where.own and entry.assigned:

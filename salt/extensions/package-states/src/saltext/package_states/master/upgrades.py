@@ -17,11 +17,7 @@ def upgrade(service, name, package, version, save):
     """
     Ask for the newest versions that the policies of entries permit
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str name: that of the state
-    :param package: names of its entries, ``*`` for all
     :param version: the version to ask for, None for the newest that all minions can get
-    :param Save save: how it is saved
     :return: what is saved, with the ``silent`` minions, and under ``not_shared`` why entries
         stay as they are, by package
     :raises NotThere: if that is so with one that is named
@@ -93,11 +89,7 @@ def _platform(minions):
 
 
 def _upgraded(entry, told, version, platform, missed):
-    """
-    Return an entry that asks for the newest version, with the same policy
-
-    :param dict missed: takes why that can't be, if minions have versions, but none in common
-    """
+    """Return an entry that asks for the newest version, with the same policy"""
     exact = len(entry.condition) == 1 and entry.condition[0][0] == "="
     exact = exact and not conditions.is_glob(entry.condition[0][1])
     bounds = () if exact else entry.condition

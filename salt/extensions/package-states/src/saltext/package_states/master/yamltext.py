@@ -21,7 +21,6 @@ def load(text):
     """
     Return what a text holds: dictionaries, lists and strings
 
-    :param str text: the text
     :raises InvalidInput: names the line, and what to do
     """
     if not isinstance(text, str) or len(text) > MOST:
@@ -37,9 +36,7 @@ def load(text):
 
 
 def _built(events):
-    """
-    Return what events of the parser are, without recursion
-    """
+    """Return what events of the parser are, without recursion"""
     found, count = [], 0
     # open lists and dictionaries; of a dictionary, the key whose value is to come
     stack, keys = [], []
@@ -72,9 +69,7 @@ def _built(events):
 
 
 def _put(found, stack, keys, value, where):
-    """
-    Put a value where it belongs
-    """
+    """Put a value where it belongs"""
     if not stack:
         found.append(value)
     elif isinstance(stack[-1], list):

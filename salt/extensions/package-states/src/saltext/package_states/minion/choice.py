@@ -26,11 +26,7 @@ class Choice:
         self._known = {}
 
     def problem(self, steps):
-        """
-        Return why steps can't be done together, or an empty string
-
-        :param steps: a list of steps
-        """
+        """Return why steps can't be done together, or an empty string"""
         key = frozenset(step.key for step in steps)
         if not key:
             return ""
@@ -43,8 +39,6 @@ class Choice:
     def made(self, steps):
         """
         Return the steps that can be done, a list, and why each other one can't, by key
-
-        :param steps: a list of steps
         """
         problem = self.problem(steps)
         if not problem:
@@ -74,9 +68,7 @@ class Choice:
         return first + self._halves([*chosen, *first], steps[half:])
 
     def _together(self, chosen, left):
-        """
-        Add those that are possible only with each other
-        """
+        """Add those that are possible only with each other"""
         for one in left if len(left) > 1 else ():
             others = [step for step in left if step != one]
             if not self.problem([*chosen, *others]):
@@ -85,8 +77,6 @@ class Choice:
 
 
 def _names(text, key):
-    """
-    Return whether a message is about a package
-    """
+    """Return whether a message is about a package"""
     name = re.escape(key.partition(":")[0])
     return bool(re.search(rf"(?<![\w.+-]){name}(?![\w+])(?!-[A-Za-z])", text))

@@ -32,9 +32,7 @@ except ImportError:
 
     @contextlib.contextmanager
     def own_change(opts, path="", changes=True):
-        """
-        Do nothing: this Salt doesn't tell what it changes itself
-        """
+        """Do nothing: this Salt doesn't tell what it changes itself"""
         yield
 
 
@@ -43,9 +41,7 @@ DPKG_STATUS = "/var/lib/dpkg/status"
 
 
 def folder(opts):
-    """
-    Return where the beacon keeps what it has seen; absent if it never ran
-    """
+    """Return where the beacon keeps what it has seen; absent if it never ran"""
     return os.path.join(opts.get("cachedir", ""), "pkgset")
 
 
@@ -87,9 +83,7 @@ def own_changes(opts):
 
 
 def explained(pairs, before, after):
-    """
-    Say whether Salt's own changes lead from one state of the file to another
-    """
+    """Say whether Salt's own changes lead from one state of the file to another"""
     seen, waiting = set(), [before]
     while waiting:
         state = waiting.pop()

@@ -18,10 +18,6 @@ def replaced(path, mode, encoding="utf-8"):
     Yield a file for writing that takes the place of another one if nothing fails
 
     It is on the disk by then, also after a power cut.
-
-    :param str path: that of the file
-    :param int mode: its permissions
-    :param str encoding: of the text
     """
     # apt, dpkg and dnf read no file of their folders with this ending
     number, beside = tempfile.mkstemp(

@@ -30,11 +30,7 @@ MOST = 16
 
 
 def is_glob(version):
-    """
-    Return whether a version of a condition has wildcards
-
-    :param str version: of a part of a condition
-    """
+    """Return whether a version of a condition has wildcards"""
     return "*" in version or "?" in version
 
 
@@ -44,7 +40,6 @@ def parse(text):
     Return the parts of a condition, a tuple of pairs of operator and version
 
     :param str text: the condition, empty or None for any version
-    :raises InvalidInput: if it is none
     """
     if text is None or text == "":
         return ()
@@ -84,8 +79,6 @@ def parse(text):
 def _excludes(manager, low, high):
     """
     Return whether nothing can meet two parts, the first of which is no upper bound
-
-    :param str manager: whose order of versions it is
     """
     if low[0] == high[0] == "=" and (is_glob(low[1]) or is_glob(high[1])):
         # what is before the first wildcard; a version without an epoch may have any
@@ -119,8 +112,6 @@ def meets(manager, version, parts):
     """
     Return whether a version fulfils all parts of a condition
 
-    :param str manager: see :func:`saltext.package_states.model.version.compare`
-    :param str version: a version
     :param parts: a tuple of pairs of operator and version
     """
     for operator, wanted in parts:
@@ -133,9 +124,7 @@ def meets(manager, version, parts):
 
 
 def _like(version, pattern):
-    """
-    Return whether a version is like a pattern, with or without its epoch
-    """
+    """Return whether a version is like a pattern, with or without its epoch"""
     if fnmatch.fnmatchcase(version, pattern):
         return True
     return ":" not in pattern and fnmatch.fnmatchcase(

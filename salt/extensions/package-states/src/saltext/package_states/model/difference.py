@@ -7,8 +7,6 @@ def between(old, new):
     """
     Return the differences of two lists of items, by package
 
-    :param old: an iterable of items
-    :param new: an iterable of items
     :return: a dictionary of ``name`` to ``{"old": ..., "new": ...}``; each is what
         is wanted as text, or None
     """

@@ -31,20 +31,13 @@ def _match(pattern, kind, value):
 
 
 def shown(value):
-    """
-    Return what a message shows of a value that may be hostile
-    """
+    """Return what a message shows of a value that may be hostile"""
     text = ascii(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def package(value):
-    """
-    Return the name of a package, without architecture
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is none
-    """
+    """Return the name of a package, without architecture"""
     return _match(PACKAGE, "package name", value)
 
 
@@ -53,18 +46,12 @@ def architecture(value):
     Return the name of an architecture, or an empty one for that of the minion
 
     :param value: what somebody wrote, or None
-    :raises InvalidInput: if it is none
     """
     return _match(ARCHITECTURE, "architecture", value) if value else ""
 
 
 def version(value):
-    """
-    Return a version, which is a string: 1.10 as a float would be 1.1
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is none
-    """
+    """Return a version, which is a string: 1.10 as a float would be 1.1"""
     if isinstance(value, (int, float)):
         raise InvalidInput(
             f"{value!r} is a number here, and 1.10 and 1.1 are the same number; write"
@@ -74,12 +61,7 @@ def version(value):
 
 
 def glob(value):
-    """
-    Return a version with the wildcards ``*`` and ``?``
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is none
-    """
+    """Return a version with the wildcards ``*`` and ``?``"""
     return _match(GLOB, "version", value)
 
 
@@ -88,9 +70,6 @@ def state(value):
     Return the name of a package state, which may be the id of a minion
 
     It is a part of a file name and has neither a slash nor a dot at its start.
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is none
     """
     return _match(STATE, "state name", value)
 
@@ -99,7 +78,6 @@ def split(value):
     """
     Return the name and the architecture of ``name`` or ``name:architecture``
 
-    :param value: what somebody wrote
     :raises InvalidInput: if one of them is not accepted
     """
     if not isinstance(value, str):
@@ -117,8 +95,6 @@ def text(value, kind, most=1000):
     Return text for people, such as a comment or an author, on one line
 
     :param value: what somebody wrote, or None
-    :param str kind: what it is, for the error
-    :param int most: the number of characters that it may have
     :raises InvalidInput: if it is too long or has control characters
     """
     value = "" if value is None else str(value)
@@ -132,9 +108,6 @@ def text(value, kind, most=1000):
 def is_line(value, most=256):
     """
     Return whether this is text of a minion that may be kept and shown: one line, printable
-
-    :param value: what it sent
-    :param int most: the number of characters that it may have
     """
     return isinstance(value, str) and len(value) <= most and value.isprintable()
 
@@ -142,9 +115,6 @@ def is_line(value, most=256):
 def line(value, most=200):
     """
     Return what a message or a result shows of what a minion sent: one line, printable
-
-    :param value: what it sent
-    :param int most: the number of characters at the end that are shown
     """
     return "".join(mark if mark.isprintable() else "?" for mark in str(value)[-most:])
 
@@ -153,19 +123,13 @@ def author(value):
     """
     Return who does something
 
-    :param value: the name
     :raises InvalidInput: if it is too long or has control characters
     """
     return text(value, "author", 256)
 
 
 def priority(value):
-    """
-    Return the priority of an assignment, or None
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is no whole number
-    """
+    """Return the priority of an assignment, or None"""
     if value is not None and (
         isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31 - 1
     ):

@@ -15,8 +15,6 @@ def digest(platform, name, packages):
     """
     Return the digest of what a repository has
 
-    :param str platform: the package manager
-    :param str name: that of the repository
     :param dict packages: the versions, lists by ``name`` or ``name:architecture``
     """
     text = json.dumps([platform, name, packages], sort_keys=True, separators=(",", ":"))
@@ -24,12 +22,7 @@ def digest(platform, name, packages):
 
 
 def ordered(platform, packages):
-    """
-    Return packages with lists of their versions, the newest first
-
-    :param str platform: the package manager
-    :param dict packages: the versions, iterables by key
-    """
+    """Return packages with lists of their versions, the newest first"""
     return {
         key: versions.sort(platform, set(there))[::-1]
         for key, there in packages.items()

@@ -72,8 +72,6 @@ def manager(grains):
     """
     Return the package manager of a minion, or None if it is not known;
     one of :data:`REFUSED` for a system that package states can't change
-
-    :param dict grains: the grains of the minion
     """
     grains = grains or {}
     if grains.get("transactional"):
@@ -98,7 +96,6 @@ def problem(platform, item):
     Return why a package manager can't do what is wanted, or None if it can
 
     :param str platform: ``apt``, ``zypper`` or ``dnf``; None for one that is not known
-    :param Item item: a package, and what is wanted of it
     """
     if platform is None:
         return None
@@ -126,13 +123,7 @@ def problem(platform, item):
 
 
 def guard(items, protected=PROTECTED):
-    """
-    Check that no protected package is to be removed
-
-    :param items: an iterable of items
-    :param protected: the names of packages that must not be removed
-    :raises Protected: names each package
-    """
+    """Check that no protected package is to be removed"""
     wrong = [
         item.key for item in items if item.wanted in ABSENT and item.name in protected
     ]

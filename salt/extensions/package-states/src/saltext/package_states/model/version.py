@@ -20,9 +20,7 @@ _RUNS = re.compile(r"([^0-9]*)([0-9]*)")
 
 
 def _weight(mark):
-    """
-    Return what a character that is no digit weighs: a tilde less than the end
-    """
+    """Return what a character that is no digit weighs: a tilde less than the end"""
     if mark == "~":
         return -1
     return ord(mark) if mark.isalpha() else ord(mark) + 256
@@ -30,9 +28,7 @@ def _weight(mark):
 
 @functools.lru_cache(maxsize=16384)
 def _deb_part(text):
-    """
-    Return the key of an upstream version or of a revision
-    """
+    """Return the key of an upstream version or of a revision"""
     key = []
     for marks, digits in _RUNS.findall(text):
         if marks or digits:
@@ -78,8 +74,6 @@ def compare(manager, one, two):
     Return -1, 0 or 1: whether a version is older than, equal to, or newer than another
 
     :param str manager: ``apt``, ``zypper`` or ``dnf``, or None for Debian's order
-    :param str one: a version
-    :param str two: a version
     """
     if manager in (ZYPPER, DNF):
         return _rpm_compare(one, two)
@@ -87,23 +81,13 @@ def compare(manager, one, two):
 
 
 def newest(manager, versions):
-    """
-    Return the newest of some versions, or an empty string if there is none
-
-    :param str manager: as for :func:`compare`
-    :param versions: an iterable of versions
-    """
+    """Return the newest of some versions, or an empty string if there is none"""
     order = functools.cmp_to_key(functools.partial(compare, manager))
     return max(versions, key=order, default="")
 
 
 def sort(manager, versions):
-    """
-    Return versions as a list, the oldest first
-
-    :param str manager: as for :func:`compare`
-    :param versions: an iterable of versions
-    """
+    """Return versions as a list, the oldest first"""
     order = functools.cmp_to_key(functools.partial(compare, manager))
     # those that are equal, such as 1.0 and 1.00, have one order everywhere as well
     return sorted(sorted(set(versions)), key=order)

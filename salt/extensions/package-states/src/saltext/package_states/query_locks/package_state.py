@@ -29,9 +29,7 @@ def __virtual__():
 
 
 def needs():
-    """
-    Return what of each minion's documents it reads: nothing
-    """
+    """Return what of each minion's documents it reads: nothing"""
     return ()
 
 

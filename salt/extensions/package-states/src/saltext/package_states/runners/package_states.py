@@ -100,9 +100,7 @@ def __virtual__():
 
 
 def _moved(old, new):
-    """
-    Return the function that says what takes the place of a command
-    """
+    """Return the function that says what takes the place of a command"""
 
     def moved(*_, **__):
         raise InvalidInput(f"package_states.{old} is gone; use package_states.{new}.")
@@ -115,9 +113,7 @@ globals().update({old: _moved(old, new) for old, new in MOVED.items()})
 
 
 def _path(path):
-    """
-    Check that the caller may name files of the master, and return the path
-    """
+    """Check that the caller may name files of the master, and return the path"""
     if path is not None and authors.is_within():
         raise InvalidInput(
             "Only salt-run on the master may name its files; give the text itself, and export"

@@ -113,9 +113,7 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
 
 
 def _offers(client, lacking, timeout, failed):
-    """
-    Ask for what repositories have, each thing of one minion
-    """
+    """Ask for what repositories have, each thing of one minion"""
     while taken := lacking.take(time.monotonic()):
         minion, digests = taken
         answers = dict(returns.ask(client, [minion], FUNCTION, digests, timeout))

@@ -216,9 +216,7 @@ def _recovered(manager, entries, protected, test):
 
 
 def _asked(entry):
-    """
-    Return what tells whether a state asks for what was planned
-    """
+    """Return what tells whether a state asks for what was planned"""
     return entry.wanted, entry.version, entry.floor, bool(__opts__["test"])
 
 
@@ -235,9 +233,7 @@ def _keep(stories):
 
 
 def _story(manager, entry, made, outcome):
-    """
-    Return the result, the comment and the changes of a package
-    """
+    """Return the result, the comment and the changes of a package"""
     key, decision = entry.key, made.decisions[entry.key]
     if key in made.refused:
         return False, f"{key} was left as it is: {made.refused[key]}", {}
@@ -278,9 +274,7 @@ def _both(story, other):
 
 
 def _planned(manager, entry, decision, also):
-    """
-    Return the comment and the changes of a dry run
-    """
+    """Return the comment and the changes of a dry run"""
     text = "it would be removed"
     if decision.action == INSTALL:
         text = f"version {decision.version} would be installed"
@@ -298,9 +292,7 @@ def _planned(manager, entry, decision, also):
 
 
 def _apply(wanted, name, version=None, floor=None, source=""):
-    """
-    Return what became of a package in this run
-    """
+    """Return what became of a package in this run"""
     origin = f" (from {source})" if source else ""
     try:
         entry = items.make(name, wanted, version, floor)

@@ -28,14 +28,7 @@ def page(
     """
     Return the packages that there are for a minion, a group, or in a channel, as plain data
 
-    :param dict opts: the options of the master
     :param str search: a pattern of the names of packages, such as ``nginx*``
-    :param str minion: the id of a minion
-    :param str group: the name or id of a group
-    :param str channel: the name of a repository
-    :param int number: that of the page, from 1 on
-    :param int size: how many packages a page has
-    :raises InvalidInput: if one of these is none
     :raises NotThere: if there is no such minion, group or channel, or none of them told
     """
     pages.numbers(number, size)
@@ -66,9 +59,7 @@ def page(
 
 
 def _nothing(minion, group, channel):
-    """
-    Return the error that nobody has told anything
-    """
+    """Return the error that nobody has told anything"""
     if channel is not None:
         return (
             f"No minion that was asked for has a channel {channel!r}; see"
@@ -81,9 +72,7 @@ def _nothing(minion, group, channel):
 
 
 def _pattern(search):
-    """
-    Return the regular expression of PostgreSQL that a search means
-    """
+    """Return the regular expression of PostgreSQL that a search means"""
     search = str(search)
     if len(search) > LONGEST or "\0" in search:
         raise InvalidInput(
@@ -161,11 +150,7 @@ def _found(connection, digests, pattern, begin, size):
 
 
 def _row(package, manager, digests, names, there, sets):
-    """
-    Return one package of a page
-
-    :param sets: the sets of digests that minions with this package manager have
-    """
+    """Return one package of a page"""
     by_digest = dict(zip(digests, map(frozenset, there)))
     every = [
         frozenset().union(*(by_digest.get(digest, ()) for digest in some))
@@ -188,8 +173,6 @@ def channels(opts):
     """
     Return the repositories of all minions by name: how many packages and minions they
     have, in how many contents, and when the newest of these came
-
-    :param dict opts: the options of the master
     """
     with store.reading(opts) as connection:
         rows = store.ask(

@@ -16,10 +16,6 @@ def page(opts, key, number=1, size=100):
     """
     Return the minions that have a package or of which it is wanted, as plain data
 
-    :param dict opts: the options of the master
-    :param str key: ``name`` or ``name:architecture``
-    :param int number: that of the page, from 1 on
-    :param int size: how many minions a page has
     :raises InvalidInput: if the page or its size is none
     """
     pages.numbers(number, size)
@@ -65,9 +61,7 @@ def page(opts, key, number=1, size=100):
 
 
 def _mine(fleet, minion, asked):
-    """
-    Return how a minion calls a package, which is without its own architecture
-    """
+    """Return how a minion calls a package, which is without its own architecture"""
     if not asked.architecture:
         return asked.key
     return resolver.bare(asked, fleet.architecture(minion)).key

@@ -13,51 +13,19 @@ from saltext.package_states.model.resolver import managed
 
 
 class Row(NamedTuple):
-    """
-    One package of a minion
+    """One package of a minion"""
 
-    package
-        ``name`` or ``name:architecture``.
-
-    version
-        The version of the specification's table: ``Latest``, a version, or
-        nothing.
-
-    condition
-        ``Equal``, ``More than`` and so on, or nothing.
-
-    state
-        ``Installed`` or ``Absent``, with what is special about it.
-
-    verdict
-        What is wanted, as text.
-
-    source
-        Where the verdict comes from.
-
-    overruled
-        The states that were overruled.
-
-    found
-        The versions that are installed, as text.
-
-    consistent
-        Whether what is installed is what is wanted.
-
-    reason
-        Why not.
-    """
-
-    package: str
+    package: str  # ``name`` or ``name:architecture``
+    # the version of the specification's table: ``Latest``, a version, or nothing
     version: str
-    condition: str
-    state: str
-    verdict: str
-    source: str
-    overruled: tuple
-    found: str
-    consistent: bool
-    reason: str
+    condition: str  # ``Equal``, ``More than`` and so on, or nothing
+    state: str  # ``Installed`` or ``Absent``, with what is special about it
+    verdict: str  # what is wanted, as text
+    source: str  # where the verdict comes from
+    overruled: tuple  # the states that were overruled
+    found: str  # the versions that are installed, as text
+    consistent: bool  # whether what is installed is what is wanted
+    reason: str  # why not
 
 
 CONDITIONS = {
@@ -74,9 +42,7 @@ def rows(verdicts, manager, packages):
     """
     Return a tuple of :class:`Row`, one for each package that is managed
 
-    :param verdicts: see :func:`saltext.package_states.model.resolver.resolve`
     :param str manager: ``apt``, ``zypper`` or ``dnf``, or None
-    :param dict packages: what the minion sent, see :mod:`saltext.package_states.store.refresh`
     """
     others = {}
     for key, there in packages.items():
@@ -139,12 +105,7 @@ def _state(item, there):
 
 
 def summary(minion, found):
-    """
-    Return the status of a minion as plain data
-
-    :param str minion: its id
-    :param found: what :func:`rows` returned
-    """
+    """Return the status of a minion as plain data"""
     return {
         "minion": minion,
         "consistent": all(row.consistent for row in found),
@@ -167,9 +128,6 @@ def holds(verdicts, packages):
     """
     Return the packages that a minion holds or locks and of which nothing is wanted that
     would do so, sorted
-
-    :param verdicts: see :func:`saltext.package_states.model.resolver.resolve`
-    :param dict packages: what the minion sent, see :mod:`saltext.package_states.store.refresh`
     """
     ours = {verdict.item.key for verdict in verdicts if verdict.item.wanted in LOCKING}
     return sorted(
@@ -178,12 +136,7 @@ def holds(verdicts, packages):
 
 
 def people(status, found):
-    """
-    Return the status of a minion as a text with a table
-
-    :param dict status: see :func:`saltext.package_states.status.views.status`
-    :param found: what :func:`rows` returned
-    """
+    """Return the status of a minion as a text with a table"""
     head = ("Package", "Version", "Condition", "State", "Found", "Verdict", "From")
     known = status["refreshed"] is not None
     lines = [head] + [
@@ -231,7 +184,6 @@ def security(found, newer):
     """
     Return what to say of security updates, one sentence for people
 
-    :param found: what :func:`rows` returned
     :param dict newer: the versions that are newer than what is installed, lists by
         package, the newest first; None if that is not known
     """

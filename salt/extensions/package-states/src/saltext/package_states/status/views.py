@@ -13,8 +13,6 @@ def states(opts):
     """
     Return all states by name, with their newest revision and their assignments; but for
     those that were emptied and apply to nothing
-
-    :param dict opts: the options of the master
     """
     with store.reading(opts) as connection:
         known = store.states(connection)
@@ -44,10 +42,7 @@ def state(opts, name, revision=None, against=None):
     """
     Return the entries of a state, and to whom it is assigned
 
-    :param dict opts: the options of the master
-    :param str name: that of the state
     :param revision: the number of one of its revisions, None for the newest
-    :param against: the number of another one, to return the ``changes`` since that
     """
     with store.reading(opts) as connection:
         where = store.state(connection, name)
@@ -73,9 +68,6 @@ def history(opts, name):
     """
     Return what became of a state and of its assignments, or of all states that apply to a
     minion, the oldest first
-
-    :param dict opts: the options of the master
-    :param str name: that of the state, or the id of a minion
     """
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
@@ -118,8 +110,6 @@ def status(service, minion, table=True):
     """
     Return what is wanted on a minion, why, and what is there
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str minion: its id
     :param bool table: a table for people, or else data
     """
     with store.reading(service.opts) as connection:

@@ -59,11 +59,7 @@ _kept = {}
 
 
 def get_params(opts):
-    """
-    Return the parameters of a connection, a dictionary
-
-    :param dict opts: the options of the master
-    """
+    """Return the parameters of a connection, a dictionary"""
     configured = {
         **(opts.get("postgres") or {}),
         **((opts.get("package_states") or {}).get("postgres") or {}),
@@ -105,9 +101,7 @@ class Connection:
             raise
 
     def execute(self, query, values=None):
-        """
-        Execute a query and wait for its result
-        """
+        """Execute a query and wait for its result"""
         self._cursor.execute(query, values)
         self.used = time.monotonic()
 
@@ -129,9 +123,7 @@ class Connection:
             ) from None
 
     def fetchall(self):
-        """
-        Return the rows of the last result
-        """
+        """Return the rows of the last result"""
         return self._cursor.fetchall()
 
     def usable(self):
@@ -174,7 +166,6 @@ def told(what=None):
     Raise what psycopg2 raises inside as one sentence
 
     :param str what: what to do next, None for what is usual
-    :raises PackageStateError: says what PostgreSQL says
     """
     if not HAS_PSYCOPG2:
         raise PackageStateError(
@@ -200,8 +191,6 @@ def kept(opts):
 
     One that was closed meanwhile, as by a restart of the server, is replaced. Threads
     never share one: whoever finds it in use gets another.
-
-    :param dict opts: the options of the master
     """
     params = get_params(opts)
     key = (os.getpid(), tuple(sorted(params.items())))

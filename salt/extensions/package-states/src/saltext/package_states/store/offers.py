@@ -21,11 +21,7 @@ MOST = 32 * 1024 * 1024
 
 
 def check(repositories):
-    """
-    Return whether a minion told of its repositories, and of nothing else
-
-    :param repositories: what it sent: names by digest
-    """
+    """Return whether a minion told of its repositories, and of nothing else"""
     return (
         isinstance(repositories, dict)
         and len(repositories) <= REPOSITORIES
@@ -44,10 +40,6 @@ def keep(connection, minion, repositories):
     """
     Keep which repositories a minion has, and return the digests of those of which nobody
     has told yet what they have, a list
-
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param str minion: its id; its packages are stored already
-    :param dict repositories: names by digest
     """
     digests = sorted(repositories)
     gone = tables.ask(
@@ -77,9 +69,7 @@ def keep(connection, minion, repositories):
 
 
 def tidy(connection):
-    """
-    Forget what repositories had that no minion has any more
-    """
+    """Forget what repositories had that no minion has any more"""
     tables.ask(
         connection,
         "DELETE FROM package_states.repository AS r WHERE NOT EXISTS"
@@ -94,11 +84,6 @@ def store(opts, minion, answer):
 
     Each is made again of what it stands for: a minion can't say anything of the
     repositories of others.
-
-    :param dict opts: the options of the master
-    :param str minion: its id
-    :param answer: what it sent
-    :raises InvalidInput: if that is something else
     """
     found = {}
     with tables.reading(opts) as connection:
@@ -150,9 +135,6 @@ def store(opts, minion, answer):
 def versions(connection, minions):
     """
     Return the versions that the repositories of minions have, lists by id and package
-
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param list minions: their ids
     """
     rows = tables.ask(
         connection,
@@ -171,8 +153,6 @@ def offered(connection, minions, keys):
     Return which versions of packages some minions have or can get, as lists by package, or
     None if none of them told what its repositories have
 
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param list minions: their ids
     :param list keys: packages, each ``name`` or ``name:architecture``
     """
     if not tables.ask(

@@ -21,8 +21,6 @@ def adopt(connection, ids):
     """
     Let states that are assigned to nothing be the own ones of the minions of their name, and
     return their names
-
-    :param ids: the ids of minions
     """
     rows = store.ask(
         connection,
@@ -34,9 +32,7 @@ def adopt(connection, ids):
 
 
 def strangers(connection):
-    """
-    Return the names of states that may be the own ones of minions to come, a list
-    """
+    """Return the names of states that may be the own ones of minions to come, a list"""
     rows = store.ask(
         connection,
         f"SELECT name FROM package_states.state AS s WHERE {_UNASSIGNED}",
@@ -55,12 +51,7 @@ def known_minions(connection):
 
 
 def know(connection, joined, gone):
-    """
-    Write down who is a minion and who is none any more
-
-    :param dict joined: the identities of minions by id
-    :param gone: the ids of those that are gone
-    """
+    """Write down who is a minion and who is none any more"""
     if joined:
         store.ask(
             connection,
@@ -106,8 +97,6 @@ def unsettled(connection, heirs):
     move, or that collides, a set
 
     A fleet has many old ids, and hardly any with something left.
-
-    :param dict heirs: the new ids by the old ones
     """
     here = "EXISTS (SELECT FROM package_states.{} AS x WHERE x.minion_id = p.{})"
     moves = [
@@ -134,10 +123,6 @@ def rename(connection, old, new, how):
     anything: its own state, assignments to it, and the packages that it sent
 
     What is there under the new id stays.
-
-    :param str old: the id that it had
-    :param str new: the id that it has
-    :param Save how: who notices it
     """
     moved = store.ask(
         connection,

@@ -37,9 +37,7 @@ _TABLES_OF_UYUNI = "see that the database has the tables of Uyuni and that the r
 
 
 def migrations():
-    """
-    Return all steps in order, tuples of number, name and path
-    """
+    """Return all steps in order, tuples of number, name and path"""
     found = []
     for name in sorted(os.listdir(_FOLDER)):
         stem, end = os.path.splitext(name)
@@ -51,18 +49,12 @@ def migrations():
 
 
 def newest():
-    """
-    Return the number of the newest step that this version knows
-    """
+    """Return the number of the newest step that this version knows"""
     return migrations()[-1][0]
 
 
 def applied(connection):
-    """
-    Return the number of the newest step that was applied, 0 if there is none
-
-    :param Connection connection: see :mod:`saltext.package_states.store.connection`
-    """
+    """Return the number of the newest step that was applied, 0 if there is none"""
     connection.execute("SELECT to_regclass('package_states.migration') IS NOT NULL")
     if not connection.fetchall()[0][0]:
         return 0
@@ -71,12 +63,7 @@ def applied(connection):
 
 
 def check(connection):
-    """
-    Check that the tables are those of this version
-
-    :param Connection connection: see :mod:`saltext.package_states.store.connection`
-    :raises PackageStateError: says what to do
-    """
+    """Check that the tables are those of this version"""
     found, known = applied(connection), newest()
     if found < known:
         what = "are of an older version" if found else "are not there yet"
@@ -91,11 +78,7 @@ def check(connection):
 
 
 def script(uyuni=False):
-    """
-    Return the SQL of all steps, for an administrator to apply to an empty schema
-
-    :param bool uyuni: with the views of Uyuni's tables
-    """
+    """Return the SQL of all steps, for an administrator to apply to an empty schema"""
     parts = [_TABLE.strip()]
     for number, name, path in migrations():
         parts.append(
@@ -117,8 +100,6 @@ def setup(opts, uyuni=False):
     """
     Apply the steps that are missing, and return the names of those that were applied
 
-    :param dict opts: the options of the master
-    :param bool uyuni: make the views of Uyuni's tables too
     :raises PackageStateError: if one of them fails, which is rolled back, or if the tables
         are of a newer version
     """

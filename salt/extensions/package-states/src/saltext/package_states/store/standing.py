@@ -36,8 +36,6 @@ def keep(connection, rows):
 def drop(connection, ids):
     """
     Forget whether minions are as they should be, as something else is wanted of them
-
-    :param ids: the ids of minions
     """
     store.ask(
         connection,
@@ -52,7 +50,6 @@ def stale(connection, ids, most):
     Return the minions that sent their packages and are to be compared: when they did, by id
 
     :param ids: the ids of minions, None for all
-    :param int most: how many
     """
     rows = store.ask(
         connection,
@@ -72,8 +69,6 @@ def statuses(connection, ids):
     Return what is known of minions: rows of id, time and seconds since it was heard, how
     many packages are managed, how many are not right, what can't be decided, and how
     many packages lack a security update, and why what was heard is not so any more
-
-    :param ids: the ids of minions, in the order of the rows
     """
     return store.ask(
         connection,

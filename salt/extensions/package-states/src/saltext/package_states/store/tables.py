@@ -26,51 +26,25 @@ from saltext.package_states.errors import (
 
 
 class Revision(NamedTuple):
-    """
-    One revision of a state
+    """One revision of a state"""
 
-    number
-        Its number; 0 is the empty state that no one saved yet.
-
-    contents
-        The first revision with the same entries.
-
-    parent
-        The revision that its author saw, or that a rollback brought back, or None.
-
-    author, comment, created
-        Who saved it, why, and when.
-
-    items
-        The entries.
-    """
-
-    number: int
-    contents: int
+    number: int  # its number; 0 is the empty state that no one saved yet
+    contents: int  # the first revision with the same entries
+    # the revision that its author saw, or that a rollback brought back, or None
     parent: int
+    # who saved it, why, and when
     author: str
     comment: str
     created: str
-    items: tuple
+    items: tuple  # the entries
 
 
 class State(NamedTuple):
-    """
-    A state
+    """A state"""
 
-    id
-        That of the table.
-
-    name
-        Its name.
-
-    own
-        Whether it is the state of the minion with this name.
-    """
-
-    id: int
-    name: str
-    own: bool
+    id: int  # that of the table
+    name: str  # its name
+    own: bool  # whether it is the state of the minion with this name
 
 
 EMPTY = Revision(0, 0, None, "", "", "", ())
@@ -86,7 +60,6 @@ def reading(opts):
     """
     Yield a connection for queries, the kept one of this process
 
-    :param dict opts: the options of the master
     :raises PackageStateError: says what PostgreSQL says, or that the tables are of
         another version
     """
@@ -104,7 +77,6 @@ def writing(opts, commit=True, after=None):
     at once, each of whom saw none. It is held until the files are written, which would
     else be older than the states.
 
-    :param dict opts: the options of the master
     :param bool commit: False to roll back at the end
     :param after: a function that is called without arguments after the end of the
         transaction, while still nobody else writes; not if the transaction fails
@@ -150,11 +122,7 @@ def _still_locked(connection):
 
 @contextlib.contextmanager
 def quiet(connection):
-    """
-    Yield whether nobody is saving, and let nobody save meanwhile; does not wait
-
-    :param connection: see :func:`reading`
-    """
+    """Yield whether nobody is saving, and let nobody save meanwhile; does not wait"""
     (alone,) = ask(connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK)[0]
     # an error ends the session, and with it the lock
     yield alone
@@ -163,9 +131,7 @@ def quiet(connection):
 
 
 def _is_text(value):
-    """
-    Return whether PostgreSQL can store a value if it is a text
-    """
+    """Return whether PostgreSQL can store a value if it is a text"""
     if isinstance(value, (list, tuple)):
         return all(map(_is_text, value))
     if not isinstance(value, str):
@@ -181,9 +147,6 @@ def ask(connection, query, *values):
     """
     Return the rows of a query
 
-    :param connection: see :func:`reading`
-    :param str query: with a ``%s`` for each value
-    :param values: the values
     :raises InvalidInput: if one holds a character that PostgreSQL can't store
     """
     if not _is_text(values):
@@ -196,9 +159,7 @@ def ask(connection, query, *values):
 
 
 def states(connection):
-    """
-    Return all states in the order of their names
-    """
+    """Return all states in the order of their names"""
     rows = ask(
         connection,
         'SELECT id, name, own FROM package_states.state ORDER BY name COLLATE "C"',
@@ -226,9 +187,7 @@ def state(connection, name):
 
 
 def known(connection, name):
-    """
-    Return whether a state of this name exists
-    """
+    """Return whether a state of this name exists"""
     return bool(
         ask(
             connection,
@@ -242,7 +201,6 @@ def create(connection, name, own):
     """
     Make a state and return it
 
-    :param str name: its name
     :param bool own: whether it is the state of a minion
     """
     if known(connection, name):
@@ -259,12 +217,7 @@ def create(connection, name, own):
 
 
 def rename(connection, where, name):
-    """
-    Give a state another name
-
-    :param State where: the state
-    :param str name: the new one
-    """
+    """Give a state another name"""
     if known(connection, name):
         raise PackageStateError(f"The package state {name} exists; take another name.")
     ask(
@@ -282,8 +235,6 @@ def _revision(row):
 def newest(connection, ids):
     """
     Return the newest revision of states, a dictionary by id; one without is :data:`EMPTY`
-
-    :param ids: an iterable of the ids of states
     """
     ids = list(ids)
     rows = ask(
@@ -300,7 +251,6 @@ def revision(connection, where, number):
     """
     Return one revision of a state
 
-    :param State where: the state
     :param number: that of the revision, an int or its text
     :raises NotThere: if there is none of this number
     """
@@ -325,7 +275,6 @@ def chosen(connection, where, number=None):
     """
     Return one revision of a state, the newest one without a number
 
-    :param State where: the state
     :param number: as for :func:`revision`, or None
     """
     if number is None:
@@ -337,9 +286,7 @@ def revision_at(connection, where, day):
     """
     Return the revision of a state that was the newest one at the end of a day, or at a time
 
-    :param State where: the state
     :param str day: such as ``2026-11-24`` or ``2026-11-24 12:00``
-    :raises InvalidInput: if it is no day
     """
     try:
         datetime.datetime.fromisoformat(day)
@@ -362,11 +309,7 @@ def revision_at(connection, where, day):
 
 
 def history(connection, ids):
-    """
-    Return all revisions of states by the id of the state, the oldest first
-
-    :param ids: the ids of states
-    """
+    """Return all revisions of states by the id of the state, the oldest first"""
     rows = ask(
         connection,
         f"SELECT state_id, {_REVISION} FROM package_states.revision"
@@ -383,10 +326,8 @@ def check(connection, where, seen):
     """
     Check that nobody saved a state since somebody looked at it
 
-    :param State where: the state
     :param seen: the number of the revision that they saw, or None not to check
     :raises NotThere: if there is no revision of that number
-    :raises Outdated: names who saved what
     """
     current = newest(connection, [where.id])[where.id]
     if seen is not None and str(seen) != str(current.number):
@@ -400,15 +341,7 @@ def check(connection, where, seen):
 
 
 def save(connection, where, current, items, how, parent=None):
-    """
-    Add a revision to a state and return it
-
-    :param State where: the state
-    :param Revision current: its newest revision
-    :param tuple items: the entries, in order
-    :param Save how: who saves it, and why
-    :param int parent: the revision that is restored
-    """
+    """Add a revision to a state and return it"""
     text, number = item.dump(items), current.number + 1
     rows = ask(
         connection,
@@ -445,15 +378,7 @@ def assignments(connection):
 
 
 def assign(connection, where, kind, target, priority, how):
-    """
-    Assign a state, or change the priority of its assignment
-
-    :param State where: the state
-    :param str kind: one of :data:`saltext.package_states.model.resolver.LEVELS`
-    :param str target: the id of a minion, group or organization, or a grain match
-    :param int priority: among assignments of one kind, the higher one wins
-    :param Save how: who does it, and why
-    """
+    """Assign a state, or change the priority of its assignment"""
     ask(
         connection,
         "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
@@ -470,14 +395,7 @@ def assign(connection, where, kind, target, priority, how):
 
 
 def unassign(connection, where, kind, target, how):
-    """
-    Take an assignment of a state away
-
-    :param State where: the state
-    :param str kind: one of :data:`saltext.package_states.model.resolver.LEVELS`
-    :param str target: as for :func:`assign`
-    :param Save how: who does it, and why
-    """
+    """Take an assignment of a state away"""
     ask(
         connection,
         "DELETE FROM package_states.assignment"
@@ -493,9 +411,7 @@ def note(connection, state_id, kind, target, priority, how):
     """
     Write down what became of an assignment
 
-    :param int state_id: the id of the state
     :param priority: that of the assignment, None if it was taken away
-    :param Save how: who does it, and why
     """
     ask(
         connection,
@@ -516,8 +432,6 @@ def changes(connection, ids):
     Return what became of states and of their assignments, the oldest first: rows of the id
     of the state, the number of the revision or None, kind, target, priority (None where it
     was taken away), author, comment and time
-
-    :param ids: the ids of states
     """
     return ask(
         connection,
@@ -532,12 +446,7 @@ def changes(connection, ids):
 
 
 def keep(connection, minion, inventory):
-    """
-    Replace the stored packages of a minion
-
-    :param str minion: its id
-    :param dict inventory: see :mod:`saltext.package_states.store.refresh`
-    """
+    """Replace the stored packages of a minion"""
     ask(
         connection,
         "INSERT INTO package_states.package_list"

@@ -50,8 +50,6 @@ def hooks(root=""):
     """
     Return the hooks of the package managers that are there: by path the file of this
     package and the mode
-
-    :param str root: the folder that stands for ``/``
     """
     return {
         os.path.join(folder, name): (source, mode)
@@ -81,11 +79,9 @@ def install(root=""):
     """
     Write the command and the hooks, or bring them up to date
 
-    :param str root: the folder that stands for ``/``
     :return: a dictionary with the paths ``written`` and those ``unchanged``
     :raises Unsupported: if no package manager is there, or if a file is somebody
         else's; nothing is written then
-    :raises OSError: if a file can't be written
     """
     root = root.rstrip("/")
     found = hooks(root)
@@ -118,9 +114,7 @@ def remove(root=""):
     """
     Remove what :func:`install` wrote, hooks first
 
-    :param str root: the folder that stands for ``/``
     :return: the paths that were removed
-    :raises OSError: if a file can't be removed
     """
     root = root.rstrip("/")
     ours = [
