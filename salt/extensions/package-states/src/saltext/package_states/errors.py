@@ -1,5 +1,4 @@
-"""
-What can go wrong with package states.
+"""What can go wrong with package states.
 
 .. code-block:: text
 
@@ -45,9 +44,7 @@ class Outdated(PackageStateError):
 
 
 class Unwritten(PackageStateError):
-    """
-    Some files can't be written or removed; all others are, and what is stored is stored
-    """
+    """Some files can't be written or removed; all others are, and what is stored is stored"""
 
 
 class NotThere(PackageStateError):

@@ -1,6 +1,4 @@
-"""
-What is wanted, compiled to files: one for each minion, and one for each state by itself.
-"""
+"""What is wanted, compiled to files: one for each minion, and one for each state by itself."""
 
 import os
 
@@ -18,12 +16,7 @@ _NAME = "\0"
 
 
 class Compiler:
-    """
-    Makes the texts of files, and writes them
-
-    opts
-        The options of the master, see :class:`saltext.package_states.master.service.Service`.
-    """
+    """Makes the texts of files, and writes them"""
 
     def __init__(self, opts):
         own = opts.get("package_states") or {}
@@ -31,9 +24,7 @@ class Compiler:
         self.protected = platforms.PROTECTED | set(own.get("protected", ()))
 
     def texts(self, fleet, minions, sources):
-        """
-        Return the texts of the files of minions, and what is wrong by id and package
-        """
+        """Return the texts of the files of minions, and what is wrong by id and package"""
         texts, problems, known, gone = {}, {}, {}, fleet.gone()
         for name, minion in minions.items():
             mine = sources.get(name, [])
@@ -58,10 +49,7 @@ class Compiler:
         return texts, problems
 
     def _lost(self, name, sources, gone):
-        """
-        Return the error of a minion that has a state by its file and not any more, as what
-        the state is assigned to is not there; None if there is none
-        """
+        """Return the error of a minion whose file has a state that it lost as a group is gone, or None"""
         if not gone:
             return None
         had = sls.states(files.found(self.root, name))
@@ -75,9 +63,7 @@ class Compiler:
         )
 
     def _decided(self, fleet, minion, sources):
-        """
-        Return the text of the file of a minion with another name, and what is wrong
-        """
+        """Return the text of the file of a minion with another name, and what is wrong"""
         verdicts, trouble = fleet.possible(minion, sources)
         text = sls.render(
             _NAME,
@@ -106,11 +92,7 @@ class Compiler:
         )
 
     def write(self, texts, failed=()):
-        """
-        Write files and return the names of those that changed
-
-        :raises Unwritten: if some can't be written; all others are
-        """
+        """Write files, all that can be, and return the names of those that changed"""
         changed, failed = [], list(failed)
         for name, text in texts.items():
             try:
@@ -143,9 +125,8 @@ class Compiler:
                 raise _error(name, new)
 
     def idle(self, name, text):
-        """
-        Return whether a minion needs no file: there is none for one that never had a state,
-        and an empty one for one that had, so that its locks are released
+        """Return whether a minion needs no file: there is none for one that never had a
+        state, and an empty one for one that had, so that its locks are released
         """
         return sls.NOTHING in text and not os.path.exists(files.path(self.root, name))
 
@@ -162,7 +143,5 @@ def _error(name, trouble):
 
 
 def contents(sources):
-    """
-    Return what tells sources apart: all but their items, of which they have a digest
-    """
+    """Return what tells sources apart: all but their items, of which they have a digest"""
     return [source[:-1] for source in sources]

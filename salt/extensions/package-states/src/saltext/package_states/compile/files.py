@@ -1,5 +1,4 @@
-"""
-The generated files, ``susemanager/packages-$id.sls`` of minions and
+"""The generated files, ``susemanager/packages-$id.sls`` of minions and
 ``susemanager/state-$name.sls`` of states by themselves, below a root.
 
 The two have names that never meet: a state that somebody names like a minion must not write
@@ -83,9 +82,7 @@ def read(root, name):
 
 
 def found(root, name):
-    """
-    Return what the file of a state or minion holds, empty if there is none that can be read
-    """
+    """Return what the file of a state or minion holds, empty if there is none that can be read"""
     try:
         return read(root, name)
     except PackageStateError:
@@ -93,9 +90,7 @@ def found(root, name):
 
 
 def names_of(root):
-    """
-    Return the names of all states and minions that have a file made here, a sorted list
-    """
+    """Return the names of all states and minions that have a file made here, a sorted list"""
     try:
         found = os.listdir(os.path.join(root, FOLDER))
     except FileNotFoundError:
@@ -114,12 +109,7 @@ def names_of(root):
 
 
 def remove(root, name):
-    """
-    Remove the file of a minion or state that is gone, and return whether there was one
-
-    Another file of that name, which somebody else made, is left alone, and so is what has a
-    name that no minion and no state can have.
-    """
+    """Remove a file that was made here and is nobody's any more, and return whether there was one"""
     try:
         place = path(root, name)
     except InvalidInput:

@@ -1,5 +1,4 @@
-"""
-Which states apply to which minions.
+"""Which states apply to which minions.
 
 Everything is read with a few queries, however many minions are asked for. Grains
 are those that the minions sent last, out of the cache of the master.
@@ -46,18 +45,7 @@ class Assignment(NamedTuple):
 
 
 class Fleet:
-    """
-    The minions, and the states that apply to them
-
-    opts
-        The options of the master.
-
-    connection
-        See :func:`saltext.package_states.store.tables.reading`.
-
-    before
-        The fleet of a moment ago, whose minions and grains are still the same.
-    """
+    """The minions, and the states that apply to them; grains and minions may be those of ``before``"""
 
     #: the old ids of minions by the new ones, where nobody knows which state is theirs
     collided = {}
@@ -100,11 +88,7 @@ class Fleet:
         return self.registry.label(level, value) or f"{value} (gone)"
 
     def minions(self, ids=None):
-        """
-        Return minions by id
-
-        :param ids: an iterable of their ids, None for all
-        """
+        """Return minions by id, those of some ids or all"""
         found = self.registry.minions(ids)
         sent = store.platforms(self.connection, None if ids is None else found)
         return {
@@ -138,10 +122,7 @@ class Fleet:
         return [entry for entry in self.assignments if entry.state == state.id]
 
     def gone(self):
-        """
-        Return which states are assigned to a group or organization that is not there any
-        more: its kind and id by the name of the state
-        """
+        """Return the groups and organizations that are gone, kind and id by the name of a state that has one"""
         return {
             entry.name: f"{entry.level} {entry.value}"
             for entry in self.assignments
@@ -163,9 +144,7 @@ class Fleet:
         }
 
     def halted(self, minion):
-        """
-        Return why the file of a minion stays as it is, an error, or None if it does not
-        """
+        """Return why the file of a minion stays as it is, an error, or None if it does not"""
         old = self.collided.get(minion.id)
         if old is None:
             return None
@@ -195,9 +174,7 @@ class Fleet:
         }
 
     def _taken(self, entries, revisions=None):
-        """
-        Return what states bring, pairs of the digest of the contents and the items, by id
-        """
+        """Return what states bring, pairs of the digest of the contents and the items, by id"""
         ids = {entry.state for entry in entries}
         there = {one: revisions[one] for one in ids & set(revisions or ())}
         there.update(store.newest(self.connection, ids - set(there)))
@@ -207,11 +184,7 @@ class Fleet:
         }
 
     def rivals(self, state, revisions):
-        """
-        Return the groups of sources that would conflict whoever the minions are
-
-        :return: a list of lists
-        """
+        """Return lists of sources that would conflict whoever the minions are"""
         groups = [
             [
                 entry
@@ -227,10 +200,7 @@ class Fleet:
         ]
 
     def possible(self, minion, sources):
-        """
-        Return the verdicts for a minion that it can do, and the errors of the others, by
-        package
-        """
+        """Return the verdicts for a minion that it can do, and the errors of the others, by package"""
         halt = self.halted(minion)
         if halt:
             return (), {"": halt}
@@ -244,9 +214,7 @@ class Fleet:
         return tuple(verdicts), trouble
 
     def native(self, minion, sources):
-        """
-        Return the architecture of a minion if anything asks for it, or an empty string
-        """
+        """Return the architecture of a minion if anything asks for it, or an empty string"""
         if any(item.architecture for source in sources for item in source.items):
             return self.architecture(minion.id)
         return ""
@@ -260,10 +228,5 @@ class Fleet:
 
 def _source(entry, contents, items):
     return Source(
-        entry.name,
-        contents,
-        entry.level,
-        entry.target,
-        entry.priority,
-        items,
+        entry.name, contents, entry.level, entry.target, entry.priority, items
     )

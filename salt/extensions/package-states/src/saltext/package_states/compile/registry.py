@@ -1,5 +1,4 @@
-"""
-Who there is: minions, groups and organizations.
+"""Who there is: minions, groups and organizations.
 
 With ``minions: keys`` under ``package_states``, the default, minions are those with an
 accepted key, groups are the master's :conf_master:`nodegroups`, and there is one
@@ -35,11 +34,7 @@ ALL = "all"
 
 
 def get(opts, connection):
-    """
-    Return the registry that the master's options name
-
-    :raises InvalidInput: if there is none of that name
-    """
+    """Return the registry that the master's options name"""
     name = (opts.get("package_states") or {}).get("minions", "keys")
     found = {"keys": Keys, "database": Database}.get(
         name if isinstance(name, str) else None
@@ -52,15 +47,7 @@ def get(opts, connection):
 
 
 class Registry:
-    """
-    What the registries have in common
-
-    opts
-        The options of the master.
-
-    connection
-        See :func:`saltext.package_states.store.tables.reading`.
-    """
+    """What the registries have in common"""
 
     def __init__(self, opts, connection):
         self.opts = opts
@@ -71,12 +58,7 @@ class Registry:
         return {}
 
     def target(self, kind, name):
-        """
-        Return the id of what a state is to be assigned to
-
-        :param str name: a name or id, or a grain match
-        :raises NotThere: if there is none, or more than one
-        """
+        """Return the id of what a state is to be assigned to; grain matches are ids themselves"""
         # pylint: disable=no-member
         if kind not in (ORGANIZATION, GROUP, GRAINS, MINION):
             raise NotThere(
@@ -111,18 +93,13 @@ class Keys(Registry):
         self._all = None
 
     def minions(self, ids=None):
-        """
-        Return the ids of minions with an accepted key, those of a set that there are, or all
-
-        :param ids: an iterable of ids, None for all
-        """
+        """Return the ids of minions with an accepted key, those of a set that there are, or all"""
         if self._all is None:
             self._all = frozenset(self._accepted())
         return sorted(self._all if ids is None else self._all & set(ids))
 
     def _accepted(self):
-        """
-        Return the ids of all minions with an accepted key
+        """Return the ids of all minions with an accepted key
 
         Salt 3008 looks for each key where its path leads, which takes as long as all the
         rest of a look at a fleet: where keys are files, their names are enough.
@@ -141,8 +118,7 @@ class Keys(Registry):
         return self._check(".*", "pcre")["minions"]
 
     def belongs(self, minion, kind, target):
-        """
-        Return whether a minion is in a nodegroup, or in the organization
+        """Return whether a minion is in a nodegroup, or in the organization
 
         It is not in one that matches by what the master does not know of it yet.
 
@@ -159,10 +135,7 @@ class Keys(Registry):
         return minion in self._members[target]
 
     def _readable(self, target):
-        """
-        Check that a nodegroup is one: Salt takes what is none for an empty group, so that a
-        mistake would take from all of its members what they should have
-        """
+        """Check that a nodegroup is one: Salt takes for empty what is none, and its members would lose all"""
         try:
             found = salt.utils.minions.nodegroup_comp(target, self.opts["nodegroups"])
         except Exception:  # pylint: disable=broad-except
@@ -175,10 +148,7 @@ class Keys(Registry):
             )
 
     def identities(self, ids):
-        """
-        Return by what minions are known again under other ids, by id: the digests of their
-        public keys, empty if there is none
-        """
+        """Return the digests of the public keys of minions by id, empty if there is none"""
         found = {}
         for one in ids:
             try:
@@ -244,11 +214,7 @@ class Database(Registry):
         return sorted(self._known.keys() & set(ids))
 
     def identities(self, ids):
-        """
-        Return the column ``identity`` of the view, see :meth:`Keys.identities`
-
-        A view of others may have none.
-        """
+        """Return the column ``identity`` of the view by id, which a view of others may not have"""
         found = dict.fromkeys(ids, "")
         if self._ask(
             "SELECT FROM information_schema.columns WHERE table_schema = 'package_states'"

@@ -1,5 +1,4 @@
-"""
-The SLS of the verdicts for a minion.
+"""The SLS of the verdicts for a minion.
 
 The text is put together by hand: it is the same, byte for byte, for the same
 verdicts, and a thousand minions take a moment. Names and versions have been
@@ -28,8 +27,7 @@ _REVISION = re.compile(r"^# revision: (.*)$", re.MULTILINE)
 def render(
     name, platform, sources, verdicts, protected=PROTECTED, scope="", trouble=None
 ):
-    """
-    Return the text of an SLS file
+    """Return the text of an SLS file
 
     :param str name: of the state or minion
     :param str platform: ``apt``, ``zypper`` or ``dnf``, or None
@@ -112,8 +110,7 @@ def _block(item, label, scope):
 
 
 def _plain(label):
-    """
-    Return a label without what Jinja, or a quoted string of YAML, might take up
+    """Return a label without what Jinja, or a quoted string of YAML, might take up
 
     Names of groups and grain matches are free text.
     """

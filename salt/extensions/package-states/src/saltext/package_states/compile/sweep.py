@@ -1,6 +1,4 @@
-"""
-All files, brought up to date with who there is.
-"""
+"""All files, brought up to date with who there is."""
 
 import saltext.package_states.compile.files as files
 import saltext.package_states.compile.membership as membership
@@ -11,9 +9,8 @@ from saltext.package_states.errors import NotThere, PackageStateError
 
 
 def sweep(opts, compiler, ids=None):
-    """
-    Bring all files up to date with who there is: who joined has one, who left a group
-    has another one, who is gone has none
+    """Bring all files up to date with who there is: who joined has one, who left a
+    group has another one, who is gone has none
 
     :param ids: the ids of minions that may have changed, None for all
     :return: a dictionary with ``compiled``, a number, the names of the ``files`` that

@@ -1,6 +1,4 @@
-"""
-Engine to keep the files of package states up to date with who there is
-=======================================================================
+"""Engine to keep the files of package states up to date with who there is
 
 It writes the file of a minion when its key is accepted, when it starts or has sent other
 grains, and removes it when its key is deleted. What no event tells, such as a group in
@@ -58,10 +56,7 @@ def __virtual__():
 
 
 def groups(opts):
-    """
-    Return the nodegroups that the configuration of the master has now, or those of its
-    start if it can't be read
-    """
+    """Return the nodegroups of the configuration as it is now, or those of the start"""
     before, path = opts.get("nodegroups") or {}, opts.get("conf_file") or ""
     if not os.path.isfile(path):
         return before
@@ -75,21 +70,7 @@ def groups(opts):
 
 
 class Keeper:
-    """
-    What the engine does; the time in seconds is passed in
-
-    opts
-        The options of the master.
-
-    service
-        See :class:`saltext.package_states.master.service.Service`.
-
-    window, look, sweep
-        See :mod:`saltext.package_states.engines.package_states`.
-
-    clock
-        What tells how long something took, in seconds.
-    """
+    """What the engine does; the time in seconds is passed in, and ``clock`` tells how long it took"""
 
     def __init__(
         self, opts, service, window=1, look=3, sweep=600, clock=time.monotonic
@@ -180,10 +161,7 @@ class Keeper:
             self.wait = now + AGAIN
 
     def _settled(self):
-        """
-        Take the nodegroups that there are now, and return whether they are the same as a
-        moment ago: a file that is being written may be empty
-        """
+        """Take the nodegroups of now, and return whether they are those of a moment ago"""
         found, before = groups(self.opts), self.groups
         self.groups = found
         if found == before:

@@ -1,5 +1,4 @@
-"""
-The package managers of the minions, behind one face.
+"""The package managers of the minions, behind one face.
 
 - :mod:`saltext.package_states.managers.apt`
 - :mod:`saltext.package_states.managers.zypper`
@@ -24,11 +23,7 @@ _MANAGERS = {
 
 
 def get(salt, opts, grains, context):
-    """
-    Return the package manager of this minion
-
-    :raises Unsupported: if there is none that package states know
-    """
+    """Return the package manager of this minion, or raise Unsupported"""
     name = platforms.manager(grains)
     if name == platforms.DNF and _is_dnf5():
         name = platforms.DNF5

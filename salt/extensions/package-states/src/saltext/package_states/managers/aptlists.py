@@ -1,5 +1,4 @@
-"""
-The lists that apt has of its repositories, one file for each.
+"""The lists that apt has of its repositories, one file for each.
 
 apt itself names them and what their ``Release`` files say. Reading all of Debian takes a
 second or two, so that the digest of a list is kept until its file is another one.
@@ -12,6 +11,7 @@ import re
 from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.offer as offer
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
@@ -95,10 +95,7 @@ def lists(manager):
 
 
 def _is_security(values):
-    """
-    Return whether a repository is one of security updates: Debian's by its label, others
-    by what their suite is called
-    """
+    """Return whether a repository is one of security updates, by its label or suite"""
     return values["LABEL"].lower() == "debian-security" or any(
         values[field].endswith("-security") for field in ("SUITE", "CODENAME")
     )
@@ -131,9 +128,7 @@ def _unreadable(path):
 
 
 def digests(manager, place):
-    """
-    Return the names of all repositories that have a list, by the digest of what they have
-    """
+    """Return the names of all repositories that have a list, by the digest of what they have"""
     try:
         with salt.utils.files.fopen(place) as handle:
             known = json.load(handle)
@@ -141,12 +136,11 @@ def digests(manager, place):
         known = {}
     kept = {}
     for one in lists(manager):
-        try:
-            stat = os.stat(one.path)
-        except OSError as exc:
+        there = replace.stamp(one.path)
+        if there is None:
             # apt is reading it anew
-            raise _unreadable(one.path) from exc
-        stamp = [one.name, stat.st_mtime_ns, stat.st_size, stat.st_ino]
+            raise _unreadable(one.path)
+        stamp = [one.name, *there]
         before = known.get(one.path) if isinstance(known, dict) else None
         if before and before[:-1] == stamp:
             kept[one.path] = before

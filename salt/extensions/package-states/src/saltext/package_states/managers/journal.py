@@ -1,5 +1,4 @@
-"""
-Notes of a run that is under way, so that the next one knows when it was killed.
+"""Notes of a run that is under way, so that the next one knows when it was killed.
 
 They are written before the first package is changed and go when the locks are set.
 Whoever finds them tidies up what the package manager was torn out of, and then does

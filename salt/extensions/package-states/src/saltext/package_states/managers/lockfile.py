@@ -1,5 +1,4 @@
-"""
-The files in which zypper and dnf keep locks, which are others' as well.
+"""The files in which zypper and dnf keep locks, which are others' as well.
 
 All locks of Salt's change in one step, as the file is replaced. What others have put
 into it stays as it is, word for word.
@@ -8,10 +7,10 @@ into it stays as it is, word for word.
 import contextlib
 import os
 import re
-import tempfile
 from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
 
@@ -29,12 +28,7 @@ class Lock(NamedTuple):
 
 
 class LockFile:
-    """
-    A file of locks
-
-    path
-        Its path.
-    """
+    """A file of locks"""
 
     def __init__(self, path):
         self.path = path
@@ -110,31 +104,22 @@ class ZyppLocks(LockFile):
 
     @contextlib.contextmanager
     def instead(self, conf, others, idents):
-        """Yield the environment in which zypper has other locks"""
-        with tempfile.TemporaryDirectory(prefix="salt-package-states-") as folder:
-            locks = os.path.join(folder, "locks")
-            text = ""
-            with contextlib.suppress(FileNotFoundError), salt.utils.files.fopen(
-                conf
-            ) as handle:
-                text = handle.read()
-            text = re.sub(r"(?m)^\s*locksfile\.path\s*=.*$", "", text)
-            if not re.search(r"(?m)^\s*\[main\]", text):
-                text = "[main]\n" + text
-            text = re.sub(
-                r"(?m)^\s*\[main\].*$",
-                lambda head: f"{head.group(0)}\nlocksfile.path = {locks}",
-                text,
-                count=1,
-            )
-            other = os.path.join(folder, "zypp.conf")
-            for place, content in (
-                (locks, self.text(others, idents)),
-                (other, text),
-            ):
-                with salt.utils.files.fopen(place, "w") as handle:
-                    handle.write(content)
-            yield {"ZYPP_CONF": other}
+        """Yield the environment in which zypper has other locks than its configuration says"""
+        text = ""
+        with contextlib.suppress(FileNotFoundError), salt.utils.files.fopen(
+            conf
+        ) as handle:
+            text = handle.read()
+        text = re.sub(r"(?m)^\s*locksfile\.path\s*=.*$", "", text)
+        if not re.search(r"(?m)^\s*\[main\]", text):
+            text = "[main]\n" + text
+        main = r"(?m)^(\s*\[main\].*)$"
+        text = re.sub(
+            main, f"\\1\nlocksfile.path = {replace.HERE}/locks", text, count=1
+        )
+        files = {"locks": self.text(others, idents), "zypp.conf": text}
+        with replace.beside(files) as folder:
+            yield {"ZYPP_CONF": os.path.join(folder, "zypp.conf")}
 
 
 class DnfLocks(LockFile):
@@ -162,24 +147,12 @@ class DnfLocks(LockFile):
     def _join(self, locks):
         return "".join(f"{lock.text}\n" for lock in locks)
 
-    @contextlib.contextmanager
-    def instead(self, conf, others, idents):
-        """Yield options with which dnf has other locks"""
-        folder = os.path.dirname(conf)
-        with tempfile.TemporaryDirectory(prefix="salt-package-states-") as mine:
-            for name in os.listdir(folder) if os.path.isdir(folder) else ():
-                if name != os.path.basename(conf):
-                    os.symlink(os.path.join(folder, name), os.path.join(mine, name))
-            locks = os.path.join(mine, "versionlock.list")
-            if os.path.lexists(locks):
-                os.unlink(locks)
-            for place, content in (
-                (locks, self.text(others, idents)),
-                (
-                    os.path.join(mine, os.path.basename(conf)),
-                    f"[main]\nenabled = 1\nlocklist = {locks}\n",
-                ),
-            ):
-                with salt.utils.files.fopen(place, "w") as handle:
-                    handle.write(content)
-            yield (f"--setopt=pluginconfpath={mine}",)
+    def instead(self, conf, others, idents, script):
+        """Return a context with a folder: plugins' configurations with other locks, and ``script``"""
+        folder, name = os.path.split(conf)
+        files = {
+            "versionlock.list": self.text(others, idents),
+            name: f"[main]\nenabled = 1\nlocklist = {replace.HERE}/versionlock.list\n",
+            "script": script,
+        }
+        return replace.beside(files, folder)

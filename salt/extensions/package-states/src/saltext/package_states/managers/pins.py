@@ -1,5 +1,4 @@
-"""
-The preferences file of apt in which Salt's pins are.
+"""The preferences file of apt in which Salt's pins are.
 
 It is the record of the locks as well: what Salt holds is marked there, and which state
 asked for a pin if that was applied by itself.
@@ -9,10 +8,10 @@ import contextlib
 import fnmatch
 import os
 import re
-import tempfile
 from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
 
@@ -71,11 +70,7 @@ def read(path):
 
 
 def text(pins):
-    """
-    Return the text of a preferences file
-
-    The first pin that suits a version counts, so those of one architecture come first.
-    """
+    """Return the text of a preferences file; the first pin that suits counts, so architectures come first"""
     ordered = sorted(pins, key=lambda pin: ":" not in pin.key)
     return "\n".join(pin.text for pin in ordered)
 
@@ -93,24 +88,13 @@ def write(path, pins):
 def instead(path, pins):
     """Yield options that let apt read other pins in the place of Salt's own"""
     folder, own = os.path.split(path)
-    with tempfile.TemporaryDirectory(prefix="salt-package-states-") as others:
-        # apt reads them as a user of its own
-        os.chmod(others, 0o755)
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            if name != own:
-                os.symlink(os.path.join(folder, name), os.path.join(others, name))
-        if pins:
-            with salt.utils.files.fopen(os.path.join(others, own), "w") as handle:
-                handle.write(text(pins))
-            os.chmod(os.path.join(others, own), 0o644)
+    files = {own: text(pins) if pins else None}
+    with replace.beside(files, folder) as others:
         yield ("-o", f"Dir::Etc::PreferencesParts={others}/")
 
 
 def rival(path, key):
-    """
-    Return the preferences file in which somebody else names a package, or which may
-    concern all of them
-    """
+    """Return the preferences file in which somebody else names a package or all"""
     folder = os.path.dirname(path)
     places = [os.path.join(os.path.dirname(folder), "preferences")]
     if os.path.isdir(folder):

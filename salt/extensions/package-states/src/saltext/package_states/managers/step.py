@@ -1,6 +1,4 @@
-"""
-What a package manager is asked to do for one package, and what it says to all of them.
-"""
+"""What a package manager is asked to do for one package, and what it says to all of them."""
 
 from typing import NamedTuple
 

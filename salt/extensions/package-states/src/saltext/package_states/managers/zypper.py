@@ -1,5 +1,4 @@
-"""
-zypper: one call for all packages, with the locks as they should be afterwards.
+"""zypper: one call for all packages, with the locks as they should be afterwards.
 
 It removes a package together with what depends on it only if that is named, so the
 dependants are asked for first. What goes wrong it says in its XML.
@@ -67,11 +66,7 @@ class Zypper(Rpm):
         return ZyppLocks(settings(CONF, "locksfile.path", LOCKS))
 
     def _offers(self, names):
-        """
-        Yield what the repositories have, see :meth:`Rpm._offers`
-
-        zypper also names what is installed and in no repository.
-        """
+        """Yield what the repositories have, see :class:`Rpm`"""
         words = ["--match-exact", *names] if names else []
         answer = self._zypper("search", "--details", "--type", "package", *words)
         if answer["retcode"] not in (0, EMPTY, SKIPPED):
@@ -87,13 +82,7 @@ class Zypper(Rpm):
                 yield key, fields["edition"], repository
 
     def security(self):
-        """
-        Return what patches tell, see :meth:`Manager.security
-        <saltext.package_states.managers.base.Manager.security>`
-
-        A patch conflicts with the versions before those that it brings. Locks do not hide
-        it.
-        """
+        """Return what patches tell: they conflict with the versions before, and no lock hides them"""
         answer = self._zypper("list-patches", "--category", "security")
         needed = [
             fields["name"]
@@ -216,10 +205,7 @@ class Zypper(Rpm):
         return (answer, ()) if _problem(again) else (again, tuple(more))
 
     def solve(self, steps, items):
-        """
-        Return what zypper makes of a transaction, see :meth:`Manager.solve
-        <saltext.package_states.managers.base.Manager.solve>`
-        """
+        """Return what zypper makes of a transaction, see :class:`Manager`"""
         answer, more = self._solved(steps, items)
         self._along[frozenset(step.key for step in steps)] = more
         problem = _problem(answer)
@@ -235,10 +221,7 @@ class Zypper(Rpm):
         )
 
     def commit(self, steps, items):
-        """
-        Change packages, see :meth:`Manager.commit
-        <saltext.package_states.managers.base.Manager.commit>`
-        """
+        """Change packages, see :class:`Manager`"""
         key = frozenset(step.key for step in steps)
         if key not in self._along:
             self._along[key] = self._solved(steps, items)[1]

@@ -1,6 +1,4 @@
-"""
-What minions answer when they are asked.
-"""
+"""What minions answer when they are asked."""
 
 import saltext.package_states.master.returns as returns
 import saltext.package_states.status.page as pages
@@ -34,9 +32,7 @@ def ask(opts, minion, function, arg=()):
 
 
 def _asked(opts, ids, function, arg):
-    """
-    Return what minions answer, see :func:`saltext.package_states.master.returns.ask`, by id
-    """
+    """Return what minions answer by id, see :func:`saltext.package_states.master.returns.ask`"""
     try:
         with salt.client.get_local_client(mopts=opts) as client:
             return dict(returns.ask(client, ids, function, arg, TIMEOUT))
@@ -64,8 +60,8 @@ def refresh(service, minion):
 
 
 def plan(service, minion=None, group=None):
-    """
-    Return what minions say that would be done, by their ids, or why there is no answer
+    """Return what minions say that would be done, by their ids, or why there is no
+    answer
 
     :param str minion: the id of one, whose answer alone is returned then
     :param str group: the name or id of a group, None for all minions

@@ -1,5 +1,4 @@
-"""
-All states and assignments of a site as one text, which can live in git.
+"""All states and assignments of a site as one text, which can live in git.
 
 .. code-block:: yaml
 

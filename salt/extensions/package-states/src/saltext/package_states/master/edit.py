@@ -1,6 +1,4 @@
-"""
-Changes of states: their entries, their assignments, their names.
-"""
+"""Changes of states: their entries, their assignments, their names."""
 
 import fnmatch
 
@@ -25,11 +23,7 @@ def keyed(entries):
 
 
 def listed(value, kind):
-    """
-    Return what somebody wrote as a list of texts
-
-    :param value: a text, maybe with commas, or a list of texts
-    """
+    """Return a text with commas, or a list, as a list of texts"""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     if (
@@ -42,8 +36,7 @@ def listed(value, kind):
 
 
 def put(service, name, package, wanted, version, save):
-    """
-    Say what is wanted of packages
+    """Say what is wanted of packages
 
     :param package: names of packages, or a list of dictionaries with ``package``,
         ``wanted`` and maybe ``version``; None to make an empty state
@@ -74,10 +67,7 @@ def put(service, name, package, wanted, version, save):
 
 
 def _unknown(connection, minions, entries):
-    """
-    Return the packages of which no minion has a version that is wanted, or can get one, as
-    far as they have told; a list
-    """
+    """Return the packages of which no minion has a version that is wanted, or can get one"""
     wanted = [one for one in entries if one.wanted in items.THERE]
     keys = [entry.key for entry in wanted]
     there = offers.offered(connection, list(minions), keys) if keys else None
@@ -114,9 +104,7 @@ def take(service, name, package, save):
 
 
 def delete(service, name, save):
-    """
-    Let a state ask for nothing and apply to nothing, so that it is not shown any more
-    """
+    """Let a state ask for nothing and apply to nothing, so that it is not shown any more"""
 
     def change(connection, fleet):
         where = store.state(connection, name)
@@ -154,11 +142,7 @@ def rename(service, name, new, save):
 
 
 def restore(service, name, revision, day, save):
-    """
-    Save the entries of an old revision as a new one
-
-    :param revision: its number, 0 for the empty state, or None
-    """
+    """Save the entries of a revision, of its number (0 for the empty state) or a day, as a new one"""
     with store.reading(service.opts) as connection:
         where = store.state(connection, name)
         if (revision is None) == (day is None):
@@ -175,11 +159,7 @@ def restore(service, name, revision, day, save):
 
 
 def installed(service, minion, name, packages, save):
-    """
-    Take what is installed on a minion into a state, as it sent it last
-
-    :param name: that of the state, None for the minion's own one
-    """
+    """Take what is installed on a minion into a state, by default its own, as it sent it last"""
     with store.reading(service.opts) as connection:
         fleet = Fleet(service.opts, connection)
         found = fleet.minion(minion)
@@ -203,8 +183,7 @@ def installed(service, minion, name, packages, save):
 
 
 def assign(service, name, kind, target, priority, save, away=False):
-    """
-    Assign states, or take assignments away
+    """Assign states, or take assignments away
 
     :param target: names or ids, or a grain match
     :param int priority: among assignments of one kind, the higher one wins; None to leave it

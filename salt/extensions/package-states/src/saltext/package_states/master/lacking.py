@@ -1,5 +1,4 @@
-"""
-Which minions are to be asked for what their repositories have.
+"""Which minions are to be asked for what their repositories have.
 
 Of ten thousand minions that tell of the same digests, one is asked.
 """
@@ -11,12 +10,7 @@ TRIES = 3
 
 
 class Lacking:
-    """
-    Who is to be asked for what; no I/O, and the time in seconds is passed in
-
-    timeout
-        The seconds that a minion has for an answer.
-    """
+    """Who is to be asked for what; no I/O, and the time in seconds is passed in"""
 
     def __init__(self, timeout=60):
         self.timeout = timeout
@@ -34,10 +28,7 @@ class Lacking:
             self.minions[minion] = tuple(digests)
 
     def take(self, now):
-        """
-        Return a minion and a list of the digests to ask it for, or None while there is
-        nobody, or while another one has still to answer
-        """
+        """Return a minion and the digests to ask it for; None without one, or while another one answers"""
         if self.asked and now < self.until:
             return None
         self.asked = None

@@ -1,5 +1,4 @@
-"""
-What minions have returned to a job of the master.
+"""What minions have returned to a job of the master.
 
 An event proves nothing, as a minion may fire one with any tag and any data. The master writes
 a return into its job cache under the id of the minion whose token it has checked, so that is
@@ -19,15 +18,7 @@ PART = 10
 
 
 class Looks:
-    """
-    When to read the job cache; no I/O, and the time in seconds is passed in
-
-    now
-        The time at which the job was published.
-
-    timeout
-        The seconds for which minions may answer.
-    """
+    """When to read the job cache; no I/O, and the time in seconds is passed in"""
 
     def __init__(self, now, timeout):
         self.until = now + timeout
@@ -50,12 +41,7 @@ class Looks:
 
 
 def read(client, jid):
-    """
-    Return what minions have returned so far: by id, a dictionary with ``return`` and maybe
-    ``retcode``
-
-    :raises PackageStateError: if the job cache can't be read
-    """
+    """Return what minions have returned so far: by id a dictionary with ``return``, maybe ``retcode``"""
     name = client.opts.get("ext_job_cache") or client.opts["master_job_cache"]
     try:
         found = client.returners[f"{name}.get_jid"](jid)
@@ -72,31 +58,48 @@ def read(client, jid):
     }
 
 
+class Job:
+    """A job of the master, whose minions have still to return: those in ``asked``"""
+
+    def __init__(self, client, minions, function, arg=(), timeout=60, clock=None):
+        self.client, self.clock = client, clock or time.monotonic
+        job = client.run_job(
+            sorted(minions),
+            function,
+            arg=list(arg),
+            tgt_type="list",
+            listen=False,
+            timeout=timeout,
+        )
+        self.jid, self.asked = job.get("jid"), set(job.get("minions", ()))
+        self.looks = Looks(self.clock(), timeout)
+
+    def look(self):
+        """Return what minions have returned since the last look, nothing if it is not yet time for one"""
+        begin = self.clock()
+        if not self.looks.is_due(begin):
+            return {}
+        try:
+            found = read(self.client, self.jid)
+        finally:
+            self.looks.done(begin, self.clock())
+        new = {one: found[one] for one in sorted(self.asked & found.keys())}
+        self.asked.difference_update(new)
+        return new
+
+    def is_over(self):
+        """Return whether nobody has still to return, or the time for that is over"""
+        return not self.asked or self.looks.is_over(self.clock())
+
+
 def ask(client, minions, function, arg=(), timeout=60):
-    """
-    Yield what minions return to a function, each as a pair of its id and a dictionary, see
-    :func:`read`; those that are silent are left out
-    """
-    job = client.run_job(
-        sorted(minions),
-        function,
-        arg=list(arg),
-        tgt_type="list",
-        listen=False,
-        timeout=timeout,
-    )
-    asked, looks = set(job.get("minions", ())), Looks(time.monotonic(), timeout)
-    while asked:
+    """Yield the id and the answer, see :func:`read`, of each minion that is not silent"""
+    job = Job(client, minions, function, arg, timeout)
+    while job.asked:
+        time.sleep(max(0, job.looks.due - time.monotonic()))
         begin = time.monotonic()
-        if not looks.is_due(begin):
-            time.sleep(looks.due - begin)
-            continue
-        found = read(client, job["jid"])
-        looks.done(begin, time.monotonic())
-        for minion in sorted(asked & found.keys()):
-            asked.remove(minion)
-            yield minion, found[minion]
-        if looks.is_over(begin):
+        yield from job.look().items()
+        if job.looks.is_over(begin):
             return
 
 

@@ -1,17 +1,13 @@
-"""
-Save and assign package states: what the runner does.
+"""Save and assign package states: what the runner does.
 
 A change is one transaction, with a look at each minion to which its states apply. The files
 are written once it is committed, before anybody else can save: if that fails, the states are
 right and ``package_states.refresh`` makes up for it.
 """
 
-from typing import NamedTuple
-
 import saltext.package_states.compile.files as files
 import saltext.package_states.compile.sls as sls
 import saltext.package_states.compile.sweep as sweeps
-import saltext.package_states.model.difference as difference
 import saltext.package_states.model.item as item
 import saltext.package_states.model.platforms as platforms
 import saltext.package_states.model.resolver as resolver
@@ -20,40 +16,21 @@ import saltext.package_states.store.tables as store
 from saltext.package_states.compile.compiler import Compiler, contents
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import Conflict
+from saltext.package_states.store.tables import Save
 
 # so many states are looked at one by one
 FEW = 10
 
 
-class Save(NamedTuple):
-    """How a change is saved"""
-
-    # who saves it, and why
-    author: str
-    comment: str = ""
-    # the number of the revision that the author saw, None not to check
-    seen: int = None
-    dry_run: bool = False  # save nothing, and return what would change
-
-
 class Service:
-    """
-    The package states of a master
-
-    opts
-        The options of the master. Under ``package_states``, ``sls_root`` is the root
-        below which the files are written, by default the first one of the environment
-        ``base``, and ``protected`` a list of the names of further packages that must
-        not be removed.
-    """
+    """The package states of a master"""
 
     def __init__(self, opts):
         self.opts = opts
         self.compiler = Compiler(opts)
 
     def save(self, name, change, save, create=True, parent=None):
-        """
-        Save a state with changed entries
+        """Save a state with changed entries
 
         :param change: a function that takes the state and its newest revision, a
             connection, and returns the entries
@@ -61,13 +38,13 @@ class Service:
         """
 
         def alter(connection, fleet):
-            if create and not store.known(connection, name):
+            if create and not store.find(connection, name):
                 store.create(connection, name, name in fleet.minions([name]))
             where = store.state(connection, name)
             current = store.check(connection, where, save.seen)
             items = item.ordered(change(where, current, connection))
             platforms.guard(items, self.compiler.protected)
-            changes = difference.between(current.items, items)
+            changes = item.between(current.items, items)
             revision = current
             # an empty state needs no revision
             if changes or parent is not None:
@@ -78,8 +55,7 @@ class Service:
         return self.alter(alter, save.dry_run)
 
     def alter(self, change, dry_run=False):
-        """
-        Do a change of states, in one transaction
+        """Do a change of states, in one transaction
 
         :param change: a function that takes a connection and the fleet before the change,
             and returns plain data, and the newest revisions before the change by the states
@@ -130,12 +106,7 @@ class Service:
         return {**result, "dry_run": True} if dry_run else {**result, "files": written}
 
     def sweep(self, ids=None):
-        """
-        Bring all files up to date with who there is, see
-        :func:`saltext.package_states.compile.sweep.sweep`
-
-        :param ids: the ids of minions that may have changed, None for all
-        """
+        """Bring all files up to date, see :func:`saltext.package_states.compile.sweep.sweep`"""
         return sweeps.sweep(self.opts, self.compiler, ids)
 
     def is_current(self, fleet, minion):
@@ -148,9 +119,7 @@ class Service:
 
 
 def _conflicts(fleet, states, revisions):
-    """
-    Return what equal assignments to the same contradict each other in, a set of sentences
-    """
+    """Return what equal assignments to the same contradict each other in, a set of sentences"""
     found = set()
     for where in states:
         for sources in fleet.rivals(where, revisions):
@@ -162,9 +131,9 @@ def _conflicts(fleet, states, revisions):
 
 
 def _concerned(fleet, states):
-    """
-    Return the minions to which any of some states applies, by id; all where there are many
-    states, as that costs less, and where nobody knows, as what they are assigned to is gone
+    """Return the minions to which any of some states applies, by id; all where there
+    are many states, as that costs less, and where nobody knows, as what they are
+    assigned to is gone
     """
     if len(states) > FEW or fleet.gone().keys() & {where.name for where in states}:
         return fleet.minions()

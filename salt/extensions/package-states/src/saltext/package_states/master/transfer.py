@@ -1,6 +1,4 @@
-"""
-Files that callers of the runner name.
-"""
+"""Files that callers of the runner name."""
 
 import contextlib
 import os

@@ -1,6 +1,4 @@
-"""
-The newest versions that the policies of entries permit.
-"""
+"""The newest versions that the policies of entries permit."""
 
 import saltext.package_states.master.edit as edit
 import saltext.package_states.model.condition as conditions
@@ -14,8 +12,7 @@ from saltext.package_states.errors import InvalidInput, NotThere
 
 
 def upgrade(service, name, package, version, save):
-    """
-    Ask for the newest versions that the policies of entries permit
+    """Ask for the newest versions that the policies of entries permit
 
     :param version: the version to ask for, None for the newest that all minions can get
     :return: what is saved, with the ``silent`` minions, and under ``not_shared`` why entries
@@ -58,10 +55,7 @@ def upgrade(service, name, package, version, save):
 
 
 def _told(connection, fleet, where):
-    """
-    Return what the minions of a state have told of the versions that there are, pairs of
-    platform and versions by package, and the ids of those that never did, a list
-    """
+    """Return the platform and the versions that each minion of a state told of, and who never did"""
     minions, found, silent = fleet.affected(where), [], []
     known = offers.versions(connection, list(minions))
     for one, minion in sorted(minions.items()):
@@ -81,9 +75,7 @@ def _told(connection, fleet, where):
 
 
 def _platform(minions):
-    """
-    Return the package manager of minions, which decides on the order of versions, or None
-    """
+    """Return the package manager of minions, which decides on the order of versions, or None"""
     known = (minion.platform for minion in minions.values() if minion.platform)
     return next(known, None)
 

@@ -1,5 +1,4 @@
-"""
-YAML as plain data, for text that somebody wrote.
+"""YAML as plain data, for text that somebody wrote.
 
 Every scalar is a string, so a version such as 1.10 needs no quotes. What may be hostile or
 a mistake is refused: tags, anchors and aliases, a key that is there twice, more than one
@@ -18,11 +17,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def load(text):
-    """
-    Return what a text holds: dictionaries, lists and strings
-
-    :raises InvalidInput: names the line, and what to do
-    """
+    """Return the dictionaries, lists and strings of a text, or raise which line is wrong"""
     if not isinstance(text, str) or len(text) > MOST:
         raise InvalidInput(
             f"YAML is a text of at most {MOST // 1024 // 1024} MiB; give such a one."

@@ -1,5 +1,4 @@
-"""
-Which steps of a transaction can be done together, when not all can.
+"""Which steps of a transaction can be done together, when not all can.
 
 A solver says yes or no to a whole transaction. What it names in its refusal is left
 out first; if that is not it, halves are tried. Packages that need each other and were
@@ -13,13 +12,7 @@ MOST = 64
 
 
 class Choice:
-    """
-    The largest part of a transaction that is found to be possible
-
-    check
-        A function that takes a list of steps and returns why they can't be done, or an
-        empty string.
-    """
+    """The largest part of a transaction that is possible: ``check`` returns why steps are not"""
 
     def __init__(self, check):
         self._check = check
@@ -37,9 +30,7 @@ class Choice:
         return self._known[key]
 
     def made(self, steps):
-        """
-        Return the steps that can be done, a list, and why each other one can't, by key
-        """
+        """Return the steps that can be done, a list, and why each other one can't, by key"""
         problem = self.problem(steps)
         if not problem:
             return list(steps), {}

@@ -1,5 +1,5 @@
-"""
-All that is to be done for the items of a minion, planned first and then done at once.
+"""All that is to be done for the items of a minion, planned first and then done at
+once.
 
 The plan is checked by the solver of the package manager, with the locks that will be in
 force. What it refuses, and what would take along a package that is wanted or protected,
@@ -74,9 +74,8 @@ def _wanted(items):
 
 
 def recover(manager, items, notes, protected=platforms.PROTECTED):
-    """
-    Tidy up after a run that was killed, and return all packages whose version changed, as
-    :attr:`Outcome.changes`
+    """Tidy up after a run that was killed, and return all packages whose version
+    changed, as :attr:`Outcome.changes`
 
     What that run did not change itself is removed by no recovery, nor what is protected,
     wanted or held.
@@ -109,10 +108,7 @@ def _changes(before, after):
 
 
 def siblings(manager, items):
-    """
-    Return items for packages that are there in other architectures than that of the minion
-    and are to be removed under their bare name, a list
-    """
+    """Return items for other architectures of packages to be removed under their bare name"""
     items = tuple(items)
     named = {item.key for item in items}
     bare = {
@@ -144,11 +140,7 @@ def _step(manager, item, decision):
         )
         there = () if len(wrong) == len(installed) else wrong
     return Step(
-        item.key,
-        decision.action,
-        decision.version,
-        there,
-        item.wanted == PURGED,
+        item.key, decision.action, decision.version, there, item.wanted == PURGED
     )
 
 

@@ -1,5 +1,4 @@
-"""
-What is to be done for an item, given what is installed and what is available.
+"""What is to be done for an item, given what is installed and what is available.
 
 The minion does what is decided here; the master shows it in the status. Nothing
 here asks a package manager anything.
@@ -123,9 +122,7 @@ def _kept(item, facts):
 
 
 def _there(facts, version):
-    """
-    Return that nothing is to be done for a right version, unless it is half installed
-    """
+    """Return that nothing is to be done for a right version, unless it is half installed"""
     if facts.broken:
         return Decision(INSTALL, version, f"{version} is only half installed")
     return Decision(NOTHING, version)

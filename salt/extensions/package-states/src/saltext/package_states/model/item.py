@@ -1,5 +1,4 @@
-"""
-A package and what is wanted of it.
+"""A package and what is wanted of it.
 
 What may be wanted, and what each locks:
 
@@ -39,7 +38,6 @@ WORDS = {"absent": REMOVED}
 LOCKING = (INSTALLED, KEPT, *ABSENT)
 CONDITIONAL = (PRESENT, INSTALLED, REMOVED, PURGED, KEPT)
 
-# How a refusal ends that concerns the fields of an item
 FIELDS = frozenset({"package", "wanted", "version", "floor"})
 
 
@@ -57,9 +55,7 @@ class Item(NamedTuple):
 
     @property
     def key(self):
-        """
-        The name that package managers and people use: ``name`` or ``name:architecture``
-        """
+        """The name that package managers and people use: ``name`` or ``name:architecture``"""
         return f"{self.name}:{self.architecture}" if self.architecture else self.name
 
     @property
@@ -88,11 +84,7 @@ class Item(NamedTuple):
 
 
 def make(package, wanted, version=None, floor=None):
-    """
-    Return an item out of what somebody wrote
-
-    :raises InvalidInput: if anything of it is not accepted
-    """
+    """Return an item out of what somebody wrote"""
     name, architecture = names.split(package)
     if isinstance(wanted, str):
         wanted = WORDS.get(wanted, wanted)
@@ -129,11 +121,7 @@ def _exact(parts):
 
 
 def from_dict(data):
-    """
-    Return an item out of plain data, as :meth:`Item.to_dict` gives it
-
-    :raises InvalidInput: if anything of it is not accepted
-    """
+    """Return an item out of plain data, as :meth:`Item.to_dict` gives it"""
     if not isinstance(data, dict) or not {"package", "wanted"} <= set(data) <= FIELDS:
         raise InvalidInput(
             "An entry has the fields package and wanted, and may have version and floor."
@@ -158,3 +146,22 @@ def dump(items):
 def digest(items):
     """Return a short digest of items: on every master the same for the same items"""
     return hashlib.sha256(dump(items).encode()).hexdigest()[:12]
+
+
+def show(item):
+    """Return what is wanted of a package as text, or None without an item"""
+    if item is None:
+        return None
+    words = [item.wanted, item.version, f"(from {item.floor} on)" if item.floor else ""]
+    return " ".join(word for word in words if word)
+
+
+def between(old, new):
+    """Return what two lists of items differ in: by package, ``old`` and ``new`` as text or None"""
+    old = {item.key: item for item in old}
+    new = {item.key: item for item in new}
+    return {
+        key: {"old": show(old.get(key)), "new": show(new.get(key))}
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    }

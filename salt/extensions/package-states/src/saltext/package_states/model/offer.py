@@ -1,5 +1,4 @@
-"""
-What one repository has: the packages and their versions, under a digest.
+"""What one repository has: the packages and their versions, under a digest.
 
 Minions of the same repositories have the same digests, so that a master asks one of them
 for what is behind a digest, and keeps it once.
@@ -12,11 +11,7 @@ import saltext.package_states.model.version as versions
 
 
 def digest(platform, name, packages):
-    """
-    Return the digest of what a repository has
-
-    :param dict packages: the versions, lists by ``name`` or ``name:architecture``
-    """
+    """Return the digest of what a repository has"""
     text = json.dumps([platform, name, packages], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,5 +1,4 @@
-"""
-One verdict for each package of a minion, out of all states that apply to it.
+"""One verdict for each package of a minion, out of all states that apply to it.
 
 The order is organization < group < grain match < minion < the minion's own
 state. Within groups, grain matches and the others, the higher priority wins.
@@ -9,8 +8,7 @@ Two states of equal rank that want different things of a package are a conflict.
 from typing import NamedTuple
 
 from saltext.package_states.errors import Conflict
-from saltext.package_states.model.difference import show
-from saltext.package_states.model.item import UNMANAGED, Item
+from saltext.package_states.model.item import UNMANAGED, Item, show
 
 ORGANIZATION = "organization"
 GROUP = "group"
@@ -56,17 +54,14 @@ class Verdict(NamedTuple):
 
 
 def bare(item, native):
-    """
-    Return an item without its architecture if that is the one of the minion, or any
-    """
+    """Return an item without its architecture if that is the one of the minion, or any"""
     if item.architecture and item.architecture in (native, *ANY):
         return item._replace(architecture="")
     return item
 
 
 def resolve(sources, native="", conflicts=None):
-    """
-    Return the verdicts for a minion, in the order of the packages' names
+    """Return the verdicts for a minion, in the order of the packages' names
 
     :param str native: its architecture, as its package manager calls it;
         ``name:native`` is ``name`` then, as ``name:all`` and ``name:noarch`` always are

@@ -1,5 +1,4 @@
-"""
-How versions compare, the same on the master and on the minions.
+"""How versions compare, the same on the master and on the minions.
 
 Epochs always count: ``1:0.5`` is newer than ``0.6``. Debian's order is written
 out here, as ``dpkg`` would be a process for each comparison, and a master has
@@ -40,9 +39,7 @@ def _deb_part(text):
 
 
 def _number(digits):
-    """
-    Return the key of a number, which may have more digits than Python makes an int of
-    """
+    """Return the key of a number, which may have more digits than Python makes an int of"""
     digits = digits.lstrip("0")
     return len(digits), digits
 
@@ -70,11 +67,7 @@ def _rpm_compare(one, two):
 
 
 def compare(manager, one, two):
-    """
-    Return -1, 0 or 1: whether a version is older than, equal to, or newer than another
-
-    :param str manager: ``apt``, ``zypper`` or ``dnf``, or None for Debian's order
-    """
+    """Return -1, 0 or 1 for an older, equal or newer version; without a manager, as Debian does"""
     if manager in (ZYPPER, DNF):
         return _rpm_compare(one, two)
     return _deb_compare(one, two)

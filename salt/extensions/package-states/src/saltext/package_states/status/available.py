@@ -1,6 +1,4 @@
-"""
-Which packages minions can get, in which versions, in pages.
-"""
+"""Which packages minions can get, in which versions, in pages."""
 
 import re
 
@@ -17,20 +15,9 @@ SECONDS = 20
 
 
 def page(
-    opts,
-    search="*",
-    minion=None,
-    group=None,
-    channel=None,
-    number=1,
-    size=100,
+    opts, search="*", minion=None, group=None, channel=None, number=1, size=100
 ):  # pylint: disable=too-many-arguments
-    """
-    Return the packages that there are for a minion, a group, or in a channel, as plain data
-
-    :param str search: a pattern of the names of packages, such as ``nginx*``
-    :raises NotThere: if there is no such minion, group or channel, or none of them told
-    """
+    """Return the packages that minions can get, or one, or that a channel has, as plain data"""
     pages.numbers(number, size)
     if minion is not None and group is not None:
         raise InvalidInput("Name a minion or a group, not both.")
@@ -84,12 +71,7 @@ def _pattern(search):
 
 
 def _sets(connection, ids, channel):
-    """
-    Return the sets of digests that minions have, lists of frozen sets by package manager,
-    and how many minions have told of what they have
-
-    Minions of the same repositories have the same set, so there are few of them.
-    """
+    """Return the few sets of digests that minions have by package manager, and how many told of them"""
     rows = store.ask(
         connection,
         "SELECT platform, array_agg(DISTINCT digests), count(*)::int FROM ("
@@ -112,9 +94,8 @@ def _sets(connection, ids, channel):
 
 
 def _found(connection, digests, pattern, begin, size):
-    """
-    Return how many packages match, and a page of them: name, package manager, and by digest
-    the name of the repository and the versions
+    """Return how many packages match, and a page of them: name, package manager, and by
+    digest the name of the repository and the versions
 
     A package of apt and one of dnf that have one name are two, as their versions can't be
     compared.
@@ -170,10 +151,7 @@ def _row(package, manager, digests, names, there, sets):
 
 
 def channels(opts):
-    """
-    Return the repositories of all minions by name: how many packages and minions they
-    have, in how many contents, and when the newest of these came
-    """
+    """Return by name how many packages, minions and contents repositories have, and since when"""
     with store.reading(opts) as connection:
         rows = store.ask(
             connection,

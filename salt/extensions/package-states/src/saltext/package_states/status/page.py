@@ -1,5 +1,4 @@
-"""
-The status of a fleet, counted and in pages.
+"""The status of a fleet, counted and in pages.
 
 Whether a minion is as it should be is worked out when it sends its packages and when
 somebody asks after a change of what is wanted, and kept until then: a page of ten
@@ -73,12 +72,7 @@ def of(total, number, size):
 
 
 def page(opts, group=None, only=None, number=1, size=100):
-    """
-    Return how many minions there are of each verdict, and a page of them, as plain data
-
-    :param str group: the name or id of a group, None for all minions
-    :param str only: one of :data:`VERDICTS`, None for all
-    """
+    """Return the counts of each verdict, and a page of all minions or some, as plain data"""
     numbers(number, size)
     if only is not None and only not in VERDICTS:
         raise InvalidInput(
@@ -106,12 +100,7 @@ def page(opts, group=None, only=None, number=1, size=100):
 
 
 def members(fleet, group):
-    """
-    Return the ids of the minions of a group, or of all
-
-    :param str group: the name or id of a group, None for all minions
-    :raises NotThere: if there is no such group, or more than one
-    """
+    """Return the ids of the minions of a group, or of all"""
     ids = fleet.registry.minions()
     if group is None:
         return ids

@@ -1,14 +1,11 @@
-"""
-The verdicts for a minion beside what is installed on it.
-"""
+"""The verdicts for a minion beside what is installed on it."""
 
 from typing import NamedTuple
 
 import saltext.package_states.model.names as names
 import saltext.package_states.model.version as versions
 from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts, decide
-from saltext.package_states.model.difference import show
-from saltext.package_states.model.item import ABSENT, KEPT, LATEST, LOCKING
+from saltext.package_states.model.item import ABSENT, KEPT, LATEST, LOCKING, show
 from saltext.package_states.model.resolver import managed
 
 
@@ -39,11 +36,7 @@ CONDITIONS = {
 
 
 def rows(verdicts, manager, packages):
-    """
-    Return a tuple of :class:`Row`, one for each package that is managed
-
-    :param str manager: ``apt``, ``zypper`` or ``dnf``, or None
-    """
+    """Return a tuple of :class:`Row`, one for each package that is managed"""
     others = {}
     for key, there in packages.items():
         name, colon, _ = key.partition(":")
@@ -125,10 +118,7 @@ def summary(minion, found):
 
 
 def holds(verdicts, packages):
-    """
-    Return the packages that a minion holds or locks and of which nothing is wanted that
-    would do so, sorted
-    """
+    """Return the packages that a minion holds or locks while nothing is wanted that would, sorted"""
     ours = {verdict.item.key for verdict in verdicts if verdict.item.wanted in LOCKING}
     return sorted(
         key for key, there in packages.items() if there.get("held") and key not in ours
@@ -181,12 +171,7 @@ def people(status, found):
 
 
 def security(found, newer):
-    """
-    Return what to say of security updates, one sentence for people
-
-    :param dict newer: the versions that are newer than what is installed, lists by
-        package, the newest first; None if that is not known
-    """
+    """Return a sentence on security updates, of which ``newer`` is None if that is not known"""
     if newer is None:
         return "Whether it lacks security updates is not known: none of its repositories tells."
     if not newer:

@@ -1,5 +1,4 @@
-"""
-The packages that a minion sent, and its status.
+"""The packages that a minion sent, and its status.
 
 :func:`saltext.package_states.modules.package_state.inventory` returns them:
 
@@ -105,10 +104,7 @@ def _entry(there):
 
 
 def store(opts, minion, inventory):
-    """
-    Store the packages that a minion sent, and return the digests of what its repositories
-    have that nobody has told yet, a list, see :mod:`saltext.package_states.store.offers`
-    """
+    """Store what a minion sent, and return the digests that nobody has told of yet"""
     check(inventory)
     with tables.reading(opts) as connection:
         # what was worked out is of the list before; neither is there without the other
@@ -123,14 +119,11 @@ def store(opts, minion, inventory):
 
 
 def mark(opts, minions, why):
-    """
-    Let the status of minions say that their packages are others than what is stored
-    """
+    """Let the status of minions say that their packages are others than what is stored"""
     with tables.reading(opts) as connection:
         tables.ask(
             connection,
-            "UPDATE package_states.package_list SET behind = %s WHERE minion_id = ANY(%s)"
-            " RETURNING minion_id",
+            "UPDATE package_states.package_list SET behind = %s WHERE minion_id = ANY(%s)",
             names.line(why)[:500],
             list(minions),
         )
@@ -160,10 +153,7 @@ def sent(connection, minion):
 
 
 def installed(opts, minion):
-    """
-    Return the versions of the packages that a minion had when it sent them last, as
-    ``pkg.list_pkgs`` does
-    """
+    """Return the versions that a minion had when it sent them, as ``pkg.list_pkgs`` does"""
     with tables.reading(opts) as connection:
         found = packages(connection, Fleet(opts, connection).minion(minion))
     return {

@@ -1,5 +1,4 @@
-"""
-The tables of package states: made and upgraded here, and nowhere else
+"""The tables of package states: made and upgraded here, and nowhere else
 
 They lie in the schema ``package_states`` of any database, beside whatever else is there.
 Each file of the folder ``migrations`` is one step, applied once, in a transaction of its
@@ -55,11 +54,15 @@ def newest():
 
 def applied(connection):
     """Return the number of the newest step that was applied, 0 if there is none"""
-    connection.execute("SELECT to_regclass('package_states.migration') IS NOT NULL")
-    if not connection.fetchall()[0][0]:
+    ((there,),) = connection.execute(
+        "SELECT to_regclass('package_states.migration') IS NOT NULL"
+    )
+    if not there:
         return 0
-    connection.execute("SELECT COALESCE(max(number), 0) FROM package_states.migration")
-    return connection.fetchall()[0][0]
+    ((number,),) = connection.execute(
+        "SELECT COALESCE(max(number), 0) FROM package_states.migration"
+    )
+    return number
 
 
 def check(connection):
@@ -97,12 +100,7 @@ def _read(path):
 
 
 def setup(opts, uyuni=False):
-    """
-    Apply the steps that are missing, and return the names of those that were applied
-
-    :raises PackageStateError: if one of them fails, which is rolled back, or if the tables
-        are of a newer version
-    """
+    """Apply the steps that are missing, each or nothing of it, and return their names"""
     done = []
     with connections.told(_AGAIN):
         connection = connections.Connection(**connections.get_params(opts))

@@ -1,5 +1,4 @@
-"""
-The tables of package states in PostgreSQL.
+"""The tables of package states in PostgreSQL.
 
 They are those of :mod:`saltext.package_states.store.schema`, over the connection of
 :mod:`saltext.package_states.store.connection`.
@@ -47,6 +46,15 @@ class State(NamedTuple):
     own: bool  # whether it is the state of the minion with this name
 
 
+class Save(NamedTuple):
+    """How a change is saved"""
+
+    author: str
+    comment: str = ""  # why
+    seen: int = None  # the revision that the author saw, None not to check
+    dry_run: bool = False  # save nothing, and return what would change
+
+
 EMPTY = Revision(0, 0, None, "", "", "", ())
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\Z|[ T][0-9]{2}:[0-9]{2})")
 _TOMORROW = "+ interval '1 day'"
@@ -57,12 +65,7 @@ _BUSY = "somebody else has been saving for so long; see who, in pg_stat_activity
 
 @contextlib.contextmanager
 def reading(opts):
-    """
-    Yield a connection for queries, the kept one of this process
-
-    :raises PackageStateError: says what PostgreSQL says, or that the tables are of
-        another version
-    """
+    """Yield a connection for queries, the kept one of this process"""
     with connections.told(), connections.kept(opts) as connection:
         schema.check(connection)
         yield connection
@@ -70,8 +73,7 @@ def reading(opts):
 
 @contextlib.contextmanager
 def writing(opts, commit=True, after=None):
-    """
-    Yield a connection in a transaction, which is the only one that writes states
+    """Yield a connection in a transaction, which is the only one that writes states
 
     Whoever writes holds a lock: a conflict of two states must not be saved by two people
     at once, each of whom saw none. It is held until the files are written, which would
@@ -105,11 +107,7 @@ def writing(opts, commit=True, after=None):
 
 
 def _still_locked(connection):
-    """
-    Check that nobody else can have saved while files were written
-
-    :raises PackageStateError: if the lock went with the connection
-    """
+    """Check that nobody else can have saved while files were written"""
     try:
         with connections.told():
             connection.execute("SELECT 1")
@@ -144,18 +142,13 @@ def _is_text(value):
 
 
 def ask(connection, query, *values):
-    """
-    Return the rows of a query
-
-    :raises InvalidInput: if one holds a character that PostgreSQL can't store
-    """
+    """Return the rows of a query"""
     if not _is_text(values):
         raise InvalidInput(
             "A NUL character and half a character can't be stored; leave them out and try"
             " again."
         )
-    connection.execute(query, values)
-    return connection.fetchall()
+    return connection.execute(query, values)
 
 
 def states(connection):
@@ -167,50 +160,33 @@ def states(connection):
     return [State(*row) for row in rows]
 
 
-def state(connection, name):
-    """
-    Return a state
-
-    :raises NotThere: if there is none of this name
-    """
+def find(connection, name):
+    """Return the state of a name, None if there is none"""
     rows = ask(
         connection,
         "SELECT id, name, own FROM package_states.state WHERE name = %s",
         names.state(name),
     )
-    if not rows:
+    return State(*rows[0]) if rows else None
+
+
+def state(connection, name):
+    """Return a state, or raise NotThere"""
+    found = find(connection, name)
+    if found is None:
         raise NotThere(
             f"There is no package state {name}; see package_states.show, or make it with"
             f" package_states.set {name}."
         )
-    return State(*rows[0])
-
-
-def known(connection, name):
-    """Return whether a state of this name exists"""
-    return bool(
-        ask(
-            connection,
-            "SELECT 1 FROM package_states.state WHERE name = %s",
-            names.state(name),
-        )
-    )
+    return found
 
 
 def create(connection, name, own):
-    """
-    Make a state and return it
-
-    :param bool own: whether it is the state of a minion
-    """
-    if known(connection, name):
-        raise PackageStateError(
-            f"The package state {name} exists; set its packages, or take another name."
-        )
+    """Make a state, maybe a minion's own, and return it"""
     rows = ask(
         connection,
         "INSERT INTO package_states.state (name, own) VALUES (%s, %s) RETURNING id, name, own",
-        name,
+        names.state(name),
         own,
     )
     return State(*rows[0])
@@ -218,24 +194,26 @@ def create(connection, name, own):
 
 def rename(connection, where, name):
     """Give a state another name"""
-    if known(connection, name):
+    if find(connection, name):
         raise PackageStateError(f"The package state {name} exists; take another name.")
     ask(
         connection,
-        "UPDATE package_states.state SET name = %s WHERE id = %s RETURNING id",
+        "UPDATE package_states.state SET name = %s WHERE id = %s",
         name,
         where.id,
     )
 
 
 def _revision(row):
-    return Revision(*row[:6], item.ordered(item.from_dict(entry) for entry in row[6]))
+    return Revision(*row[:6], _items(row[6]))
+
+
+def _items(rows):
+    return item.ordered(map(item.from_dict, rows or ()))
 
 
 def newest(connection, ids):
-    """
-    Return the newest revision of states, a dictionary by id; one without is :data:`EMPTY`
-    """
+    """Return the newest revision of states by id, :data:`EMPTY` where there is none"""
     ids = list(ids)
     rows = ask(
         connection,
@@ -248,8 +226,7 @@ def newest(connection, ids):
 
 
 def revision(connection, where, number):
-    """
-    Return one revision of a state
+    """Return one revision of a state
 
     :param number: that of the revision, an int or its text
     :raises NotThere: if there is none of this number
@@ -272,8 +249,7 @@ def revision(connection, where, number):
 
 
 def chosen(connection, where, number=None):
-    """
-    Return one revision of a state, the newest one without a number
+    """Return one revision of a state, the newest one without a number
 
     :param number: as for :func:`revision`, or None
     """
@@ -283,11 +259,7 @@ def chosen(connection, where, number=None):
 
 
 def revision_at(connection, where, day):
-    """
-    Return the revision of a state that was the newest one at the end of a day, or at a time
-
-    :param str day: such as ``2026-11-24`` or ``2026-11-24 12:00``
-    """
+    """Return the revision that was the newest one at the end of a day, or at a time"""
     try:
         datetime.datetime.fromisoformat(day)
         # what else Python takes, such as 20261124, would be the begin of the day
@@ -308,27 +280,8 @@ def revision_at(connection, where, day):
     return revision(connection, where, rows[0][0] or 0)
 
 
-def history(connection, ids):
-    """Return all revisions of states by the id of the state, the oldest first"""
-    rows = ask(
-        connection,
-        f"SELECT state_id, {_REVISION} FROM package_states.revision"
-        " WHERE state_id = ANY(%s) ORDER BY state_id, number",
-        list(ids),
-    )
-    found = {}
-    for row in rows:
-        found.setdefault(row[0], []).append(_revision(row[1:]))
-    return found
-
-
 def check(connection, where, seen):
-    """
-    Check that nobody saved a state since somebody looked at it
-
-    :param seen: the number of the revision that they saw, or None not to check
-    :raises NotThere: if there is no revision of that number
-    """
+    """Return the newest revision of a state, or raise that it is not the one that somebody saw"""
     current = newest(connection, [where.id])[where.id]
     if seen is not None and str(seen) != str(current.number):
         revision(connection, where, seen)
@@ -366,9 +319,7 @@ def save(connection, where, current, items, how, parent=None):
 
 
 def assignments(connection):
-    """
-    Return all assignments, rows of the id and name of a state, kind, target and priority
-    """
+    """Return all assignments, rows of the id and name of a state, kind, target and priority"""
     return ask(
         connection,
         "SELECT a.state_id, s.name, a.kind, a.target, a.priority"
@@ -384,7 +335,7 @@ def assign(connection, where, kind, target, priority, how):
         "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
         " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (state_id, kind, target)"
         " DO UPDATE SET priority = EXCLUDED.priority, author = EXCLUDED.author,"
-        " created = now() RETURNING id",
+        " created = now()",
         where.id,
         kind,
         target,
@@ -399,7 +350,7 @@ def unassign(connection, where, kind, target, how):
     ask(
         connection,
         "DELETE FROM package_states.assignment"
-        " WHERE state_id = %s AND kind = %s AND target = %s RETURNING id",
+        " WHERE state_id = %s AND kind = %s AND target = %s",
         where.id,
         kind,
         target,
@@ -408,16 +359,12 @@ def unassign(connection, where, kind, target, how):
 
 
 def note(connection, state_id, kind, target, priority, how):
-    """
-    Write down what became of an assignment
-
-    :param priority: that of the assignment, None if it was taken away
-    """
+    """Write down what became of an assignment, which has no priority if it was taken away"""
     ask(
         connection,
         "INSERT INTO package_states.assignment_change"
         " (state_id, kind, target, priority, author, comment)"
-        " VALUES (%s, %s, %s, %s, %s, %s) RETURNING id",
+        " VALUES (%s, %s, %s, %s, %s, %s)",
         state_id,
         kind,
         target,
@@ -428,21 +375,24 @@ def note(connection, state_id, kind, target, priority, how):
 
 
 def changes(connection, ids):
+    """Return what became of states and of their assignments, the oldest first: rows of
+    the id of the state, the number, contents, parent, entries and entries before of a
+    revision, the kind, target and priority (None where it was taken away) of an
+    assignment, author, comment and time
     """
-    Return what became of states and of their assignments, the oldest first: rows of the id
-    of the state, the number of the revision or None, kind, target, priority (None where it
-    was taken away), author, comment and time
-    """
-    return ask(
+    rows = ask(
         connection,
-        "SELECT state_id, number, kind, target, priority, author, comment, created::text FROM ("
-        " SELECT state_id, number, NULL AS kind, NULL AS target, NULL::int AS priority, author,"
-        " comment, created FROM package_states.revision UNION ALL"
-        " SELECT state_id, NULL, kind, target, priority, author, comment, created"
+        "SELECT state_id, number, contents, parent, items, before, kind, target, priority,"
+        " author, comment, created::text FROM (SELECT state_id, number, contents, parent, items,"
+        " lag(items) OVER (PARTITION BY state_id ORDER BY number) AS before, NULL AS kind,"
+        " NULL AS target, NULL::int AS priority, author, comment, created"
+        " FROM package_states.revision UNION ALL SELECT state_id, NULL, NULL, NULL, NULL, NULL,"
+        " kind, target, priority, author, comment, created"
         " FROM package_states.assignment_change) AS c WHERE state_id = ANY(%s)"
         " ORDER BY created, state_id, number",
         list(ids),
     )
+    return [(*row[:4], _items(row[4]), _items(row[5]), *row[6:]) for row in rows]
 
 
 def keep(connection, minion, inventory):
@@ -454,8 +404,7 @@ def keep(connection, minion, inventory):
         " VALUES (%s, %s, %s, %s::jsonb, %s::jsonb) ON CONFLICT (minion_id) DO UPDATE SET"
         " platform = EXCLUDED.platform, digest = EXCLUDED.digest,"
         " packages = EXCLUDED.packages, security = EXCLUDED.security, refreshed = now(),"
-        " behind = NULL"
-        " RETURNING minion_id",
+        " behind = NULL",
         minion,
         inventory["platform"],
         inventory["digest"],
@@ -465,11 +414,7 @@ def keep(connection, minion, inventory):
 
 
 def platforms(connection, ids=None):
-    """
-    Return the platform of minions that sent their packages, by id
-
-    :param ids: the ids of minions, None for all
-    """
+    """Return the platform of minions that sent their packages, of some ids or all, by id"""
     rows = ask(
         connection,
         "SELECT minion_id, platform FROM package_states.package_list"
